@@ -234,7 +234,7 @@ def ClusterPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     desk
         Of the page.
     course, moment
-        The run, and where it is; another moment draws the part anew.
+        The run, and where it is; the part is drawn again when it changes.
     place
         0 for the first run, 1 for the second.
     """
@@ -330,7 +330,7 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     desk
         Of the page.
     course, moment
-        The run, and where it is; another moment draws the part anew.
+        The run, and where it is; the part is drawn again when it changes.
     place
         0 for the first run, 1 for the second.
     """
@@ -392,7 +392,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     desk
         Of the page.
     course, moment
-        The run, and where it is; another moment draws the part anew.
+        The run, and where it is; the part is drawn again when it changes.
     place
         0 for the first run, 1 for the second.
     """

@@ -252,7 +252,7 @@ RULES = (
     ),
     Rule(
         "generalized Pareto", "3.5.1, Table 3.10",
-        "The best of five fits to times between bags, or close to 0 beside Weibull: KS distance; "
+        "The best of five fits to times between bags, or close to 0 next to Weibull: KS distance; "
         "the smallest, or below 0.1 and only Weibull's smaller", _pareto,
     ),
     Rule(
