@@ -5,8 +5,8 @@ application of several commands. Its group is the panel in which the help lists 
 the command that runs is imported; for the list of all commands the files are read, but not run. A
 new command is one new file.
 
-Exit codes: 0 all went well; 1 a published figure was not reached, or runs of a sweep failed; 2 the
-request or its input is wrong, told in one line; 130 interrupted.
+Exit codes: 0 success; 1 a published figure was not reached, or runs of a sweep failed; 2 the
+command or its input is wrong, and a message of one line says why; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ORDER = (
     "reproduce",
 )  # fmt: skip
 
-#: Exit code of a command that Ctrl-C ended, as shells have it.
+#: Exit code of a command that was ended by Ctrl-C, as in shells.
 INTERRUPTED = 130
 
 
@@ -73,7 +73,7 @@ class CommandFiles(Mapping[str, Any]):
         return len(self._files)
 
     def listed(self) -> dict[str, Any]:
-        """Return a command without options for each, with its help; nothing is imported."""
+        """Return each command with its help, but without options; nothing is imported."""
         return {
             name: TyperCommand(
                 name,
@@ -85,7 +85,7 @@ class CommandFiles(Mapping[str, Any]):
 
 
 def help_of(file: ast.Module) -> str:
-    """Return the docstring of a command in the source of its file; of an application the file's."""
+    """Return the docstring of a file's command; of an application, that of the file."""
     for node in file.body:
         if isinstance(node, ast.FunctionDef) and node.name == "command":
             return ast.get_docstring(node) or ""
@@ -146,7 +146,7 @@ def _hpcrowd(
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is told in one line."""
+    """Run the command line; an error is printed in one line."""
     try:
         app(standalone_mode=True)
     except HpcrowdError as error:

@@ -1,7 +1,7 @@
 """The demo: a small built-in population works for a month, with and without feedback.
 
-Four runs: users who wait for their results before they go on (*feedback*), and the same users as if
-every job started at once (*oblivious*), each under FCFS and EASY.
+Four runs: users who wait for their results before they continue (*feedback*), and the same users as
+if every job started at once (*oblivious*), each under FCFS and EASY.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hpcrowd.environment.simulation import Simulation
 #: Processors of the machine.
 PROCESSORS = 128
 
-#: The runs: whether users hear of their results, and the scheduler.
+#: The runs: whether users wait for their results, and the scheduler.
 RUNS = ((False, "fcfs"), (False, "easy"), (True, "fcfs"), (True, "easy"))
 
 
@@ -38,9 +38,9 @@ def run_demo(
     Parameters
     ----------
     days
-        Days, from a Monday 00:00 on, in which the users submit; then the cluster drains.
+        Days in which the users submit, from Monday 00:00 on; then the cluster drains.
     seed
-        Of everything random: the same for all four, so that each user draws the same numbers.
+        Seed of everything random, the same for all four runs: each user draws the same numbers.
     processors
         Size of the machine; the population is meant for 128.
     progress
@@ -99,21 +99,21 @@ def _run(days: int, seed: int, processors: int, hears: bool, scheduler: str) -> 
 
 
 def observations(runs: Sequence[Run]) -> list[str]:
-    """Return what is to be seen in the four runs of :func:`run_demo`, in sentences with numbers."""
+    """Return what the four runs of :func:`run_demo` show, in sentences with numbers."""
     jobs = [f"{run.metrics['jobs_in']:,}" for run in runs]
     means = [run.metrics["wait_mean_s"] for run in runs]
     if None in means:
-        return ["In some of these runs no job ran; more days make more work."]
+        return ["No job ran in some of these runs; simulate more days."]
     waits = [format_duration(mean) for mean in means]
     of_oblivious, of_feedback = means[0] - means[1], means[2] - means[3]
     more = runs[3].metrics["jobs_in"] / runs[2].metrics["jobs_in"] - 1
     return [
         f"Oblivious users submit the same {jobs[0]} jobs under both schedulers, and wait "
         f"{waits[0]} on average under FCFS, {waits[1]} under EASY.",
-        f"The same people, when they wait for results before they go on, submit {jobs[2]} jobs "
+        f"The same users, when they wait for results before they continue, submit {jobs[2]} jobs "
         f"under FCFS and {jobs[3]} under EASY, and wait {waits[2]} and {waits[3]}.",
-        f"So the step from FCFS to EASY {_worth(of_oblivious)} per job if one leaves out that "
-        f"people react. With people who do, it {_worth(of_feedback)}, and they submit "
+        f"So for users who do not react, the step from FCFS to EASY {_worth(of_oblivious)} "
+        f"per job. For users who react, it {_worth(of_feedback)}, and they submit "
         f"{abs(more):.0%} {'more' if more >= 0 else 'fewer'} jobs.",
     ]
 

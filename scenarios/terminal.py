@@ -1,4 +1,4 @@
-"""What a terminal shows: JSON on standard output; news and progress on standard error."""
+"""Output on a terminal: results on standard output; messages and progress on standard error."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from hpcrowd.environment.simulation import Simulation
 
 
-#: Called before each step with its label, how many are done, and how many there are.
+#: Called before each step with its label, the number of steps done, and the number in all.
 Progress = Callable[[str, int, int], Any]
 
-#: Characters in a line where nobody says how many fit.
+#: Characters in a line where the width of the terminal is not known.
 WIDTH = 100
 
 #: Seconds after which a run counts as long and gets a progress bar.
@@ -34,10 +34,10 @@ def print_json(value: Any) -> None:
 
 
 def standard_output() -> Console:
-    """Return a console on standard output; where that is no terminal, as wide as tables need.
+    """Return a console on standard output; where that is not a terminal, as wide as tables need.
 
-    What is printed is shown as it is: names and reasons may hold brackets, and numbers in a
-    sentence mean no more than its words.
+    Text is printed as it is, without markup (names and reasons may contain brackets) and without
+    highlighted numbers.
     """
     from rich.console import Console
 
@@ -53,9 +53,9 @@ def plain_table(*columns: str, words: int = 1, whole: int = 0, title: str = "") 
     *columns
         The headings.
     words
-        Columns from the left that hold words; the others hold numbers.
+        Number of columns, from the left, that hold words; the others hold numbers.
     whole
-        Columns from the left that stay in one line.
+        Number of columns, from the left, that are not wrapped.
     title
         Above the table.
     """
@@ -74,7 +74,7 @@ def plain_table(*columns: str, words: int = 1, whole: int = 0, title: str = "") 
 
 
 class Reasons:
-    """Why features are not available: a mark in the table, the words below."""
+    """Reasons why features are not available: a mark in the table, the reason below it."""
 
     def __init__(self) -> None:
         self._found: list[str] = []
@@ -99,7 +99,7 @@ def say(text: str) -> None:
 
 
 def say_if_compiling(clusters: int = 1) -> None:
-    """Tell that the first run on a machine compiles the engine, for one cluster or for several."""
+    """Say that the engine, for one cluster or several, is compiled first, unless it is already."""
     from hpcrowd.environment.compilation import is_compiled
 
     if clusters == 1:
@@ -112,7 +112,7 @@ def say_if_compiling(clusters: int = 1) -> None:
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """Give a progress callback that draws on stderr; where that is no terminal it does nothing."""
+    """Yield a progress callback that draws on stderr, or does nothing if that is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda label, done, total: None
         return
@@ -130,7 +130,7 @@ def progress_bar() -> Iterator[Progress]:
 
 
 def reading(paths: Sequence[Path], progress: Progress) -> Iterator[Path]:
-    """Yield paths that are read one after the other, and show which one it is."""
+    """Yield each path to read, and show its name as progress."""
     for place, path in enumerate(paths):
         progress(f"reading {path.name}", place, len(paths))
         yield path
@@ -138,12 +138,12 @@ def reading(paths: Sequence[Path], progress: Progress) -> Iterator[Path]:
 
 @contextmanager
 def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any] | None]:
-    """Give a function to call with a simulation: it shows a bar once the run turns out long.
+    """Yield a function to call with a simulation: it shows a bar once the run takes long.
 
     Parameters
     ----------
     total_jobs
-        Jobs that are to end, as far as is known.
+        Expected number of jobs.
     """
     if not sys.stderr.isatty():
         yield None
@@ -162,7 +162,7 @@ def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any]
             bar.start()
             shown.extend((bar, bar.add_task("simulating", total=2 * total_jobs)))
         bar, task = shown
-        # Users who make up their work add jobs as they go: the end moves with them.
+        # Users who generate their work add jobs during the run, so the total grows.
         total = 2 * max(total_jobs, len(model.jobs))
         bar.update(task, completed=model.events, total=total)
 

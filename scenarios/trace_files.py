@@ -1,4 +1,4 @@
-"""Traces that commands write: in any format, with names beside where it holds none."""
+"""Traces that commands write: in any format, with a file of names if the format has none."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-#: What stands for standard input and output.
+#: The name of standard input and output.
 STANDARD = "-"
 
-#: Identifiers of jobs in the log that a trace was made from, a column of ``Trace.extra``.
+#: Column of ``Trace.extra``: identifiers of the jobs in the log that a trace was made from.
 JOB_ID = "job_id"
 
-#: What a table of names begins with.
+#: First line of a table of names.
 NAMES_HEAD = b"field,number,name\n"
 
 #: Why names are lost.
-NO_NAMES = "their names would stand in a file beside OUT, and it is no file"
+NO_NAMES = "names are kept in a file next to OUT, and OUT is not a file"
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What came of writing a trace.
+    """The outcome of writing a trace.
 
     Attributes
     ----------
     lost
         What the format could not hold.
     names
-        File with names beside the trace; None where there is none.
+        File of names next to the trace; None if there is none.
     named
-        How many names stand in it, by field.
+        Number of names in it, by field.
     """
 
     lost: Losses
@@ -56,7 +56,7 @@ class Kept:
     named: dict[str, int]
 
     def lines(self) -> list[str]:
-        """Return what people want to know of it."""
+        """Return the lines to print about it."""
         found = [f"  lost: {line}" for line in self.lost.lines()]
         if self.names is not None:
             named = ", ".join(plural(count, field) for field, count in self.named.items())
@@ -65,19 +65,19 @@ class Kept:
 
 
 def check_target(source: str | Path, target: Path, option: str) -> None:
-    """Make sure that a trace may be written, and that it is not the one that is read.
+    """Check that a trace can be written, and that it is not the one that is read.
 
     Parameters
     ----------
     source, target
-        What is read, and what is to be written.
+        The trace that is read, and the file to write.
     option
-        What names the target on the command line.
+        The option of the command line that names the target.
 
     Raises
     ------
     HpcrowdError
-        When it is, or may not.
+        When it cannot be written, or is the trace that is read.
     """
     check_writable(target, option)
     there = not is_stream(target) and target.exists() and Path(source).exists()
@@ -86,7 +86,7 @@ def check_target(source: str | Path, target: Path, option: str) -> None:
 
 
 def keep_part(trace: Trace, out: Path) -> Kept:
-    """Write what is left of a trace in the format that the name tells, else as SWF."""
+    """Write a part of a trace in the format that the name of the file decides, else as SWF."""
     return keep_trace(trace, str(out), format_by_name(out) or SWF)
 
 
@@ -98,7 +98,7 @@ def keep_trace(
     *,
     strict: bool = False,
 ) -> Kept:
-    """Write a trace, and beside it the names that the format does not hold.
+    """Write a trace, and next to it the names that the format does not hold.
 
     Parameters
     ----------
@@ -107,9 +107,10 @@ def keep_trace(
     target
         The file, ``-`` for standard output.
     kind, options
-        The format, and what it needs to know.
+        The format, and its options.
     strict
-        Refuse, and write nothing, where reading repaired or dropped something, or it would be lost.
+        Fail, and write nothing, if reading repaired or dropped anything, or the format cannot hold
+        everything.
 
     Raises
     ------
@@ -126,7 +127,7 @@ def keep_trace(
         if target != STANDARD and not is_stream(target):
             beside = _beside(Path(target))
             for key in [key for key in lost.counts if key[0] == JOB_ID]:
-                del lost.counts[key]  # it stands beside the trace
+                del lost.counts[key]  # it is in the file of names
         else:
             for field, told in trace.names.items():
                 lost.add(field, np.isin(trace[field], list(told)), NO_NAMES)
@@ -143,7 +144,7 @@ def keep_trace(
 
 
 def _beside(target: Path) -> Path:
-    """Return the file for the names of a trace; one of somebody else's is not written over."""
+    """Return the file for the names of a trace; another file of that name is not overwritten."""
     path = names_beside(target)
     try:
         with path.open("rb") as file:
@@ -154,14 +155,14 @@ def _beside(target: Path) -> Path:
         raise HpcrowdError(f"{path}: cannot be read: {error.strerror or error}") from None
     if begin != NAMES_HEAD:
         raise HpcrowdError(
-            f"{path}: is there and no table of names, which would stand in it; move it away, or "
-            "name another OUT"
+            f"{path}: exists and is not a table of names, which would overwrite it; move it away, "
+            "or name another OUT"
         )
     return path
 
 
 def refuse(trace: Trace, lost: Losses, kind: Format) -> None:
-    """Raise the first reason why nothing may be written."""
+    """Raise the first reason not to write the trace, if there is one."""
     found = [f"{trace.source}: {line}" for line in reading_lines(trace)]
     found += [f"{trace.source}: {kind.name} cannot hold {line}" for line in lost.lines()]
     if found:

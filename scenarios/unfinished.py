@@ -1,8 +1,8 @@
-"""Results of a long study, task by task, so that one that was ended goes on where it was.
+"""Results of a long study, kept task by task, so that an interrupted study can be continued.
 
-A folder beside that of the results, named like it with ``.unfinished``, holds a file for each
-task that is done and ``plan.json``, what is being done. Each file is whole or absent. The folder
-goes when the results are written.
+A folder next to that of the results, with the same name and ``.unfinished``, holds a file for each
+task that is done, and ``plan.json``, which describes the study. Each file is complete or absent.
+The folder is removed when the results are written.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.scenarios.whole_file import write_whole
 
-#: What follows the name of the folder of results.
+#: Added to the name of the folder of results.
 ENDING = ".unfinished"
 
-#: The file that tells what is being done.
+#: The file that describes the study.
 PLAN = "plan.json"
 
 
 class Interrupted(HpcrowdError):
-    """Ctrl-C ended work that goes on later; what was done stays, and the line says so."""
+    """Ctrl-C ended work that can be continued; what was done is kept, and the message says so."""
 
     exit_code = 130
 
@@ -37,12 +37,13 @@ class Unfinished:
     folder
         Where they are, or will be.
     plan
-        What is done, plain data: whoever goes on has to do the same, to the version.
+        Description of the study, plain data. A study can be continued only with the same plan,
+        versions included.
 
     Raises
     ------
     HpcrowdError
-        When the folder has results of something else, or cannot be written.
+        When the folder holds results of another study, or cannot be written.
     """
 
     def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
@@ -53,12 +54,12 @@ class Unfinished:
             if not path.is_file():
                 if not folder.is_dir() or any(folder.iterdir()):
                     raise HpcrowdError(
-                        f"{folder}: not results of an unfinished study; choose another --out"
+                        f"{folder}: is not the folder of an unfinished study; choose another --out"
                     )
             elif path.read_text(encoding="utf-8") != told:
                 raise HpcrowdError(
-                    f"{folder}: results of another plan or version; remove it, or choose another "
-                    "--out"
+                    f"{folder}: holds results of another plan or version; remove it, or choose "
+                    "another --out"
                 )
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +69,7 @@ class Unfinished:
 
     @classmethod
     def beside(cls, out: Path, plan: dict[str, Any]) -> Unfinished:
-        """Return those that belong to a folder of results."""
+        """Return the unfinished results that belong to a folder of results."""
         return cls(_beside(out), plan)
 
     def results(self, names: Iterable[str]) -> dict[str, Any]:
@@ -90,12 +91,12 @@ class Unfinished:
         return found
 
     def keep(self, name: str, result: Any) -> None:
-        """Keep the result of a task, plain data; floats come back to the bit."""
+        """Keep the result of a task, plain data; floats are read back exactly."""
         write_whole(self._path(name), json.dumps(result, allow_nan=False) + "\n")
 
     @staticmethod
     def remove_beside(out: Path) -> None:
-        """Remove everything that belongs to a folder of results, if any, once they are written."""
+        """Remove the unfinished results of a folder of results, if any, once that is written."""
         if (kept := _beside(out)).exists():
             shutil.rmtree(kept)
 

@@ -1,4 +1,4 @@
-"""A file that a command writes: checked before anything is computed, and there only when whole."""
+"""Files that a command writes: checked before anything is computed, and complete or absent."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hpcrowd.environment.files import whole_file
 
 
 def check_writable(path: Path, option: str = "--out") -> None:
-    """Make sure that a report may be written, before anything is computed.
+    """Check that a file can be written, before anything is computed.
 
     Parameters
     ----------
     path
         The file.
     option
-        What names it on the command line.
+        The option of the command line that names it.
 
     Raises
     ------
     HpcrowdError
-        When it is a folder, or there is no folder to write it in.
+        When it is a folder, or the folder to write it in does not exist.
     """
     if path.is_dir():
         raise HpcrowdError(f"{path}: is a folder; {option} names a file")
@@ -32,21 +32,21 @@ def check_writable(path: Path, option: str = "--out") -> None:
 
 
 def check_folder(folder: Path, inputs: Iterable[Path], option: str = "--out") -> None:
-    """Make sure that a folder may be written that does not hold what is read.
+    """Check that a folder can be written and that no input is in it.
 
     Parameters
     ----------
     folder
         The folder.
     inputs
-        What is read, or written elsewhere.
+        Files that are read, or written by another option.
     option
-        What names it on the command line.
+        The option of the command line that names the folder.
 
     Raises
     ------
     HpcrowdError
-        When something is there that hpcrowd did not write, or something would be lost.
+        When it holds something that hpcrowd did not write, or one of the files would be lost.
     """
     from hpcrowd.analysis.results import check_replaceable
 
@@ -69,7 +69,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def land_bytes(path: Path, content: bytes) -> None:
-    """Write a file that is whole or absent also when the machine stops at once.
+    """Write a file that is complete or absent, even if the machine crashes.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def test_clean_without_a_rule_shows_all(call: Call, log: Trace) -> None:
     rows = [" ".join(line.split()) for line in out.splitlines()]
     assert [
         "log.swf: 4 jobs, 2 users",
-        "rule takes out jobs jobs users of jobs of processor-seconds",
+        "rule removes jobs jobs users of jobs of processor-seconds",
         "flurries in 0 bursts above 500/1h 0 0 0.0 % 0.0 %",
         "larger larger than 4 processors 1 1 25.0 % 80.0 %",
         "no-run-time without a run time 1 1 25.0 % 0.0 %",
@@ -55,7 +55,7 @@ def test_clean_without_a_rule_shows_all(call: Call, log: Trace) -> None:
         "first in the first day 1 1 25.0 % 10.0 %",
         "last in the last day 1 0 25.0 % 10.0 %",
         "together 4 2 100.0 % 100.0 %",
-        "Nothing is written; ask for rules, and -o FILE.",
+        "Nothing is written; give rules, and -o FILE.",
     ] == rows
     assert ["log.swf"] == files()
 
@@ -64,7 +64,7 @@ def test_clean_writes_what_is_left(call: Call, log: Trace) -> None:
     """With -o, what is left is a trace with a true header, and the line says how many jobs."""
     code, out, _ = call("clean", "log.swf", "--larger", "--last", "1", "-o", "out.swf.gz")
     assert 0 == code
-    assert "out.swf.gz: 2 jobs; 1 reference to jobs taken out made -1" == out.splitlines()[-1]
+    assert "out.swf.gz: 2 jobs; 1 reference to removed jobs set to -1" == out.splitlines()[-1]
     left = read_swf("out.swf.gz")
     assert ([1, 3], 2) == (left["number"].tolist(), left.header.integer("MaxJobs"))
 
@@ -87,7 +87,7 @@ def test_clean_of_a_machine_of_unknown_size(call: Call, log: Trace) -> None:
     text = Path("log.swf").read_text().replace("; MaxProcs: 4\n", "")
     Path("log.swf").write_text(text)
     out = call("clean", "log.swf")[1]
-    assert "No MaxProcs in the header: which jobs are larger cannot be told." in out
+    assert "No MaxProcs in the header: jobs too large for the machine cannot be found." in out
     assert "larger than" not in out
     code, _, err = call("clean", "log.swf", "--larger")
     assert (2, 1) == (code, err.count("\n"))
@@ -96,7 +96,7 @@ def test_clean_of_a_machine_of_unknown_size(call: Call, log: Trace) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-o", "out.swf"], "no rule is asked for; choose --flurries"),
+        (["-o", "out.swf"], "no rule is given; choose --flurries"),
         (["--no-user", "-o", "log.swf"], "is the trace itself; name another file"),
         (["--no-user", "-o", "."], "is a folder; -o names a file"),
         (["--no-user", "-o", "no/out.swf"], "no folder no to write it in"),
@@ -122,7 +122,7 @@ def test_window(call: Call, log: Trace) -> None:
     assert (
         "log.swf: 4 jobs, 2 users\n"
         "  2 jobs left out: submitted before the window\n"
-        "  1 reference to jobs left out made -1\n"
+        "  1 reference to jobs left out set to -1\n"
         "part.swf: 2 jobs, 1 user, origin Sat 2004-01-03 00:00:00\n"
     ) == out
     part = read_swf("part.swf")
@@ -168,7 +168,7 @@ def test_window_without_a_date(call: Call, log: Trace) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-o", "p.swf"], "cuts nothing; say which part with --from, --to or --only-users"),
+        (["-o", "p.swf"], "no part is given; choose one with --from, --to or --only-users"),
         (["--from", "1d", "-o", "log.swf"], "is the trace itself"),
         (["--from", "soon", "-o", "p.swf"], "moment 'soon'"),
         (["--from", "2d", "--to", "1d", "-o", "p.swf"], "empty; it must end after it begins"),

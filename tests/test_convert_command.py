@@ -254,7 +254,7 @@ def test_files_of_others_are_not_written_over(here: Path, call: Call) -> None:
     Path("mine.names.csv").write_text("name,phone\nalice,1\n")
     code, _, err = call("convert", "mine.csv", "mine.swf", "--map", "mine.toml")
     assert (2, 1) == (code, len(err.splitlines()))
-    assert "mine.names.csv: is there and no table of names" in err
+    assert "mine.names.csv: exists and is not a table of names" in err
     assert not Path("mine.swf").exists()
     Path("mine.names.csv").write_text("field,number,name\nuser,1,carol\n")
     assert 0 == call("convert", "mine.csv", "mine.swf", "--map", "mine.toml")[0]
@@ -312,7 +312,7 @@ def test_names_are_lost_in_a_pipe(here: Path) -> None:
     command = [sys.executable, "-m", "hpcrowd", "convert", "mine.csv", "-",
                "--output-format", "swf", "--map", "mine.toml"]  # fmt: skip
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
-    assert "  lost: user of 3 jobs: their names would stand in a file beside OUT" in done.stderr
+    assert "  lost: user of 3 jobs: names are kept in a file next to OUT" in done.stderr
     strict = subprocess.run(
         [*command, "--strict"], cwd=here, capture_output=True, text=True, check=False
     )
@@ -324,7 +324,7 @@ def test_text_of_ones_own_is_left_out_of_what_is_given_away(here: Path, call: Ca
     Path("own.csv").write_text("submit,run,user_name,email,orig_site\n0,1,al,al@x.org,north\n")
     code, out, _ = call("convert", "own.csv", "public.csv", "--anonymise")
     assert 0 == code
-    assert "  left out, as they may tell of people: 'email'\n" in out
+    assert "  left out, as they may identify people: 'email'\n" in out
     text = Path("public.csv").read_text()
     assert ("al@x.org" in text, "north" in text) == (False, True)
     wire = json.loads(call("convert", "own.csv", "public.csv", "--anonymise", "--json")[1])

@@ -153,7 +153,7 @@ its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--user", "17"), "hpcrowd: user 17: not in this run, or nothing of it is in the log; "
+        (("--user", "17"), "hpcrowd: user 17: not in this run, or without decisions in the log; "
                            "nearest of 2 users: 1, 2\n"),
         (("--user", "1", "--from", "2h", "--to", "1h"),
          "hpcrowd: from 2h to 1h: is empty; --to has to come after --from\n"),
@@ -176,7 +176,7 @@ def test_run_without_a_log(results: Path, call: Call, tmp_path: Path) -> None:
 
 def test_log_needs_a_folder(results: Path, call: Call, tmp_path: Path) -> None:
     """A log without a place to keep it is refused before anything runs."""
-    told = "hpcrowd: --log-decisions: is kept with the results; give --out FOLDER\n"
+    told = "hpcrowd: --log-decisions: the log is part of the results; give --out FOLDER\n"
     assert (2, "", told) == call("replay", tmp_path / "two.swf", "--log-decisions")
 
 

@@ -44,10 +44,11 @@ def test_what_is_told_of_a_log(call: Call, server: Server) -> None:
         "             if this line is kept\n"
         "  Information: http://toy.example/\n"
         "\n"
-        "The Parallel Workloads Archive asks to be acknowledged, with those who provided the log, "
-        "in what you\npublish.\n"
+        "The Parallel Workloads Archive asks to be acknowledged in publications, together with the "
+        "people who\n"
+        "provided the log.\n"
     )
-    assert f"cache/{A}.swf.gz: was here\n" in call("toy-a")[1]
+    assert f"cache/{A}.swf.gz: already here\n" in call("toy-a")[1]
     assert 1 == len(server.asked)
 
 
@@ -111,7 +112,7 @@ def test_damaged_log_is_replaced_and_told(call: Call, server: Server) -> None:
     Path("cache").mkdir()
     Path(f"cache/{B}.swf.gz").write_bytes(b"x")
     code, _, err = call("toy-b")
-    assert (0, f"{B} was damaged here; it was replaced.\n") == (code, err)
+    assert (0, f"The file of {B} was damaged and has been replaced.\n") == (code, err)
     assert packed(B) == Path(f"cache/{B}.swf.gz").read_bytes()
 
 
@@ -148,6 +149,6 @@ def test_interrupt(call: Call, server: Server, monkeypatch: pytest.MonkeyPatch) 
     code, _, err = call("toy-a")
     assert 130 == code
     assert (
-        f"hpcrowd: interrupted: what came of {A} is kept; the same command goes on from there\n"
-        == err
+        f"hpcrowd: interrupted: the received part of {A} is kept; the same command resumes the "
+        "download\n" == err
     )

@@ -130,11 +130,11 @@ def test_das3_runs_and_is_the_same_again() -> None:
     ("text", "told"),
     [
         ("", "clusters: missing"),
-        ("[clusters.a]\nprocessors = 8", "nobody submits"),
+        ("[clusters.a]\nprocessors = 8", "no user submits"),
         ('[clusters.grid]\nprocessors = 8\nmodel = "lublin"', "name of the broker"),
         (TWO + "load = 0.5", "load: is for a model"),
-        (TWO + 'model = "lublin"', "trace and model: both say"),
-        (TWO + 'scheduler = "recorded"', "knows no free processors"),
+        (TWO + 'model = "lublin"', "trace and model: both are sources"),
+        (TWO + 'scheduler = "recorded"', "does not count free processors"),
         (TWO + 'scheduler = "best"', "not known; choose"),
         (TWO + "grid_share = 2", "grid_share 2: "),
         ('broker = "best"' + TWO, "broker 'best': not known; choose first-fit"),
@@ -167,7 +167,7 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path, text: str, told: str) -> 
 
 def test_what_only_the_run_can_know(tmp_path: Path) -> None:
     """Users who make up work, and a grid load where nothing is free."""
-    with pytest.raises(QuantityError, match="users generative: make up their work"):
+    with pytest.raises(QuantityError, match="users generative: generate their work"):
         run_grid(read_grid(str(write_grid(tmp_path, TWO)), users="generative"))
     full = '[clusters.a]\nprocessors = 1\ntrace = "north.swf"\n[grid]\nmodel = "lublin"\nload = 0.5'
     with pytest.raises(QuantityError, match="leave no processors free; lower theirs"):

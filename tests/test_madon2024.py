@@ -162,7 +162,7 @@ def test_missing_trace_is_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(TraceError) as caught:
         reproduce_madon2024(tmp_path)
     message = str(caught.value)
-    assert f"{tmp_path / KTH_FILE}[.gz]: not there; fetch it from https://" in message
+    assert f"{tmp_path / KTH_FILE}[.gz]: not found; fetch it from https://" in message
     assert "l_kth_sp2" in message
     assert "\n" not in message
 
@@ -171,7 +171,7 @@ def test_two_traces_of_one_log_are_an_error(tmp_path: Path) -> None:
     """A log that is there twice is not guessed at."""
     for name in (KTH_FILE, f"{KTH_FILE}.gz"):
         (tmp_path / name).touch()
-    with pytest.raises(TraceError, match="several traces of KTH; leave one there"):
+    with pytest.raises(TraceError, match="several traces of KTH; keep only one there"):
         find_logs(tmp_path, STUDIED, ["KTH"])
 
 

@@ -151,7 +151,7 @@ def test_killed_run_goes_on_where_it_was(
     again = reproduce_minh2012_arrivals(
         plan=SMALL, workers=1, out=out, progress=lambda label, done, total: steps.append(done)
     )
-    assert f"Going on: {len(kept)} of {TASKS} tasks are done." in capsys.readouterr().err
+    assert f"Continuing: {len(kept)} of {TASKS} tasks are done." in capsys.readouterr().err
     assert len(kept) == steps[1]
     assert TASKS == steps[-1]
     after = {path.name: path.stat().st_mtime_ns for path in folder.glob("*-*.json")}
@@ -253,8 +253,8 @@ def test_quick_form_has_fewer_workloads_of_as_many_jobs() -> None:
         ({"grid_loads": (0.7, 0.7)}, "loads (0.7, 0.7): give at least one, each once"),
         ({"local_load": 1.0}, "local_load 1.0: between 0 and 1, the rest is for the grid"),
         ({"local_widest": 0.0}, "local_widest 0.0: a share of the cluster, to 1"),
-        ({"widest": 65}, "widest 65: from 1 to 64, what a job may go to"),
-        ({"grid_widest": 65}, "grid_widest 65: from 1 to 64, what a job may go to"),
+        ({"widest": 65}, "widest 65: must be from 1 to 64"),
+        ({"grid_widest": 65}, "grid_widest 65: must be from 1 to 64"),
     ],
 )
 def test_wrong_plans_are_refused(changes: dict[str, object], words: str) -> None:

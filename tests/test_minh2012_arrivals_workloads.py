@@ -131,11 +131,11 @@ def test_too_short_workloads_are_told() -> None:
 def test_arrivals_are_stored(tmp_path: Path) -> None:
     """Without traces the stored ones are taken; another log needs its trace."""
     assert stored_arrivals() == arrivals_of(None)
-    with pytest.raises(QuantityError, match="log HPC2N: stored are arrivals of Thunder only"):
+    with pytest.raises(QuantityError, match="log HPC2N: only the arrivals of Thunder are stored"):
         arrivals_of(None, "HPC2N")
     with pytest.raises(QuantityError, match="log 'Mira': not known; choose HPC2N, "):
         arrivals_of(None, "Mira")
-    with pytest.raises(TraceError, match=r"LLNL-Thunder.*not there; fetch it from"):
+    with pytest.raises(TraceError, match=r"LLNL-Thunder.*not found; fetch it from"):
         arrivals_of(tmp_path)
 
 

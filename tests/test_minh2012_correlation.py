@@ -148,7 +148,7 @@ def test_rounded_data_keep_their_digits(small: Minh2012Correlation) -> None:
 def test_tables_are_shown(small: Minh2012Correlation) -> None:
     """The terminal shows tables and statements, within its width, with nothing cut off."""
     text = shown(small)
-    for words in ("Table 7.1", "Slowdown", "foretold", "Logs of the study that are not there"):
+    for words in ("Table 7.1", "Slowdown", "predicted", "Logs of the study that are not available"):
         assert words in text
     assert max(map(len, text.splitlines())) <= 100
     statements = small.to_json()["statements"]
@@ -227,7 +227,7 @@ def test_command_line_makes_the_plan(
 def test_hpc2n_is_needed(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
     """Without its trace the message tells what to fetch."""
     write_swf(small_log(make_trace, 3, 8), tmp_path / DAS2_FILE)
-    with pytest.raises(TraceError, match=re.escape(f"{HPC2N_FILE}[.gz]: not there; fetch it from")):
+    with pytest.raises(TraceError, match=re.escape(f"{HPC2N_FILE}[.gz]: not found; fetch it from")):
         reproduce_minh2012_correlation(tmp_path, plan=SMALL)
 
 

@@ -255,10 +255,10 @@ def test_traces_that_are_absent_are_told(small: Minh2012Features) -> None:
     assert 14 == len(small.absent)
     assert "not public" == reasons_of(small.absent)["NIK"]
     assert "Grid Workloads Archive, in another format" == reasons_of(small.absent)["AUV"]
-    assert "not there" == reasons_of(small.absent)["FS2"]
+    assert "no trace found" == reasons_of(small.absent)["FS2"]
     text = " ".join(shown(small).split())
     assert "Not measured: NIK (not public)" in text
-    assert "FS0, FS1, FS2, FS3, FS4, OSC, LLU, LLA, SDB, SDD, LAN (not there)" in text
+    assert "FS0, FS1, FS2, FS3, FS4, OSC, LLU, LLA, SDB, SDD, LAN (no trace found)" in text
 
 
 def test_a_folder_without_traces_is_refused(tmp_path: Path) -> None:

@@ -301,8 +301,8 @@ def test_every_statement_is_checked_on_every_trace(small: Minh2012Models) -> Non
         (claim.name, claim.setting) for claim in small.claims
     ]
     text = " ".join(shown(small).split())
-    assert "Not there: NIK (not public)" in text
-    assert "Not there: LAN, FS2, FS3 (not there)" in text
+    assert "Not available: NIK (not public)" in text
+    assert "Not available: LAN, FS2, FS3 (no trace found)" in text
 
 
 def test_other_ways_are_tried_on_thunder(small: Minh2012Models) -> None:

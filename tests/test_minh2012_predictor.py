@@ -225,7 +225,7 @@ def test_tables_on_a_terminal(small: Minh2012Predictor) -> None:
     """The terminal shows ours beside published, what is required, and what is absent."""
     text = shown(small)
     assert "Tables 8.4 to 8.6" in text
-    assert "not there: SDSC02, HPC2N04, HPC2N05" in text
+    assert "not available: SDSC02, HPC2N04, HPC2N05" in text
     assert "history, own training" in text
 
 

@@ -175,7 +175,7 @@ def test_a_population_works(call: Call) -> None:
         (["generate", "feitelson96", "-o", "x.swf"], "need the size of the machine, in processors"),
         (
             ["generate", "feitelson96", "--processors", "8", "-o", "x.swf"],
-            "say not how much; give --jobs or --days",
+            "do not include an amount; give --jobs or --days",
         ),
         (
             ["generate", "feitelson96", "--processors", "8", "-o", "x.txt"],

@@ -131,10 +131,10 @@ MISTAKES = {
     "limit": ("[[users]]\nlaw = { limit = 1.5 }", "users[0].law.limit 1.5"),
     "prior": ("[[users]]\nprior = 0", "users[0].prior 0"),
     "endless prior": ("[[users]]\nprior = inf", "users[0].prior inf"),
-    "two thinks": ("[[users]]\nline = {}\nlaw = {}", "users[0]: line and law: both say what think"),
+    "two thinks": ("[[users]]\nline = {}\nlaw = {}", "users[0]: line and law: both set think"),
     "two windows": (
         '[[users]]\nhours = { opens = 0, closes = "8h" }\nprior = 3',
-        "users[0]: hours and prior: both say what window is; leave one",
+        "users[0]: hours and prior: both set window; give only one",
     ),
     "contradiction": (
         '[[users]]\nthink = "own"\nline = {}',

@@ -56,7 +56,7 @@ def test_models_side_by_side(log: Path) -> None:
     result = run(log, "--model", "last-two", "--model", "history:SDSC04,history=completion")
     assert 0 == result.exit_code
     lines = result.stdout.splitlines()
-    assert "log.swf: 119 jobs, the first 59 train, 60 test" == lines[0]
+    assert "log.swf: 119 jobs, the first 59 for training, 60 for testing" == lines[0]
     assert "1 job left out: status is not 1" == lines[1].strip()
     assert ["requested", "last-two", "history:SDSC04,history=completion"] == [
         line.split()[0] for line in lines[3:6]
@@ -116,14 +116,17 @@ def test_years_are_taken(log: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--model", "history"), "model 'history': asked before it was trained; add --train"),
-        (("--model", "history:history=completion"), "asked before it was trained"),
+        (("--model", "history"), "model 'history': has not been trained; add --train"),
+        (("--model", "history:history=completion"), "has not been trained; add --train"),
         (("--model", "oracle"), "predictor 'oracle': not known; choose last-two, nearest"),
         (("--model", "absent.json"), "absent.json: cannot be read"),
         (("--model", "last-two", "--train"), '--train trains the model "history"'),
         (("--out", "model.json"), "only a trained model is written; add --train"),
-        (("--train", "--out", "model.txt"), "write a name in .json"),
-        (("--train", "--out", "absent/model.json"), "cannot be written: absent is no folder"),
+        (("--train", "--out", "model.txt"), "the name of a model has to end in .json"),
+        (
+            ("--train", "--out", "absent/model.json"),
+            "cannot be written: absent is not a writable folder",
+        ),
         (("--split", "200"), "split '200': trains with 200 jobs of 119"),
         (("--split", "0", "--train"), "no job to train with"),
         (("--history", "last"), "history 'last': not known"),

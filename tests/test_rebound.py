@@ -145,7 +145,7 @@ def test_the_page_is_computed_from_the_logs_that_are_there(log: Trace, tmp_path:
     table = slopes_rows({"small": tmp_path / "log.swf"})
     assert "| log | between sessions | between batches |" == table.splitlines()[0]
     assert table.splitlines()[-1].startswith("| small | ")
-    with pytest.raises(TraceError, match=r"KTH-SP2-1996-2\.1-cln\.swf\[\.gz\]: not there"):
+    with pytest.raises(TraceError, match=r"KTH-SP2-1996-2\.1-cln\.swf\[\.gz\]: not found"):
         refresh("rebound", traces=tmp_path)
-    with pytest.raises(QuantityError, match="study rebound: its page is made of traces"):
+    with pytest.raises(QuantityError, match="study rebound: its page is made from traces"):
         refresh("rebound")

@@ -131,12 +131,12 @@ def test_pictures_and_data(call: Call, runs: Path) -> None:
     [
         (["nowhere"], ["nowhere", "no such folder of results"]),
         (["both/rigid/summary.json"], ["summary.json"]),
-        (["both/rigid", "-o", "mine.html"], ["mine.html", "is no report of hpcrowd", "--out"]),
-        (["both/rigid", "-o", "log.swf"], ["log.swf", "is no report of hpcrowd"]),
+        (["both/rigid", "-o", "mine.html"], ["mine.html", "was not written by hpcrowd", "--out"]),
+        (["both/rigid", "-o", "log.swf"], ["log.swf", "was not written by hpcrowd"]),
         (["both/rigid", "-o", "both"], ["both: is a folder; --out names a file"]),
         (["both/rigid", "-o", "no/where.html"], ["no folder no"]),
         (["both/rigid", "--figures", "mine"], ["mine", "choose another --figures"]),
-        (["sweep"], ["sweep", "keeps numbers of its runs", "summary.csv"]),
+        (["sweep"], ["sweep", "keeps the metrics of its runs", "summary.csv"]),
         (["both/rigid", "--figures", "both/rigid"], ["--figures", "would replace both/rigid"]),
     ],
 )

@@ -225,7 +225,7 @@ def test_shares_are_required_of_kth_alone(small: Song2005) -> None:
 def test_what_is_not_there_is_told(small: Song2005) -> None:
     """Logs that are absent, other versions, and how many jobs Table I has."""
     text = " ".join(shown(small).split())
-    assert "Not there: SDSC96, CTC, SDSC-SP2, SDSC95" in text
+    assert "Not available: SDSC96, CTC, SDSC-SP2, SDSC95" in text
     assert "400 jobs, 28,490 in Table I: another version of the log" in text
     assert "LANL-CM5-1994-4.1-cln.swf is measured, not LANL-CM5-1994-3.1-cln.swf" in text
 

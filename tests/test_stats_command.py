@@ -133,7 +133,7 @@ def test_distance_compares_two(call: Call) -> None:
     """Distributions first, then features with their difference; against the first."""
     code, out, _ = call("log.swf", "run", "--distance")
     assert 0 == code
-    assert "How far the distributions are apart" in out
+    assert "Distances of distributions" in out
     code, out, _ = call("log.swf", "log.swf", "--distance", "--json")
     wire = json.loads(out)
     assert {0.0} == {one["ks"] for one in wire["distributions"].values()}

@@ -148,9 +148,9 @@ class Broken(Inline):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (ModuleNotFoundError("No module named 'scenarios'"), "workers need the environment"),
-        (CancelledError(), "the cluster has gone, .* go on with --resume"),
-        (BrokenExecutor(), "its executor is broken; go on with --resume"),
+        (ModuleNotFoundError("No module named 'scenarios'"), "workers need the same environment"),
+        (CancelledError(), "the cluster has ended, .* continue with --resume"),
+        (BrokenExecutor(), "its executor is broken; continue with --resume"),
     ],
 )
 def test_engine_that_breaks_down_is_told(

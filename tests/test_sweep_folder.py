@@ -88,7 +88,7 @@ def test_folder_of_another_study_is_refused(tmp_path: Path) -> None:
     strange = tmp_path / "strange"
     strange.mkdir()
     (strange / "notes.txt").write_text("mine")
-    with pytest.raises(HpcrowdError, match=r"holds notes\.txt and is no folder of a sweep"):
+    with pytest.raises(HpcrowdError, match=r"holds notes\.txt and is not the folder of a sweep"):
         run(path, strange, resume=True)
     assert ["notes.txt"] == [one.name for one in strange.iterdir() if one.name != ".lock"]
 
@@ -158,7 +158,7 @@ def test_second_sweep_is_refused_and_a_dead_one_is_not(tmp_path: Path) -> None:
     process.start()
     try:
         assert ready.wait(30)
-        with pytest.raises(HpcrowdError, match=rf"another sweep works here .process {process.pid}"):
+        with pytest.raises(HpcrowdError, match=rf"in use by another sweep .process {process.pid}"):
             run(path, out)
     finally:
         process.kill()

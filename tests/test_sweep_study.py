@@ -122,7 +122,7 @@ def test_every_setting_says_what_it_is() -> None:
         (SCENARIO + '[axes]\nseed = 2\nspeed.x = ["1x"]\n', 7, ["axes.speed.x", "speed"]),
         (SCENARIO + 'processors = "0"\n[axes]\nseed = 2\n', 5, ["processors '0'"]),
         (SCENARIO + '[axes]\nseed = 2\n[trim]\nwarm_up = "1y"\n', 8, ["trim.warm_up", "'1y'"]),
-        (SCENARIO + '[axes]\nseed = 2\n[result]\nmetrics = ["wait"]\n', 8, ["'wait' is no metric"]),
+        (SCENARIO + '[axes]\nseed = 2\n[result]\nmetrics = ["wait"]\n', 8, ["is not a metric"]),
         (SCENARIO + "[axes]\nseed = 2\n[result]\nconfidence = 1\n", 8, ["confidence 1", "less"]),
         (SCENARIO + "[axes]\nseed = 2\n[plot]\n", 7, ["plot: no such setting", "trim"]),
         ("keep = 'all'\n" + SCENARIO + "[axes]\nseed = 2\n", 1, ["keep 'all'", "metrics"]),

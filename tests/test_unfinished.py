@@ -52,10 +52,10 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / f"out{ENDING}"
     folder.mkdir()
     (folder / "mine.txt").touch()
-    with pytest.raises(HpcrowdError, match="not results of an unfinished study"):
+    with pytest.raises(HpcrowdError, match="not the folder of an unfinished study"):
         Unfinished.beside(tmp_path / "out", DOING)
     (tmp_path / f"file{ENDING}").touch()
-    with pytest.raises(HpcrowdError, match="not results of an unfinished study"):
+    with pytest.raises(HpcrowdError, match="not the folder of an unfinished study"):
         Unfinished.beside(tmp_path / "file", DOING)
 
 

@@ -218,7 +218,7 @@ def test_page_needs_every_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     with pytest.raises(typer.Exit) as ended:
         refresh_command("validation", traces=tmp_path)
     error = capsys.readouterr().err
-    assert (2, 1, True) == (ended.value.exit_code, error.count("\n"), "not there; fetch" in error)
+    assert (2, 1, True) == (ended.value.exit_code, error.count("\n"), "not found; fetch" in error)
 
 
 @pytest.mark.slow

@@ -205,7 +205,7 @@ def test_json_holds_everything(small: Zakay2015) -> None:
 def test_tables_are_shown(small: Zakay2015) -> None:
     """The terminal shows the table, each statement, and what is required; nothing is cut off."""
     text = shown(small)
-    for words in ("Table I", "distribution", "Required", "Logs of Table I that are not there"):
+    for words in ("Table I", "distribution", "Required", "Logs of Table I that are not available"):
         assert words in text
     assert 2 * len(RULES) == text.count(": holds: ") + text.count(": does not hold: ")
     assert max(map(len, text.splitlines())) <= 100

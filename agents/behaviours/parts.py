@@ -34,7 +34,7 @@ THINK: Registry[type[Think]] = Registry(
     }
 )
 
-#: Parts that decide when users are at work. The same hours for all users have no name; they are set.
+#: Parts that decide when users are at work. Fixed hours have no name: they are given as such.
 WINDOWS: Registry[type[Activity]] = Registry(
     {
         "always": "hpcrowd.agents.behaviours.activity:Always",

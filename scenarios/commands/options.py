@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, and what they mean."""
+"""Arguments and options that several commands have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpcrowd.scenarios.terminal import progress_bar
 
 
 def at_hand(paths: list[Path]) -> list[Path]:
-    """Return the files that paths mean; logs of the archive are fetched unless they are there."""
+    """Return the files that paths mean; logs of the archive are fetched if they are missing."""
     if not any(str(path).startswith(ARCHIVE_PREFIX) for path in paths):
         return paths
     with progress_bar() as progress:
@@ -24,7 +24,7 @@ def _one_at_hand(path: Path) -> Path:
 
 
 def all_at_hand(paths: list[Path] | None) -> list[Path] | None:
-    """Return the same for an argument that may be left out."""
+    """Return the files that paths mean, for an argument that may be left out."""
     return at_hand(paths) if paths else paths
 
 
@@ -33,7 +33,7 @@ def sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-#: What a trace may be, in the words of a help text.
+#: Help text of an argument that is a trace.
 TRACE_HELP = "Trace in any format (see `hpcrowd convert --list`), or archive:NAME."
 
 TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help=TRACE_HELP, callback=_one_at_hand)]

@@ -16,7 +16,7 @@ from hpcrowd.scenarios.commands.options import sentence
 from hpcrowd.scenarios.kinds.base import Scenario
 from hpcrowd.scenarios.kinds.fields import OF_DURATION
 
-#: Types that options may have; a setting that is none of these is given as text.
+#: Types that options may have; settings of other types are given as text.
 PLAIN = (bool, int, float)
 
 Command = Callable[..., None]
@@ -25,16 +25,16 @@ Command = Callable[..., None]
 def takes_settings(kind: type[Scenario], only: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Give a command an option for each setting of a kind of run.
 
-    They stand where the command has its parameter ``settings``, which is a dictionary of the
-    settings that have a value.
+    The options take the place of the command's parameter ``settings``, which receives a dictionary
+    of the settings that have a value.
 
     Parameters
     ----------
     kind
         The kind of run.
     only
-        Settings that are options, which then have no default of their own: what is not given is
-        what a file says. All settings unless given.
+        Names of the settings that become options; all settings unless given. These options have no
+        defaults, because a file gives the values of those left out.
     """
     names = only or tuple(kind.settings())
     chosen = {name: kind.model_fields[name] for name in names}
@@ -96,19 +96,19 @@ def _option(name: str, field: FieldInfo, *, given_by_file: bool) -> inspect.Para
 
 
 def named_numbers(option: str, text: str | None, known: Iterable[str]) -> dict[str, float]:
-    """Return what ``leave=0.1,away=2`` sets, nothing for None.
+    """Return the numbers that a text such as ``leave=0.1,away=2`` sets; none for None.
 
     Parameters
     ----------
     option, text
-        Name of the option, and what was given.
+        Name of the option, and its text.
     known
         Names that may be set.
 
     Raises
     ------
     QuantityError
-        When it is not written so, or a name is not known.
+        When the text has another form, or a name is not known.
     """
     names, found = tuple(known), {}
     for part in (text or "").split(",") if text else []:
@@ -119,8 +119,8 @@ def named_numbers(option: str, text: str | None, known: Iterable[str]) -> dict[s
             number = float(value)
         except ValueError:
             raise QuantityError(
-                f"{option} {text!r}: {part.strip()!r} sets nothing; write NAME=NUMBER, each once, "
-                "with commas between them"
+                f"{option} {text!r}: cannot read {part.strip()!r}; write NAME=NUMBER, each name "
+                "once, separated by commas"
             ) from None
         if name not in names:
             raise QuantityError(

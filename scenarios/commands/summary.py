@@ -1,4 +1,4 @@
-"""What every command that does one run does: the run, its results, what it prints."""
+"""The common part of commands that do one run: run, write results, print a summary."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def carry_out(
     Parameters
     ----------
     scenario
-        What is run.
+        The run.
     read
-        Returns what it begins with.
+        Returns the input of the run, such as a trace.
     out
         Folder for results.
     log_decisions
-        Keep what users decide.
+        Log the decisions of users.
     as_json
         Print the summary as one JSON object.
     draw
@@ -70,7 +70,7 @@ def carry_out(
 
 
 def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
-    """Return the log that ``--log-decisions`` asks for; None where it does not.
+    """Return a log if ``--log-decisions`` is given, else None.
 
     Raises
     ------
@@ -80,14 +80,14 @@ def log_for(asked: bool, out: Path | None) -> DecisionLog | None:
     if not asked:
         return None
     if out is None:
-        raise QuantityError("--log-decisions: is kept with the results; give --out FOLDER")
+        raise QuantityError("--log-decisions: the log is part of the results; give --out FOLDER")
     from hpcrowd.agents.behaviours.decisions import DecisionLog
 
     return DecisionLog()
 
 
 def tell_run(run: Run, *, as_json: bool) -> None:
-    """Print what came out of a run, for people or as one JSON object."""
+    """Print the summary of a run, as text or as one JSON object."""
     if as_json:
         print_json(run.summary())
         return
@@ -126,7 +126,7 @@ def summary_table(run: Run) -> Table:
 
 
 def sites_table(run: Run) -> Table:
-    """Return what became of the jobs, a line for each cluster and one for those of the grid."""
+    """Return the outcome of the jobs, a line for each cluster and one for those of the grid."""
     from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, site_rows
 
     table = plain_table("site", *SITE_COLUMNS)

@@ -1,14 +1,14 @@
-"""The page that shows users: ``hpcrowd inspect``, one idea a file.
+"""The web page of ``hpcrowd inspect``, one idea per file.
 
 =================== ============================================================================
-:mod:`.settings`    what a reader of the page may set, and what it may be set to
+:mod:`.settings`    the settings that the page offers, and their permitted values
 :mod:`.subject`     what is inspected: a trace, a scenario in a file, a folder of results
-:mod:`.course`      runs as far as they have come, simulated or played back; those of one page
-:mod:`.sharing`     what a reader takes along: a view as an address, and files (PNG, SVG, CSV)
-:mod:`.desk`        what one page knows, and what its buttons do
-:mod:`.page`        the page; :mod:`.parts`, what it shows of the cluster and the users
+:mod:`.course`      runs in progress, simulated or played back; the runs of one page
+:mod:`.sharing`     views as addresses, and files to save (PNG, SVG, CSV)
+:mod:`.desk`        the state of one page, and the actions of its buttons
+:mod:`.page`        the page; :mod:`.parts`, its views of the cluster and the users
 :mod:`.server`      the server behind it
 =================== ============================================================================
 
-The first four know nothing of the web.
+The first four do not depend on the web.
 """

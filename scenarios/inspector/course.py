@@ -1,7 +1,7 @@
-"""Runs as far as they have come, simulated or played back; and those of one page, moved together.
+"""Runs in progress, simulated or played back; and the runs of one page, which advance together.
 
-A page is used by one person, but through several threads: the one that plays, and those that bring
-what is clicked. All that moves a course goes through the lock of its sitting.
+A page is used by one person, but by several threads: the one that plays, and those that handle
+clicks. Everything that advances a course takes the lock of its sitting.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ SEARCHED_AT_ONCE = 8 * WEEK
 #: Real time after which it pauses, s.
 PATIENCE = 8.0
 
-#: A long way is gone in pieces of so much simulated time, s, so that one can stop in between.
+#: A long run is done in pieces of this simulated time, s, so that it can be stopped in between.
 PIECE = 24 * HOUR
 
 
 class Course(ABC):
-    """A run that can be moved on.
+    """A run that can be advanced.
 
     Attributes
     ----------
     label
         A short name for titles.
     log_full
-        Whether decisions were made that nobody kept.
+        Whether decisions were lost because the log was full.
     """
 
     label: str
@@ -59,48 +59,48 @@ class Course(ABC):
     @property
     @abstractmethod
     def now(self) -> int:
-        """How far it is, s since the origin."""
+        """The current time of the run, s since the origin."""
 
     @property
     @abstractmethod
     def over(self) -> bool:
-        """Whether nothing is left to happen."""
+        """Whether the run has finished."""
 
     @abstractmethod
     def advance(self, until: int) -> None:
-        """Move on to second ``until``, or to the end if that comes first."""
+        """Advance to second ``until``, or to the end if that comes first."""
 
     @abstractmethod
     def advance_to_event(self, user: int) -> bool:
-        """Move on to the next second at which a user submits, or a job of it starts or ends.
+        """Advance to the next second at which a user submits, or a job of the user starts or ends.
 
         Returns
         -------
         bool
-            False when none came within :data:`SEARCHED_AT_ONCE` or :data:`PATIENCE`, or ever.
+            False if there was none within :data:`SEARCHED_AT_ONCE` or :data:`PATIENCE`, or at all.
         """
 
     @abstractmethod
     def look(self) -> Moment:
-        """Return the moment at which it is."""
+        """Return the current moment."""
 
     @abstractmethod
     def reasons(self, rows: Sequence[int]) -> dict[int, str]:
-        """Return why jobs wait, in words, by row; nothing for rows of which nobody can tell.
+        """Return why jobs wait, in words, by row; rows without a known reason are left out.
 
         Parameters
         ----------
         rows
-            Of jobs that wait.
+            Rows of waiting jobs.
         """
 
     def skip_to(self, first: int) -> None:
-        """Move on to the day in which second ``first`` is, before which nothing happens."""
+        """Advance to the day of second ``first``, before which nothing happens."""
         if first < FOREVER:
             self.advance(first // DAY * DAY)
 
     def moment(self) -> Moment:
-        """Return the moment at which it is, the same object until it moves on."""
+        """Return the current moment, the same object until the run advances."""
         if self._moment is None:
             self._moment = self.look()
         return self._moment
@@ -155,7 +155,7 @@ class LiveCourse(Course):
             if np.any(moment.waiting[rows]):
                 self._advance_to_start(rows[moment.waiting[rows]], until, limit)
             else:
-                # Nothing of others concerns who has no job in the queue, only what is rare.
+                # A user without a job in the queue is only affected by rare events.
                 self.advance(min(until, self._rare()))
             if activity_count(self.moment(), user) != before:
                 return True
@@ -164,11 +164,11 @@ class LiveCourse(Course):
         return False
 
     def _advance_to_start(self, rows: Int64s, until: int, limit: float) -> None:
-        """Move on until one of the waiting jobs starts or is taken from the queue, or a second."""
+        """Advance until one of the waiting jobs starts or leaves the queue, at most to a second."""
         model, jobs = self.model, self.model.jobs
         states = jobs.state[rows].copy()
         while self.now < until and not self.over and time.perf_counter() < limit:
-            # Where jobs have ended at this second, the scheduler has not looked yet.
+            # If jobs have ended at this second, the scheduler has not run yet.
             looks = bool(np.any(jobs.end == self.now))
             step = self.now if looks else max(self.now, min(model.next_time, until))
             self.advance(min(step + 1, until))
@@ -177,17 +177,17 @@ class LiveCourse(Course):
                 return
 
     def _rare(self) -> int:
-        """Return when a user may next do something, or nodes fail, s; one second later it shows."""
+        """Return when a user may next act, or nodes fail, s; plus the second when it is visible."""
         now, times = self.now, [self.model.next_event_time()]
         for cluster in self.model.clusters.values():
-            # What has passed happens when something is to be done on the cluster.
+            # Past changes are applied when the cluster next has something to do.
             if cluster.engine.change_at >= now:
                 times.append(cluster.engine.change_at)
         return max(now, min(times)) + 1
 
     @override
     def look(self) -> Moment:
-        if len(self.model.agents) != self._agents:  # somebody came or left
+        if len(self.model.agents) != self._agents:  # a user came or left
             self._agents = len(self.model.agents)
             found = [agent for agent in self.model.agents if isinstance(agent, User)]
             self._users = {user.number: user for user in found}
@@ -217,8 +217,7 @@ class PlayedBack(Course):
     Parameters
     ----------
     run
-        What came out, with its work where that can be recovered; shared by all pages, so it is only
-        looked at.
+        The run, with its work if that can be recovered; shared by all pages, so it is only read.
     """
 
     def __init__(self, run: Run) -> None:
@@ -253,7 +252,7 @@ class PlayedBack(Course):
         jobs = self.run.jobs
         rows = np.flatnonzero(jobs.user == user)
         times = np.concatenate([jobs.submit[rows], jobs.start[rows], jobs.end[rows]])
-        # What happens at this second has happened in the moment after it.
+        # Events of this second are visible one second later.
         times = times[(times != UNKNOWN) & (times >= self._now)]
         if not len(times):
             return False
@@ -273,7 +272,7 @@ class PlayedBack(Course):
         try:
             told = reasons_at(run.jobs, self._now - 1, scheduler, run.processors, rows=rows)
         except QuantityError:
-            return {}  # a scheduler of one's own, which is known by name only
+            return {}  # a custom scheduler, of which only the name is known
         return {one.row: one.words(run.clock) for one in told}
 
 
@@ -284,11 +283,11 @@ class Seat:
     Attributes
     ----------
     subject
-        What is run.
+        The subject of the run.
     given
-        What the reader has set, by name.
+        Settings from the reader, by name.
     course
-        The run; None where it could not begin.
+        The run; None if it could not begin.
     error
         Why not, in one line.
     """
@@ -299,7 +298,7 @@ class Seat:
     error: str = ""
 
     def reset(self, given: Mapping[str, str] | None = None) -> None:
-        """Begin anew, with other settings if they are given."""
+        """Begin again, with other settings if they are given."""
         if given is not None:
             self.given = dict(given)
         self.course, self.error = None, ""
@@ -315,16 +314,16 @@ class Sitting:
     Parameters
     ----------
     subjects
-        What is run, one or two.
+        The subjects of the runs, one or two.
 
     Attributes
     ----------
     seats
         The runs.
     closed
-        Whether the page is gone; nothing moves any more then.
+        Whether the page has been closed; then the runs no longer advance.
     held
-        Who holds this lock keeps the runs where they are.
+        The lock: while it is held, the runs do not advance.
     """
 
     def __init__(self, subjects: Sequence[Subject]) -> None:
@@ -334,24 +333,24 @@ class Sitting:
         self._halt = threading.Event()
 
     def begin(self, settings: Sequence[Mapping[str, str]] = ()) -> None:
-        """Begin all runs, with settings for each where there are any."""
+        """Begin all runs, with settings for each if there are any."""
         with self.held:
             for place, seat in enumerate(self.seats):
                 seat.reset(settings[place] if place < len(settings) else None)
 
     def reset(self, place: int, given: Mapping[str, str]) -> None:
-        """Begin a run anew with other settings; the others stay where they are."""
+        """Begin a run again with other settings; the others stay where they are."""
         with self.held:
             self.seats[place].reset(given)
 
     def add(self, subject: Subject, given: Mapping[str, str]) -> None:
-        """Set a run beside the others."""
+        """Add a run."""
         with self.held:
             self.seats.append(Seat(subject, dict(given)))
             self.seats[-1].reset()
 
     def remove(self, place: int) -> None:
-        """Let go of a run."""
+        """Remove a run."""
         with self.held:
             del self.seats[place]
 
@@ -362,20 +361,20 @@ class Sitting:
 
     @property
     def now(self) -> int:
-        """How far the furthest run is, s since the origin."""
+        """The time of the furthest run, s since the origin."""
         return max((course.now for course in self.courses), default=0)
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to happen in any of them."""
+        """Whether all runs have finished."""
         return all(course.over for course in self.courses)
 
     def halt(self) -> None:
-        """Ask whoever moves the runs on to stop at the next opportunity."""
+        """Request that the thread that advances the runs stop at the next opportunity."""
         self._halt.set()
 
     def advance(self, until: int, tell: Callable[[], object] | None = None) -> None:
-        """Move all runs on to a second, in pieces; stop in between when asked to.
+        """Advance all runs to a second, in pieces; stop in between on request.
 
         Parameters
         ----------
@@ -397,7 +396,7 @@ class Sitting:
                 tell()
 
     def advance_to_event(self, place: int, user: int) -> bool:
-        """Move on until something happens to a user of a run; return whether it did.
+        """Advance until something happens to a user of a run; return whether it did.
 
         The other runs follow to the same second.
         """
@@ -410,7 +409,7 @@ class Sitting:
         return found
 
     def close(self) -> None:
-        """Stop for good and let go of everything."""
+        """Stop for good and remove all runs."""
         self.closed.set()
         with self.held:
             self.seats.clear()

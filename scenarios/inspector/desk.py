@@ -1,10 +1,10 @@
-"""What the page knows and what can be done on it; each page has a desk of its own.
+"""The state of a page and its actions; each page has its own desk.
 
-Buttons call the methods of the desk. What takes a while runs in a thread, one at a time; the page
-shows each step of it. Solara shows anew what depends on a reactive value when it is set.
+Buttons call the methods of the desk. Long actions run in a thread, one at a time; the page shows
+each step. Solara redraws what depends on a reactive value when that is set.
 
-The server runs one program for all pages, which finds here what the command was told. Nothing of it
-can be changed from a browser.
+The server runs one program for all pages, which finds here the arguments of the command. They
+cannot be changed from a browser.
 """
 
 from __future__ import annotations
@@ -37,49 +37,49 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: What is inspected, one or two: what the command was given.
+#: What is inspected, one or two subjects: the arguments of the command.
 SUBJECTS: list[Subject] = []
 
-#: Simulated time that passes between two pictures while it plays, s, by what the page calls it.
+#: Simulated time between two pictures while it plays, s, by its name on the page.
 PACES = {"1 hour": HOUR, "6 hours": 6 * HOUR, "1 day": DAY, "1 week": WEEK}
 
-#: Time after which a long way tells how far it is, s.
+#: Time after which a long run shows its progress, s.
 TOLD = 0.5
 
-#: Time between two pictures at least, s, so that a browser keeps up.
+#: Shortest time between two pictures, s, so that a browser keeps up.
 FRAME = 0.3
 
 
 class Desk:
-    """What one page knows.
+    """The state of one page.
 
     Parameters
     ----------
     subjects
         What is inspected.
     query
-        The view that is to be restored, of the address of the page.
+        The view to restore, from the address of the page.
 
     Attributes
     ----------
     sitting
         The runs.
     tick
-        Counts what has changed about the runs.
+        Counts changes of the runs.
     tab, user, span
         What is shown, see :class:`hpcrowd.scenarios.inspector.sharing.View`.
     pace
         A key of :data:`PACES`.
     playing, busy
-        Whether it plays; what is being done, else empty.
+        Whether it plays; the action in progress, else empty.
     done
-        Counts what has been done; whoever waits for something waits for the next number.
+        Counts finished actions; to wait for an action, wait for the next number.
     drawn
         The tick that the page shows.
     file
-        What was saved last, for the browser.
+        The file saved last, for the browser.
     message
-        What went wrong, in one line.
+        The last error, in one line.
     """
 
     def __init__(self, subjects: Sequence[Subject], query: str | None) -> None:
@@ -107,7 +107,7 @@ class Desk:
         self._at = view.at
 
     def open(self) -> None:
-        """Begin the runs, and go to where the view is."""
+        """Begin the runs, and advance to the time of the view."""
 
         def work() -> None:
             self.sitting.begin(self._settings)
@@ -118,11 +118,11 @@ class Desk:
         self._start(lambda: self._finish(work))
 
     def close(self) -> None:
-        """Stop and let go: the page is gone."""
+        """Stop and remove the runs, when the page has been closed."""
         self.sitting.close()
 
     def hold(self) -> AbstractContextManager[object]:
-        """Keep the runs where they are, for as long as somebody looks at them."""
+        """Return a context in which the runs do not advance, to look at them."""
         return self.sitting.held
 
     def save(
@@ -137,9 +137,9 @@ class Desk:
         Parameters
         ----------
         name
-            Of the file, without its ending.
+            Name of the file, without its ending.
         kind, draw, table
-            What it holds; another kind than there are is passed over.
+            Its ending and content; unknown kinds are ignored.
         """
         if kind in TYPES:
             content = held(self, lambda: exported(kind, draw, table))
@@ -147,24 +147,24 @@ class Desk:
             self.file.set(file_for_browser(name, kind, content, serial))
 
     def play(self) -> None:
-        """Go on until somebody stops it, or nothing is left to happen."""
+        """Play until it is paused, or the runs have finished."""
         if self.playing.value or self.busy.value:
             return
         self.playing.set(True)
         self._start(self._play)
 
     def pause(self) -> None:
-        """Stop playing, or a long way that is being gone."""
+        """Stop playing, or a long run in progress."""
         self.sitting.halt()
         self.playing.set(False)
 
     def advance(self, seconds: int) -> None:
-        """Go on for some simulated time, s."""
+        """Advance by some simulated time, s."""
         until = self.sitting.now + seconds
         self._do("Simulating", lambda: self._go(until))
 
     def advance_to_event(self) -> None:
-        """Go on until something happens to the chosen user."""
+        """Advance until something happens to the chosen user."""
         user = self.user.value
         if user is None:
             self.message.set("No user is chosen: pick one in the table of users.")
@@ -180,7 +180,7 @@ class Desk:
         self._do(f"Looking for the next event of user {user}", work)
 
     def reset(self, place: int, given: dict[str, str]) -> None:
-        """Begin a run anew with these settings; with one run the time begins anew, too."""
+        """Begin a run again with these settings; with one run, also the time begins again."""
 
         def work() -> None:
             at = self.sitting.now if len(self.sitting.seats) > 1 else 0
@@ -191,11 +191,11 @@ class Desk:
         self._do("Starting", work)
 
     def begin_anew(self) -> None:
-        """Begin all runs anew with the settings that they have."""
+        """Begin all runs again with their settings."""
         self._do("Starting", lambda: self.sitting.begin())
 
     def add_second(self) -> None:
-        """Set a second run beside the first, with the same settings, at the same second."""
+        """Add a second run with the settings of the first, at the same second."""
 
         def work() -> None:
             first, at = self.sitting.seats[0], self.sitting.now
@@ -205,7 +205,7 @@ class Desk:
         self._do("Starting", work)
 
     def remove_second(self) -> None:
-        """Let go of the second run."""
+        """Remove the second run."""
         self._do("Closing", lambda: self.sitting.remove(1))
 
     def choose(self, user: int | None) -> None:
@@ -239,8 +239,8 @@ class Desk:
     def _wait_until_drawn(self) -> None:
         """Wait until the page has drawn what is new.
 
-        Solara draws in the thread that changed something first. Whoever changes more meanwhile lets
-        it begin again: without this, drawing would never end on a slow machine.
+        Solara draws in the thread that changed something first, and begins again when something
+        else changes meanwhile: without this wait, drawing would never end on a slow machine.
         """
         while self.drawn < self.tick.value and self.playing.value:
             if self.sitting.closed.is_set():
@@ -248,7 +248,7 @@ class Desk:
             time.sleep(0.01)
 
     def _go(self, until: int) -> None:
-        """Move the runs on and tell how far they are now and then; pictures wait for the end."""
+        """Advance the runs, with progress now and then; pictures are drawn at the end."""
         told, what = time.perf_counter(), self.busy.value
 
         def tell() -> None:
@@ -260,7 +260,7 @@ class Desk:
         self.sitting.advance(until, tell)
 
     def _do(self, what: str, work: Callable[[], object]) -> None:
-        """Do something in a thread, unless something is being done."""
+        """Do an action in a thread, unless another is in progress."""
         if self.busy.value or self.playing.value:
             return
         self.message.set("")
@@ -268,7 +268,7 @@ class Desk:
         self._start(lambda: self._finish(work))
 
     def _finish(self, work: Callable[[], object]) -> None:
-        """Do something, and tell that it is done."""
+        """Do an action, and mark it as finished."""
         self._guarded(work)
         if not self.sitting.closed.is_set():
             self._show()
@@ -294,10 +294,10 @@ class Desk:
 
 
 def held[Seen](desk: Desk, look: Callable[[], Seen]) -> Seen:
-    """Return what somebody sees who looks while the runs stay where they are."""
+    """Return the result of ``look``, called while the runs do not advance."""
     with desk.hold():
         return look()
 
 
-#: The desks of the pages that are open, or were until lately.
+#: The desks of the pages that are open, or were recently.
 OPEN: WeakSet[Desk] = WeakSet()

@@ -1,4 +1,4 @@
-"""The page: a bar to move the runs on, and three parts to look at them."""
+"""The page: a bar to advance the runs, and three parts to look at them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hpcrowd.scenarios.inspector.desk import OPEN, PACES, SUBJECTS, Desk, held
 from hpcrowd.scenarios.inspector.parts import ClusterPart, Saved, UserPart, UsersPart
 from hpcrowd.scenarios.inspector.settings import Control
 
-#: How the page looks.
+#: The style sheet of the page.
 STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 
-#: What parts of the page are called.
+#: Names of the parts of the page.
 TAB_NAMES = {"cluster": "Cluster", "users": "Users", "user": "One user"}
 
-#: What spans are called.
+#: Names of the spans.
 SPAN_NAMES = {1: "1 day", 7: "7 days", 28: "28 days", 0: "whole run"}
 
 
@@ -54,7 +54,7 @@ def Bar(desk: Desk) -> None:
     sitting = desk.sitting
     busy, playing = bool(desk.busy.value), desk.playing.value
     idle = not busy and not playing and bool(sitting.courses)
-    # Tests and impatient scripts wait for the next number.
+    # Tests and scripts wait for the next number.
     with solara.Div(classes=["hpcrowd-bar", f"hpcrowd-done-{desk.done.value}"]):
         with solara.Row(gap="8px", style={"align-items": "center", "flex-wrap": "wrap"}):
             solara.Text(_time(desk), classes=["hpcrowd-time"])
@@ -100,16 +100,16 @@ def Bar(desk: Desk) -> None:
 
 @solara.component
 def Choice(name: str, value: Any, names: Mapping[Any, str], on_value: Callable[[Any], Any]) -> None:
-    """Buttons of which one is chosen.
+    """Buttons, one of which is chosen.
 
     Parameters
     ----------
     name
-        Of the row of buttons, for style sheets and tests.
+        Name of the row of buttons, for style sheets and tests.
     value
-        What is chosen.
+        The chosen value.
     names
-        What each value is called.
+        Name of each value.
     on_value
         Called with the value of a button that is clicked.
     """
@@ -148,7 +148,7 @@ def Parts(desk: Desk) -> None:
 
 @solara.component
 def SettingsPart(desk: Desk, place: int) -> None:
-    """What may be set of the run at a place.
+    """The settings of the run at a place.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def SettingsPart(desk: Desk, place: int) -> None:
             for control in controls:
                 _Field(control, given.get(control.name, control.value), change)
             solara.Button(
-                "Apply and begin anew",
+                "Apply and restart",
                 on_click=lambda: desk.reset(place, given),
                 small=True,
                 disabled=bool(desk.busy.value) or desk.playing.value,
@@ -202,7 +202,7 @@ def _Field(control: Control, value: str, change: Callable[[str, str], None]) -> 
 
 
 def _time(desk: Desk) -> str:
-    """Return what the clock of the page shows."""
+    """Return the text of the page's clock."""
     courses = desk.sitting.courses
     if not courses:
         return desk.busy.value or "No run"
@@ -211,11 +211,11 @@ def _time(desk: Desk) -> str:
     words = f"{moment_words(clock, course.now)} {clock.zone}"
     if desk.busy.value:
         return f"{words}: {desk.busy.value.lower()} ..."
-    return f"{words}: over" if desk.sitting.over else words
+    return f"{words}: finished" if desk.sitting.over else words
 
 
 def _error(text: str) -> None:
-    """Show what went wrong."""
+    """Show an error."""
     solara.HTML(
         tag="div",
         unsafe_innerHTML=escape(text),

@@ -1,4 +1,4 @@
-"""The parts of the page: the cluster, all users, one user; each of pictures and tables to save."""
+"""The parts of the page: cluster, users, one user; pictures and tables that can be saved."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 #: Size of the pictures, inches; those of one user are lower.
 WIDE, HIGH, LOW = 8.0, 3.6, 3.4
 
-#: Waiting jobs that are shown.
+#: Number of waiting jobs that are shown.
 QUEUE_SHOWN = 200
 
 #: Columns of the queue: key and heading.
@@ -60,7 +60,7 @@ QUEUE_COLUMNS = {
     "reason": "Why it waits",
 }
 
-#: Those that are words.
+#: Columns that hold words.
 QUEUE_WORDS = ("cluster", "reason")
 
 #: Columns: key, heading, whether it is a number.
@@ -81,7 +81,7 @@ USER_COLUMNS = (
 #: Users on a page of the table.
 USER_ROWS = 25
 
-#: Decisions that are shown.
+#: Number of decisions that are shown.
 DECISIONS_SHOWN = 200
 
 #: Headings of the columns of the log.
@@ -110,7 +110,7 @@ def _Saved(file: dict[str, Any]) -> None:
 
 @solara.component
 def Saved(desk: Desk) -> None:
-    """Hand the browser what is saved on the page."""
+    """Send the saved file to the browser."""
     _Saved(file=desk.file.value)
 
 
@@ -142,18 +142,18 @@ def Picture(
     table: Callable[[], pd.DataFrame],
     version: Hashable,
 ) -> None:
-    """A picture that is drawn anew when its version changes.
+    """A picture that is drawn again when its version changes.
 
     Parameters
     ----------
     desk
         Of the page.
     name
-        Of the panel; files that are saved are called so.
+        Name of the panel, and of the files that are saved.
     title
         Above the picture.
     draw, table
-        What is shown, and what the picture is made of; called when they are needed.
+        Functions that return the picture and its data; called when needed.
     version
         Changes when the picture does.
     """
@@ -194,19 +194,19 @@ def Table(
     headers
         Of the columns: ``text`` and ``value``, the key in ``items``.
     items
-        The rows; where ``KEY_text`` is there it is shown, and sorted by ``KEY``.
+        The rows; if there is ``KEY_text``, it is shown, and sorted by ``KEY``.
     draw, table
-        A picture of it and all of it, for files.
+        Functions that return a picture of it and the whole table, for files.
     key_name, chosen
-        Which key tells rows apart, and that of the row that is marked.
+        The key that identifies rows, and its value in the marked row.
     rows
-        How many on a page.
+        Number of rows on a page.
     searchable
         Whether it has a field to search.
     on_pick
         Called with the key of a row that is clicked.
     nothing
-        What stands there while there are no rows.
+        Text to show if there are no rows.
     """
     _Table(
         name=name,
@@ -234,7 +234,7 @@ def ClusterPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     desk
         Of the page.
     course, moment
-        The run, and where it is; another moment draws the part anew.
+        The run, and where it is; the part is drawn again when it changes.
     place
         0 for the first run, 1 for the second.
     """
@@ -289,7 +289,7 @@ def _Queue(desk: Desk, course: Course, moment: Moment, run: str) -> None:
         draw=lambda: queue_picture(moment, reasons=course.reasons(moment.queue.tolist())),
         table=lambda: queue_with_reasons(course, None),
         key_name="job",
-        nothing="Nobody waits.",
+        nothing="No job waits.",
         on_pick=lambda job: desk.choose(int(frame.loc[frame["job"] == job, "user"].iloc[0])),
     )
 
@@ -310,7 +310,7 @@ def queue_with_reasons(course: Course, most: int | None) -> pd.DataFrame:
 
 
 def _queue_item(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as the table of the page has it."""
+    """Return a row for the table of the page."""
     item: dict[str, Any] = {
         key: row[key] if key in QUEUE_WORDS else int(row[key])
         for key in QUEUE_COLUMNS
@@ -330,7 +330,7 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     desk
         Of the page.
     course, moment
-        The run, and where it is; another moment draws the part anew.
+        The run, and where it is; the part is drawn again when it changes.
     place
         0 for the first run, 1 for the second.
     """
@@ -358,7 +358,7 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
         rows=USER_ROWS,
         searchable=True,
         on_pick=lambda user: desk.choose(int(user)),
-        nothing="Nobody is there.",
+        nothing="There are no users.",
     )
     there = dict.fromkeys(frame["state"])
     meant = "; ".join(f"{name}: {words}" for name, words in STATES.items() if name in there)
@@ -366,7 +366,7 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
 
 
 def item_of(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
-    """Return a row as the table of the page has it: plain values, and words where they differ."""
+    """Return a row for the table of the page: plain values, and text where that differs."""
     item: dict[str, Any] = {}
     for key, value in row.items():
         missing = value is None or (isinstance(value, float) and math.isnan(value))
@@ -392,7 +392,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     desk
         Of the page.
     course, moment
-        The run, and where it is; another moment draws the part anew.
+        The run, and where it is; the part is drawn again when it changes.
     place
         0 for the first run, 1 for the second.
     """
@@ -447,7 +447,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
 
 @solara.component
 def _Decisions(desk: Desk, course: Course, moment: Moment, user: int, run: str) -> None:
-    """What a user decided, newest first."""
+    """The decisions of a user, newest first."""
     frame = solara.use_memo(
         lambda: held(desk, lambda: decisions_table(moment, user, DECISIONS_SHOWN)), [moment, user]
     )
@@ -461,7 +461,7 @@ def _Decisions(desk: Desk, course: Course, moment: Moment, user: int, run: str) 
     Table(
         desk=desk,
         name=f"decisions-{run}",
-        title=f"What user {user} decided, the latest first",
+        title=f"Decisions of user {user}, the latest first",
         headers=[{"value": key, "text": text} for key, text in DECISION_COLUMNS.items()],
         items=items,
         draw=lambda: decisions_picture(moment, user),
@@ -472,10 +472,10 @@ def _Decisions(desk: Desk, course: Course, moment: Moment, user: int, run: str) 
 
 
 def _words(row: dict[str, Any]) -> str:
-    """Return a line about the user."""
+    """Return a line of text about the user."""
     found = [f"User {row['user']} ({row['state']})"]
     for key, words in (("behaviour", "behaves as"), ("submits_to", "submits to")):
-        if row.get(key):  # where users differ in it
+        if row.get(key):  # shown if users differ in it
             found.append(f"{words} {row[key]}")
     for key, words in (
         ("jobs_done", "jobs done"),

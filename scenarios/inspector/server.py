@@ -1,7 +1,7 @@
-"""The server behind the page: Solara's, on the loopback address unless told otherwise.
+"""The server behind the page: Solara's, on the loopback address by default.
 
-Everything that the page loads comes from this server; nothing is asked of the network, and nothing
-is told to anybody.
+Everything that the page loads comes from this server; no data is requested from the network or
+sent to it.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from hpcrowd.scenarios.inspector.subject import Subject
 
 
-#: Where the page listens unless told otherwise.
+#: Default address of the server.
 LOOPBACK = "127.0.0.1"
 
-#: What the loopback address is called.
+#: Names of the loopback address.
 LOOPBACK_NAMES = ["127.0.0.1", "localhost", "[::1]"]
 
-#: The port it takes if it is free, else another.
+#: The port if it is free, else another.
 PORT = 8765
 
-#: Objects after which Python looks for young ones that are gone.
+#: Number of new objects after which Python collects unused ones.
 YOUNG_OBJECTS = 50_000
 
-#: How long a page may be away from its server before its run is dropped; a tab that is closed says
-#: so and is dropped at once.
+#: How long a page may be disconnected before its run is removed; when a tab is closed, its run is
+#: removed at once.
 AWAY = "60s"
 
 
 def check_installed() -> None:
-    """Make sure that what the page is made of is there.
+    """Check that the packages for the page are installed.
 
     Raises
     ------
     UnavailableError
-        When it is not.
+        When they are not.
     """
     if any(find_spec(name) is None for name in ("solara", "solara_assets", "uvicorn")):
         raise UnavailableError(f"hpcrowd inspect: {missing('Solara', 'page')}")
@@ -71,7 +71,7 @@ def bound_socket(host: str, port: int | None) -> socket.socket:
     Raises
     ------
     QuantityError
-        When the port is taken, or the address is none of this machine.
+        When the port is taken, or the address is not one of this machine.
     """
     wanted = (PORT, 0) if port is None else (port,)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -124,15 +124,15 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
     from hpcrowd.scenarios.inspector import desk
 
     desk.SUBJECTS[:] = subjects
-    # Pictures are made of tens of thousands of objects that are gone with the next one: collected
-    # together while they are young, they do not make Python look through all users again and again.
+    # A picture is made of tens of thousands of objects that are unused after the next one:
+    # collected while they are young, they do not make Python scan all users again and again.
     gc.set_threshold(YOUNG_OBJECTS)
     app.apps["__default__"] = app.AppScript("hpcrowd.scenarios.inspector.page:Page")
     # About cookies in frames of other sites, where this page is not meant to be.
     warnings.filterwarnings("ignore", message="Cookies with samesite=none")
     application: Any = starlette.app
     if is_loopback(listening.getsockname()[0]):
-        # A site elsewhere whose name leads to this machine is not answered.
+        # Requests with the host name of another site are refused.
         application = TrustedHostMiddleware(application, allowed_hosts=LOOPBACK_NAMES)
     config = uvicorn.Config(
         application, log_level="error", access_log=False, ws="websockets-sansio"
@@ -147,6 +147,6 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
             ready()
         await task
         if not server.started:
-            raise UnavailableError("hpcrowd inspect: the server could not start, as told above")
+            raise UnavailableError("hpcrowd inspect: the server could not start; see above")
 
     asyncio.run(run())

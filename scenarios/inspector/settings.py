@@ -1,7 +1,7 @@
-"""What a reader of the page may set, and what it may be set to.
+"""The settings that the page offers, and their permitted values.
 
-A setting comes from a browser, so it is taken only if it is one of the choices that the page
-offers, or a plain number: no name of a file can come in this way.
+A setting comes from a browser, so it is accepted only if it is one of the choices that the page
+offers, or a plain number: names of files cannot come in this way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hpcrowd.scenarios.kinds.resample import DOING, NONE
 #: Schedulers that the page offers: none of them needs a file.
 OFFERED_SCHEDULERS = (*SCHEDULERS, "easy:backfill=sjbf", RECORDED)
 
-#: A number, or a multiple of what is recorded.
+#: A number, or a multiple of the recorded value.
 MULTIPLE = re.compile(r"\d{1,9}(\.\d{1,6})?x?")
 
 #: The largest seed that the page takes.
@@ -34,13 +34,13 @@ class Control:
     Attributes
     ----------
     name
-        Of the setting in a scenario file.
+        Name of the setting in a scenario file.
     label
-        What the page calls it.
+        Its name on the page.
     choices
-        What it may be set to; empty for a number or a multiple.
+        Permitted values; empty for a number or a multiple.
     value
-        What the scenario says.
+        Its value in the scenario.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Control:
     value: str = ""
 
     def check(self, text: str) -> str:
-        """Return a value from a browser if it may be set so.
+        """Return a value from a browser if it is permitted.
 
         Raises
         ------
         QuantityError
-            When it is none of the choices, or no number.
+            When it is not one of the choices, or not a number.
         """
         if text == self.value or text in self.choices:
             return text
@@ -79,7 +79,7 @@ def _behaviours() -> tuple[str, ...]:
 
 
 def controls_of(values: Mapping[str, Any]) -> tuple[Control, ...]:
-    """Return what the page offers to set of a scenario.
+    """Return the settings of a scenario that the page offers.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def controls_of(values: Mapping[str, Any]) -> tuple[Control, ...]:
 
 
 def settings_of(controls: tuple[Control, ...], given: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a reader has changed, checked, as settings of a scenario.
+    """Return the changes of a reader, checked, as settings of a scenario.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a reader takes from the page: the address of a view, and files (PNG, SVG, CSV).
+"""Views of the page as addresses, and files to save (PNG, SVG, CSV).
 
 A view is the query of an address: ``?tab=user&user=17&at=864000&a.processors=2x``.
 
@@ -7,14 +7,14 @@ key        meaning
 ========== =====================================================================================
 tab        which part of the page is shown
 user       the user that is chosen
-at         how far the run is, s since the origin
+at         the time of the run, s since the origin
 span       days that pictures over time show, 0 for the whole run
-two        whether a second run stands beside the first
+two        whether there is a second run
 a.NAME     a setting of the first run, b.NAME of the second
 ========== =====================================================================================
 
-Whoever follows a link sees the same: runs are repeated from their seed up to that second. A link
-comes from outside, so everything in it is checked; what makes no sense is told in one line.
+A link shows everyone the same: runs are repeated from their seed up to that second. A link comes
+from outside, so everything in it is checked; an error is reported in one line.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class View:
     tab, span
         See the module.
     user
-        None while nobody is chosen.
+        None if no user is chosen.
     at
         s since the origin.
     two
         Whether there are two runs.
     settings
-        What readers have set, by run, then by name.
+        Settings from the reader, by run, then by name.
     """
 
     tab: str = TABS[0]
@@ -83,7 +83,7 @@ def parse_view(query: str | None) -> View:
     Raises
     ------
     QuantityError
-        When something in it makes no sense.
+        When something in it is not valid.
     """
     if not query:
         return View()
@@ -139,7 +139,7 @@ def figure_svg(figure: Figure) -> bytes:
     import matplotlib
 
     buffer = BytesIO()
-    # Names of parts are random otherwise.
+    # Otherwise the names of parts are random.
     with matplotlib.rc_context({"svg.hashsalt": "hpcrowd"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
@@ -172,13 +172,13 @@ def file_for_browser(name: str, kind: str, content: bytes, serial: int) -> dict[
     Parameters
     ----------
     name
-        What it is of; what is no letter, number, dot or dash becomes a dash.
+        Its name; characters other than letters, numbers, dots and dashes become dashes.
     kind
         Its ending: png, svg or csv.
     content
         Its bytes.
     serial
-        Makes each file another, so that one can be saved twice.
+        Makes each file distinct, so that the same one can be saved twice.
     """
     safe = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.") or "hpcrowd"
     return {

@@ -23,14 +23,14 @@ KEPT_DECISIONS = 500_000
 
 
 class Subject(ABC):
-    """What is inspected. It is shared by all pages; each page has courses of its own.
+    """What is inspected. It is shared by all pages; each page has its own courses.
 
     Attributes
     ----------
     name
         A short name: that of the file or folder.
     controls
-        What a reader may set.
+        Settings that a reader may change.
     """
 
     name: str
@@ -43,22 +43,22 @@ class Subject(ABC):
         Parameters
         ----------
         given
-            What the reader has set, by name.
+            Settings from the reader, by name.
 
         Raises
         ------
         HpcrowdError
-            When it cannot be run so, in one line.
+            When it cannot be run with these settings, in one line.
         """
 
 
 class ScenarioSubject(Subject):
-    """A scenario, simulated while somebody looks.
+    """A scenario, simulated while the page is open.
 
     Parameters
     ----------
     read
-        Returns what is run. It is asked again whenever a course begins, so that a file may be
+        Returns the scenario. It is called again whenever a course begins, so that a file may be
         edited while the page is open.
     name
         A short name.
@@ -109,7 +109,7 @@ class ResultsSubject(Subject):
     Parameters
     ----------
     folder
-        What ``--out`` of a run left.
+        The folder that ``--out`` of a run wrote.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -126,12 +126,12 @@ class ResultsSubject(Subject):
 
 
 def subject_of(path: Path) -> Subject:
-    """Return what a path on the command line means.
+    """Return the subject for a path on the command line.
 
     Raises
     ------
     HpcrowdError
-        When there is nothing, or nothing that can be inspected.
+        When it does not exist, or cannot be inspected.
     """
     path = trace_path(path)
     if path.is_dir():

@@ -1,1 +1,1 @@
-"""Kinds of runs: what each is made of, and how it is run."""
+"""Kinds of runs: the settings of each, and how it is run."""

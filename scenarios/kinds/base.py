@@ -1,11 +1,11 @@
-"""What a kind of run is: its settings, how they are prepared, and the simulation they make.
+"""The base of all kinds of runs: settings, preparation of inputs, and the simulation.
 
-A kind is a subclass of :class:`Scenario` that stands in :data:`scenarios.kinds.files.KINDS`. That
-one class is what Python calls are configured with, what a TOML file holds, what a sweep varies, and
-where the options of the command come from: a setting is a field, declared once with its default,
-its meaning and its rules. A run has two steps, so that many runs can share the first:
-:meth:`Scenario.prepare` reads and converts inputs, :meth:`Scenario.run` simulates;
-:meth:`Scenario.stage` leaves the simulation to whoever wants to look on while it runs.
+A kind is a subclass of :class:`Scenario` that is listed in :data:`scenarios.kinds.files.KINDS`.
+That one class configures calls in Python, TOML files, sweeps, and the options of the command: a
+setting is a field, declared once with its default, its meaning and its rules. A run has two steps,
+so that many runs can share the first: :meth:`Scenario.prepare` reads and converts inputs,
+:meth:`Scenario.run` simulates; :meth:`Scenario.stage` returns the simulation before it begins, for
+callers that look at it while it runs.
 
 Settings are looked at much more often than run, so that the module of a kind imports what
 simulates where it is used.
@@ -45,8 +45,8 @@ Watch = Callable[["Simulation"], Any]
 class Staged:
     """A simulation with its users on it that is ready to begin.
 
-    :meth:`run` runs it to its end; whoever wants to look on runs ``staged.model`` piece by piece
-    and asks for :meth:`result` when it is over.
+    :meth:`run` runs it to its end; to look at it in between, run ``staged.model`` piece by piece
+    and call :meth:`result` at the end.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class Staged:
     users
         Its users, agents of ``model``; more may come while it runs.
     finish
-        Makes a run of what has happened so far.
+        Returns a run of what has happened so far.
     work
-        The recorded sessions of those who replay; None where nobody does.
+        The recorded sessions of users who replay; None if there are none.
     log
-        Where users note what they decide; None for nowhere.
+        Log of the decisions of users; None for no log.
     prepare_s
         Seconds that staging took.
     """
@@ -72,7 +72,7 @@ class Staged:
     prepare_s: float = 0.0
 
     def run(self, progress: Watch | None = None) -> Run:
-        """Run to the end and return what came out.
+        """Run to the end and return the run.
 
         Parameters
         ----------
@@ -97,29 +97,29 @@ class Staged:
 
 
 class Scenario(Strict):
-    """Everything that one run is made of.
+    """All settings of one run.
 
     Attributes
     ----------
     folder
-        Where the files are that it names; not part of the file.
+        Folder of the files that it names; not part of the TOML file.
     """
 
-    # A number where the setting is text, such as processors = 200, is what it looks like.
+    # Numbers are accepted where the setting is text, such as processors = 200.
     model_config = ConfigDict(coerce_numbers_to_str=True, arbitrary_types_allowed=True)
 
-    #: The setting that says what the run begins with, such as a trace; and whether a file has to
-    #: give it. A call in Python and a command have the thing itself.
+    #: The setting that names the input of the run, such as a trace; and whether a TOML file has to
+    #: give it. Python functions and commands take the input itself.
     INPUT: ClassVar[str] = ""
     NEEDS_INPUT: ClassVar[bool] = True
 
-    #: Settings of a kind that come right after one that it shares; its others come before those.
+    #: Settings of a kind that are listed right after a shared one; its others come before these.
     AFTER: ClassVar[Mapping[str, str]] = {}
 
-    #: Fields in which :meth:`prepare` looks; runs that agree in them share what it returns.
+    #: Fields that :meth:`prepare` uses; runs with equal values share what it returns.
     PREPARED_FROM: ClassVar[tuple[str, ...]] = ()
 
-    folder: Path = Field(Path(), exclude=True, description="where files that it names are")
+    folder: Path = Field(Path(), exclude=True, description="folder of the files that it names")
     kind: str = Field(description="what is run")
     seed: int = Field(0, ge=0, description="seed of everything random")
 
@@ -132,8 +132,8 @@ class Scenario(Strict):
     def settings(cls) -> dict[str, FieldInfo]:
         """Return the settings in the order in which people see them.
 
-        Those of the kind alone come first, then those that it shares. What the run begins with is
-        not among them.
+        Those of the kind alone come first, then those that it shares. The input of the run is not
+        among them.
         """
         shared = cls.shared_settings()
         alone = [
@@ -148,17 +148,17 @@ class Scenario(Strict):
 
     @classmethod
     def in_file(cls) -> list[str]:
-        """Return the names of all that a file may hold, in order."""
+        """Return the names of all settings that a TOML file may have, in order."""
         names = dict.fromkeys(["kind", "seed", cls.INPUT, *cls.settings()])
         return [name for name in names if name]
 
     def check(self) -> None:
-        """Make sure that what a file says can be found.
+        """Check that the input is given and that all files exist.
 
         Raises
         ------
         QuantityError
-            When the run has nothing to begin with, or a file that it names is not there.
+            When the run has no input, or a file that it names does not exist.
         """
         if self.INPUT and self.NEEDS_INPUT and getattr(self, self.INPUT) is None:
             raise QuantityError(f"{self.INPUT}: missing; it has no default")
@@ -189,17 +189,17 @@ class Scenario(Strict):
         return values
 
     def identity(self) -> dict[str, Any]:
-        """Return what decides about the results, fit for JSON: settings and contents of files."""
+        """Return what the results depend on, fit for JSON: settings and contents of files."""
         found = {name: checksum(path) for name, path in self.files().items()}
         return {**self.completed(), **found}
 
     def sharing(self) -> dict[str, Any]:
-        """Return what decides about :meth:`prepare`, fit for JSON."""
+        """Return what the result of :meth:`prepare` depends on, fit for JSON."""
         identity = self.identity()
         return {name: identity.get(name) for name in ("kind", *self.PREPARED_FROM)}
 
     def prepare(self) -> Any:
-        """Return what :meth:`run` needs beside the settings; it can be pickled."""
+        """Return what :meth:`run` needs in addition to the settings; it can be pickled."""
         raise NotImplementedError(f"{type(self).__name__} has to define prepare()")
 
     def stage(
@@ -210,12 +210,13 @@ class Scenario(Strict):
         Parameters
         ----------
         prepared
-            What :meth:`prepare` returned, of this or of a scenario that shares it; it is used up.
+            Result of :meth:`prepare`, of this scenario or one that shares it. It is changed, and
+            cannot be used again.
         log
-            Where users note what they decide.
+            Log for the decisions of users.
         watched
-            Somebody looks at the users while it runs, so that each is told what happens, also where
-            the schedule is the same without.
+            Whether the users are looked at while it runs; then each user is notified of its events
+            even where the schedule would be the same without.
         """
         raise NotImplementedError(f"{type(self).__name__} has to define stage()")
 
@@ -234,20 +235,20 @@ class Scenario(Strict):
         return self.stage(prepared, log).run(progress)
 
     def plain(self) -> dict[str, Any]:
-        """Return the settings fit for JSON, as the provenance of a run has them."""
+        """Return the settings, fit for JSON, as in the provenance of a run."""
         found = self.model_dump(mode="json", include=set(self.settings()))
         return {name: found[name] for name in self.settings() if name in found}
 
     def label(self) -> str:
-        """Return a short name for a run: what differs from others of its kind."""
+        """Return a short name for a run: how it differs from others of its kind."""
         return self.kind
 
     def title(self) -> str:
-        """Return a short name for a run among others: what it begins with, then its label."""
+        """Return a short name for a run among others: its input, then its label."""
         return self.label()
 
     def clusters_in_all(self) -> int:
-        """Return how many clusters are simulated."""
+        """Return the number of simulated clusters."""
         return 1
 
 
@@ -268,7 +269,7 @@ def checksum(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _checksum(path: Path, _written: int, _size: int) -> str:
-    """Return the checksum of a file as it was written then; designs of many runs ask often."""
+    """Return the checksum of a file at a time of writing; kept, as many runs need it."""
     with path.open("rb") as file:
         digest = sha256()
         while piece := file.read(1 << 20):
@@ -282,15 +283,15 @@ def takes_settings(values: Mapping[str, Any], settings: Mapping[str, Any]) -> di
     Parameters
     ----------
     values
-        Tables and lists as a TOML file has them; not changed.
+        Tables and lists as in a TOML file; not changed.
     settings
-        Values by name, such as ``scheduler`` or ``platform.changes.0.processors``; a number is an
-        element of a list.
+        Values by name, such as ``scheduler`` or ``platform.changes.0.processors``; a number selects
+        an element of a list.
 
     Raises
     ------
     QuantityError
-        When the way to a setting does not lead through tables and lists.
+        When a part of a dotted name is neither a table nor a list.
     """
     changed: dict[str, Any] = _copied(values)
     for name, value in settings.items():

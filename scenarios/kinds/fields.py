@@ -1,4 +1,4 @@
-"""Types of values that configurations share: durations, moments, hours, names of schedulers."""
+"""Types of settings: durations, moments, hours of work, names of schedulers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _known_sessions(text: str) -> str:
     return text
 
 
-#: How sessions are told apart, such as ``arrival:60m``.
+#: A definition of sessions, such as ``arrival:60m``.
 Sessions = Annotated[str, AfterValidator(_known_sessions)]
 
 
@@ -63,25 +63,25 @@ SchedulerName = Annotated[str, AfterValidator(_known_scheduler)]
 
 
 class Strict(BaseModel):
-    """A part of a configuration: unknown settings are errors, nothing changes later."""
+    """A part of a configuration: unknown settings are errors, and it cannot be changed later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def configure(cls, place: str | Path = "", /, **values: Any) -> Self:
-        """Return the configuration that settings make; a mistake is one line.
+        """Return the configuration with these settings; a mistake is reported in one line.
 
         Parameters
         ----------
         place
-            Where the settings stand, such as a file, for messages.
+            Where the settings are, such as a file, for messages.
         **values
             Settings by name.
 
         Raises
         ------
         QuantityError
-            Naming the place, the setting, its value and the rule.
+            With the place, the setting, its value and the rule.
         """
         where = f"{place}: " if place else ""
         try:
@@ -93,7 +93,7 @@ class Strict(BaseModel):
 
 
 class HoursConfig(Strict):
-    """The same hours for all, in local time."""
+    """The same hours of work for all users, in local time."""
 
     opens: Duration = Field(description="after midnight, s or a duration such as 8h")
     closes: Duration = Field(description="after midnight; before opens means at night")
@@ -119,7 +119,7 @@ def parse_moment(value: Any) -> int | datetime:
     ----------
     value
         Seconds; durations since the origin, such as ``2d 16h``; or a date and time of ISO 8601,
-        such as ``1996-10-14 16:00``, as text or as TOML has it.
+        such as ``1996-10-14 16:00``, as text or as in TOML.
 
     Raises
     ------

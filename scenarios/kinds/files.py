@@ -1,4 +1,4 @@
-"""Scenarios in TOML files: what one run is made of, checked before anything runs.
+"""Scenarios in TOML files: the settings of one run, checked before anything runs.
 
     [scenario]
     kind = "replay"
@@ -6,8 +6,8 @@
     users = "think-time"
     processors = "2x"
 
-``kind`` says what is run; :data:`KINDS` has the settings of each kind. Files are looked for beside
-the TOML file. A mistake is told with file, line, setting, value, rule and cure.
+``kind`` says what is run; :data:`KINDS` has the settings of each kind. Paths are relative to the
+TOML file. An error message gives file, line, setting, value, rule and cure.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tomlkit.items import Table
 
 
-#: Kinds of scenarios by the word that files have; a new kind is a class and an entry here.
+#: Kinds of scenarios by their names in files; a new kind is a class and an entry here.
 KINDS: Registry[type[Scenario]] = Registry(
     {
         "replay": "hpcrowd.scenarios.kinds.replay:ReplayConfig",
@@ -45,7 +45,7 @@ KINDS: Registry[type[Scenario]] = Registry(
     }
 )
 
-#: Letters in a line of a file that is written.
+#: Characters in a line of a file that is written.
 WIDTH = 100
 
 
@@ -55,7 +55,7 @@ class SettingError(QuantityError):
     Attributes
     ----------
     place
-        Keys and elements that lead to it.
+        Keys and positions that lead to it.
     """
 
     def __init__(self, message: str, place: Sequence[str | int]) -> None:
@@ -65,16 +65,16 @@ class SettingError(QuantityError):
 
 @dataclass(frozen=True)
 class Source:
-    """A TOML file, to tell mistakes with the line in which they are.
+    """A TOML file, for error messages with the line of a mistake.
 
     Attributes
     ----------
     path
         Its name.
     values
-        What stands in it.
+        Its contents.
     text
-        The whole file.
+        Its text.
     """
 
     path: Path
@@ -88,24 +88,24 @@ class Source:
         Raises
         ------
         QuantityError
-            When it cannot be read or is no TOML.
+            When it cannot be read or is not TOML.
         """
         values, content = read_toml(path)
         return cls(path, values, content.decode("utf-8"))
 
     def mistake(self, message: str, place: Sequence[str | int]) -> QuantityError:
-        """Return the error that tells a mistake in a place of this file."""
+        """Return the error for a mistake at a place in this file."""
         line = line_of(self.text, place)
         where = str(self.path) if line is None else f"{self.path}, line {line}"
         return QuantityError(f"{where}: {message}")
 
     def only(self, known: Sequence[str]) -> None:
-        """Make sure that the file has no other settings and tables than these.
+        """Check that the file has no other settings and tables than these.
 
         Raises
         ------
         QuantityError
-            Naming the first other one.
+            Naming the first unknown one.
         """
         for name in self.values:
             if name not in known:
@@ -113,14 +113,14 @@ class Source:
 
 
 def scenario_of(values: Mapping[str, Any], folder: Path) -> Scenario:
-    """Return the scenario that settings describe.
+    """Return the scenario with these settings.
 
     Parameters
     ----------
     values
-        Settings by name, as a TOML file has them.
+        Settings by name, as in a TOML file.
     folder
-        Where files are looked for.
+        Folder that paths are relative to.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def scenario_of(values: Mapping[str, Any], folder: Path) -> Scenario:
 
 
 def _named_first(message: str) -> list[str | int]:
-    """Return the setting that a mistake in the settings as a whole begins with."""
+    """Return the setting that the message of a mistake begins with."""
     return [message.split(maxsplit=1)[0].strip(":")]
 
 
@@ -194,7 +194,7 @@ def scenario_in(source: Source) -> Scenario:
 
 
 def scenario_toml(scenario: Scenario) -> str:
-    """Return a scenario as TOML with every setting and what it means; it can be read again."""
+    """Return a scenario as TOML with every setting and its meaning; it can be read again."""
     import tomlkit
 
     document = tomlkit.document()

@@ -1,6 +1,6 @@
-"""Run a grid: workloads of its clusters and of its own, users who submit here or there.
+"""Run a grid: several clusters with their own users, and users who submit to a broker.
 
-A grid comes from a TOML file: its clusters, who works on each, and who submits to the grid::
+A TOML file describes a grid: its clusters, the users of each, and the users of the grid::
 
     broker = "first-fit"
     users = "think-time"
@@ -21,8 +21,8 @@ A grid comes from a TOML file: its clusters, who works on each, and who submits 
     model = "lublin"
     load = 0.4
 
-Everything is checked when the file is read. A message about a mistake names the file, the place in
-it and the rule.
+Everything is checked when the file is read. An error message gives the file, the place in it and
+the rule.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ NAMING = ("trace", "model")
 
 
 class WorkloadConfig(Strict):
-    """Where jobs come from: a trace, or a model."""
+    """The source of jobs: a trace, or a model."""
 
     trace: Path | None = Field(
         None, description="in any format, relative to this file; or `archive:NAME`"
@@ -92,14 +92,14 @@ class WorkloadConfig(Strict):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if self.trace is not None and self.model is not None:
-            raise ValueError("trace and model: both say where jobs come from; leave one")
+            raise ValueError("trace and model: both are sources of jobs; give only one")
         if self.model is None and self.load is not None:
-            raise ValueError("load: is for a model; a trace has the load that it has")
+            raise ValueError("load: is for a model; the load of a trace is fixed")
         return self
 
     @property
     def empty(self) -> bool:
-        """Whether nobody submits."""
+        """Whether no user submits."""
         return self.trace is None and self.model is None
 
 
@@ -108,18 +108,18 @@ class SiteConfig(WorkloadConfig, ClusterConfig):
 
     speed: float = Field(
         1.0, gt=0, allow_inf_nan=False,
-        description="of its nodes, against those that jobs of the grid are measured on; run times "
-        "of its own trace or model are those on its own nodes",
+        description="of its nodes, relative to those that times of grid jobs refer to; run times "
+        "of its own trace or model refer to its own nodes",
     )  # fmt: skip
     grid_share: float = Field(
-        0.0, ge=0, le=1, description="share of its users, by lot, who submit to the grid instead"
+        0.0, ge=0, le=1, description="share of its users, drawn at random, who submit to the grid"
     )
 
     @model_validator(mode="after")
     def _knows_free_processors(self) -> Self:
         if parse_scheduler(self.scheduler) is None:
             raise ValueError(
-                "scheduler 'recorded': knows no free processors, which a broker asks for; choose "
+                "scheduler 'recorded': does not count free processors, as a broker needs; choose "
                 "another"
             )
         parse_estimates(self.estimates)
@@ -127,7 +127,7 @@ class SiteConfig(WorkloadConfig, ClusterConfig):
 
 
 class GridConfig(Scenario):
-    """Run several clusters as a grid; what stands here takes the place of what ``source`` says."""
+    """Run several clusters as a grid; settings here replace those of ``source``."""
 
     INPUT: ClassVar[str] = "source"
     NEEDS_INPUT: ClassVar[bool] = False
@@ -137,7 +137,7 @@ class GridConfig(Scenario):
     source: str | None = Field(
         None,
         exclude=True,
-        description="where it begins: FILE.toml of a grid, or das3; not given: from nothing",
+        description="grid that the other settings change: FILE.toml or das3; none unless given",
     )
     name: str = Field("grid", description="for tables and pictures")
     broker: str = Field(
@@ -154,7 +154,7 @@ class GridConfig(Scenario):
     )
     clusters: dict[str, SiteConfig] = Field({}, description="by name, in their order")
     grid: WorkloadConfig = Field(
-        WorkloadConfig(), description="users of no cluster, who submit to the grid"
+        WorkloadConfig(), description="users without a cluster, who submit to the grid"
     )
     users: str | tuple[UsersConfig, ...] = Field(
         "rigid", description="how users behave: a name, or entries as in a population file"
@@ -171,7 +171,7 @@ class GridConfig(Scenario):
     @model_validator(mode="before")
     @classmethod
     def _begin_with_source(cls, values: Any) -> Any:
-        """Put what is given in the place of what ``source`` says, and the share into clusters."""
+        """Replace settings of ``source`` by those given, and copy the share into all clusters."""
         found = dict(values)
         source = found.get("source")
         if isinstance(source, str):
@@ -210,7 +210,7 @@ class GridConfig(Scenario):
             raise ValueError(f"clusters.{GRID}: name of the broker; choose another")
         if self.grid.empty and all(site.empty for site in self.clusters.values()):
             raise ValueError(
-                "clusters: nobody submits; give one of them, or grid, a trace or model"
+                "clusters: no user submits; give one of them, or grid, a trace or model"
             )
         if isinstance(self.users, str):
             if self.users not in BEHAVIOURS:
@@ -223,25 +223,25 @@ class GridConfig(Scenario):
         return self
 
     def _can_split(self) -> None:
-        """Make sure that nothing tears components apart, and no predictor would miss them."""
+        """Check that reactions do not separate components, and that no predictor misses them."""
         for name, site in self.clusters.items():
             predicted = isinstance(parse_estimates(self.estimates_of(name)), Predictor)
             if predicted:
                 raise ValueError(
                     f"components {self.components}: clusters.{name}.estimates {site.estimates!r}: "
-                    "learn from a queue that components do not stand in; choose requested, exact "
+                    "learn from a queue that does not contain components; choose requested, exact "
                     "or such as 1.5x, or leave components out"
                 )
         for place, entry in enumerate(() if isinstance(self.users, str) else self.users):
             if entry.reactions:
                 raise ValueError(
                     f"components {self.components}: users[{place}].reactions: users react job by "
-                    "job, and what they do to a component would tear its job apart; leave out "
-                    "reactions or components"
+                    "job, and a reaction to one component would separate it from its job; leave "
+                    "out reactions or components"
                 )
 
     def estimates_of(self, name: str) -> str:
-        """Return the estimates of a cluster; the file of a model by its path."""
+        """Return the estimates of a cluster; for a file of a model, its path."""
         text = self.clusters[name].estimates
         return str(self.folder / text) if text.endswith(".json") else text
 
@@ -262,7 +262,7 @@ class GridConfig(Scenario):
 
     @override
     def files(self) -> dict[str, Path]:
-        """Return the file where it begins, traces, and files of models."""
+        """Return the file of ``source``, the traces, and the files of models."""
         found = {}
         if self.source is not None and self.source not in READY:
             found["source"] = self.folder / self.source
@@ -275,7 +275,7 @@ class GridConfig(Scenario):
 
     @override
     def completed(self) -> dict[str, Any]:
-        """Return every setting that has a value, those of ``source`` among them."""
+        """Return every setting that has a value, including those of ``source``."""
         found = self.model_dump(mode="json", exclude_none=True)
         values = {name: found[name] for name in self.settings() if name in found}
         return {"kind": self.kind, **_with_paths(values, self.folder.absolute())}
@@ -322,7 +322,7 @@ class GridConfig(Scenario):
             name: ClusterSpec(site.processors, site.scheduler, site.speed, self.estimates_of(name))
             for name, site in self.clusters.items()
         }
-        # The first cluster is where others measure their speed.
+        # Speeds are relative to the first cluster.
         first, *others = clusters
         model = Simulation(
             jobs,
@@ -383,7 +383,7 @@ class Workloads:
     names
         Of the clusters, then ``grid``.
     tables
-        The jobs; times are those on nodes as fast as the first cluster's.
+        The jobs; times are those on nodes of the first cluster.
     clock
         Local time, of the first trace.
     files
@@ -408,7 +408,7 @@ def read_grid(source: str, **changes: Any) -> GridConfig:
     source
         A path, or a name of :data:`READY`.
     **changes
-        Settings that take the place of those in the file.
+        Settings that replace those in the file.
 
     Raises
     ------
@@ -418,8 +418,7 @@ def read_grid(source: str, **changes: Any) -> GridConfig:
     place = READY.get(source, Path(source))
     if place.suffix != ".toml":
         raise QuantityError(
-            f"grid {source!r}: neither a file FILE.toml nor a grid that is there; choose "
-            f"{', '.join(READY)}"
+            f"grid {source!r}: neither a file FILE.toml nor a known grid; choose {', '.join(READY)}"
         )
     values, _ = read_toml(place)
     found = {"name": place.stem, "folder": place.parent, **values, **changes}
@@ -440,11 +439,11 @@ def run_grid(
     config
         The grid, :func:`hpcrowd.scenarios.kinds.grid.read_grid`.
     workloads
-        Its jobs, :func:`load_workloads`, where many runs share them; they stay as they are.
+        Its jobs, from :func:`load_workloads`, if many runs share them; they are not changed.
     progress
         Called now and then with the simulation.
     log
-        Where users note what they decide.
+        Log for the decisions of users.
 
     Raises
     ------
@@ -458,7 +457,7 @@ def run_grid(
 def _split(
     config: GridConfig, names: list[str], joined: Joined, work: Work, sites: list[str]
 ) -> Split | None:
-    """Return the work with components of wide jobs; None where the grid does without."""
+    """Return the work with components of wide jobs; None if the grid does not split jobs."""
     from hpcrowd.scenarios.kinds.grid_components import split_wide
 
     if config.components is None:
@@ -484,7 +483,7 @@ def _check_replays(behaviour: Any) -> None:
     for maker in makers:
         if getattr(maker_of(maker), "generates", False) or isinstance(maker, Generating):
             raise QuantityError(
-                f"users {maker}: make up their work for one cluster; in a grid choose users who "
+                f"users {maker}: generate their work for one cluster; in a grid choose users who "
                 "replay, such as rigid or think-time"
             )
 
@@ -495,7 +494,7 @@ def load_workloads(config: GridConfig) -> Workloads:
     Raises
     ------
     HpcrowdError
-        When a trace or a model cannot be used, or there is no room for the load of the grid.
+        When a trace or a model cannot be used, or no processors are left for the load of the grid.
     """
     streams = Streams(config.seed)
     loaded = Workloads([], [], Clock(), {}, Counter(), Counter())
@@ -531,7 +530,7 @@ def _table(
     streams: Streams,
     loaded: Workloads,
 ) -> JobTable:
-    """Return the jobs of a workload, as they are on the nodes that they are meant for."""
+    """Return the jobs of a workload, with times on the nodes that they are meant for."""
     from hpcrowd.analysis.models.generation import generate
     from hpcrowd.analysis.models.model import model_of
     from hpcrowd.environment.traces.formats.registry import read_trace
@@ -571,7 +570,7 @@ def _offered(table: JobTable, processors: int) -> float:
 
 
 def _measure(table: JobTable, speed: float) -> None:
-    """Make times on nodes of a speed those on nodes of speed 1, rounded half up."""
+    """Convert times on nodes of a speed to times on nodes of speed 1, rounded half up."""
     if speed != 1:
         for column in (Column.RUN_TIME, Column.REQUESTED_TIME):
             times = table.column(column)
@@ -581,7 +580,7 @@ def _measure(table: JobTable, speed: float) -> None:
 def _sites(
     config: GridConfig, names: list[str], joined: Joined, work: Work, streams: Streams
 ) -> list[str]:
-    """Return where each user submits to."""
+    """Return the cluster, or the grid, that each user submits to."""
     jobs = joined.jobs
     table = np.zeros(int(jobs.user.max(initial=0)) + 2, np.int64)
     table[jobs.user] = joined.table
@@ -590,14 +589,14 @@ def _sites(
         place = int(table[number])
         name, own = names[place], number - int(joined.first_user[place])
         share = 0.0 if name == GRID else config.clusters[name].grid_share
-        # Each user draws from a stream of its own: whoever joins changes nobody's choice.
+        # Each user has its own random stream: additional users change no other user's choice.
         goes = share > 0 and streams.generator("grid", name, own).random() < share
         sites.append(GRID if goes else name)
     return sites
 
 
 def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the settings of a grid file with the files that they name by their paths."""
+    """Return the settings of a grid file with the names of files made paths."""
     found = dict(values)
 
     def named(workload: Any) -> Any:
@@ -620,7 +619,7 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _over(below: Any, above: Any) -> Any:
-    """Return tables in which what others say takes the place of the same settings."""
+    """Return the tables ``below``, with settings replaced by those in ``above``."""
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
     return below | {name: _over(below.get(name), value) for name, value in above.items()}

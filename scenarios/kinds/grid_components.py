@@ -1,7 +1,7 @@
 """Components: wide jobs of a grid, split over several clusters, where they start together.
 
-A component is a row of the table of jobs. Those of one job stand one after the other, with the same
-user, times and recorded submission, and are in the same session and batch, so that whoever waits
+A component is a row of the table of jobs. Components of one job are consecutive rows with the same
+user, times and recorded submission, and are in the same session and batch, so that a user who waits
 for the job waits for all of them.
 """
 
@@ -29,7 +29,7 @@ class Split:
     work
         The same work, in a table in which components are rows.
     first, count
-        Row of the first component and how many there are, of each job that was split.
+        Row of the first component and number of components, of each job that was split.
     """
 
     work: Work
@@ -54,7 +54,7 @@ class Split:
 
     @property
     def first_of(self) -> Int64s:
-        """Row of the first component of each row's job, its own if it is whole, shape (rows,)."""
+        """Row of the first component of each row's job; its own if not split, shape (rows,)."""
         found = np.arange(len(self.jobs))
         for rows in self.rows:
             found[rows] = rows[0]
@@ -70,25 +70,25 @@ def split_wide(
 ) -> Split:
     """Split the jobs of the grid that are wider than ``most`` processors.
 
-    What is too wide for the clusters however it is split stays whole; the broker rejects it.
+    Jobs too wide for the clusters however they are split stay whole; the broker rejects them.
 
     Parameters
     ----------
     work
-        Jobs and sessions; they stay as they are.
+        Jobs and sessions; not changed.
     by_grid
-        Whose users submit to the grid, shape (jobs,).
+        Whether the user of a job submits to the grid, shape (jobs,).
     most
-        Processors of a component at most.
+        Largest number of processors of a component.
     sizes
         Processors of each cluster.
     whose
-        Says in a message whose job stands in a row.
+        Returns the owner of a row's job, for messages.
 
     Raises
     ------
     QuantityError
-        When the components of a job could never start together, and those of another size could.
+        When the components of a job could never start together, though those of another size could.
     """
     jobs = work.jobs
     widths = np.unique(jobs.processors[by_grid])
@@ -120,13 +120,13 @@ def split_wide(
 
 
 def _fitting(width: int, sizes: Sequence[int]) -> list[int]:
-    """Return into how many equal components a job may be split so that they fit."""
+    """Return the numbers of equal components into which a job may be split so that they fit."""
     most = min(width, len(sizes))
     return [n for n in range(1, most + 1) if fits(parts_of(width, -(-width // n)), sizes)]
 
 
 def _limits(widths: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """Return the widest components of jobs, split in all ways that fit, ascending."""
+    """Return the widths of the widest component, for all splits that fit, ascending."""
     return sorted({-(-width // n) for width in widths for n in _fitting(width, sizes)})
 
 
@@ -135,7 +135,7 @@ def _all_fit(widths: Sequence[int], most: int, sizes: Sequence[int]) -> bool:
 
 
 def _with_components(work: Work, table: JobTable, begin: Int64s, count: Int64s) -> Work:
-    """Return the work with its sessions and batches as they are, over the rows of components."""
+    """Return the work with the same sessions and batches, over the rows of components."""
     sessions = work.sessions
     mine = count[sessions.rows]
     first = np.append(0, np.cumsum(mine))  # where each job of the sessions begins now

@@ -1,15 +1,15 @@
-"""Parts of behaviours in files: their settings, made from what each declares, and reactions.
+"""Parts of behaviours in files: their settings, from the declarations of each, and reactions.
 
-See :mod:`hpcrowd.agents.behaviours.declared`. A setting of a file is read as what its part asks
-for: durations, moments, hours of the week, the file of a signal. Reactions come from plain data,
-such as an entry of a TOML file::
+See :mod:`hpcrowd.agents.behaviours.declared`. A setting of a file is read as the type that its part
+declares: durations, moments, hours of the week, the file of a signal. Reactions come from plain
+data, such as an entry of a TOML file::
 
     { do = "delay", when = "during", periods = [["2d 16h", "2d 20h"]] }
     { do = "renounce", when = "patience", wait = "6h", last = 5, share = 0.3 }
     { do = "switch", to = "backup", when = "signal", file = "carbon.csv", above = 300 }
 
 ``do`` is the response and ``when`` the trigger, by the names of
-:mod:`hpcrowd.agents.behaviours.parts`; each has settings of its own.
+:mod:`hpcrowd.agents.behaviours.parts`; each has its own settings.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 MomentText = Annotated[int | datetime, BeforeValidator(parse_moment)]
 
-#: What files have instead of a value of some kind, and what makes the value of it; files are looked
-#: for in the folder that is given.
+#: For types of values: the type in a file, and the function that converts it; paths are relative to
+#: the folder that is given.
 READ: dict[Any, tuple[Any, Callable[[Any, Path], Any]]] = {
     ActivityWindow: (HoursConfig, lambda hours, folder: hours.window()),
     Signal: (str, lambda file, folder: read_signal(folder / file)),
@@ -55,7 +55,7 @@ def settings_model(kind: Any) -> type[Strict]:
     Parameters
     ----------
     kind
-        Dataclass whose fields say what they are.
+        Dataclass whose fields are declared.
     """
     if kind in READ:
         found: type[Strict] = READ[kind][0]
@@ -74,14 +74,14 @@ def optional(parameter: Parameter, of: str = "") -> tuple[Any, Any]:
     parameter
         What it sets.
     of
-        What it is a setting of, if that is to be said.
+        The part that it is a setting of, for its description; empty for none.
     """
     meaning = f"{of}: {parameter.meaning}" if of else parameter.meaning
     return _kind(parameter) | None, _field(replace(parameter, meaning=meaning, default=None))
 
 
 def make(kind: Callable[..., Any], given: Strict, folder: Path) -> Any:
-    """Return what a table of settings describes: an object of the class ``kind``."""
+    """Return the object of the class ``kind`` that a table of settings describes."""
     if kind in READ:
         return READ[kind][1](given, folder)
     assert isinstance(kind, type)
@@ -89,7 +89,7 @@ def make(kind: Callable[..., Any], given: Strict, folder: Path) -> Any:
 
 
 def values_of(kind: type, given: Strict, folder: Path) -> dict[str, Any]:
-    """Return what a table of settings means, by the names that the class has for it."""
+    """Return the values of a table of settings, by the names of the class."""
     found = {}
     for one in parameters_of(kind):
         value, form = getattr(given, one.name), _form(one)
@@ -100,7 +100,7 @@ def values_of(kind: type, given: Strict, folder: Path) -> dict[str, Any]:
 
 
 def _form(parameter: Parameter) -> Any:
-    """Return the kind of a value, of several forms the first; without None."""
+    """Return the type of a value, without None; of several types the first."""
     if get_origin(parameter.kind) in (Union, UnionType):
         kinds = [one for one in get_args(parameter.kind) if one is not NoneType]
         return next((one for one in kinds if one in READ), kinds[0])
@@ -108,7 +108,7 @@ def _form(parameter: Parameter) -> Any:
 
 
 def _kind(parameter: Parameter) -> Any:
-    """Return what a file has for a parameter."""
+    """Return the type of a parameter in a file."""
     form = _form(parameter)
     found = Duration if parameter.unit.partition(" ")[0] == "s" else form
     if form in READ:
@@ -130,7 +130,7 @@ def _field(parameter: Parameter) -> Any:
 
 
 def trigger_settings(when: str) -> type[Strict]:
-    """Return the settings of a trigger; of one with several forms those of all, none needed."""
+    """Return the settings of a trigger; if it has several forms, those of all, each optional."""
     forms = TRIGGERS[when]
     if len(forms) == 1:
         return settings_model(forms[0])
@@ -148,7 +148,7 @@ def reaction_from(config: Mapping[str, Any], folder: str | Path = ".") -> Reacti
     config
         ``do``, ``when``, and the settings of both.
     folder
-        Where files that it names are, if their paths are relative.
+        Folder that relative paths start from.
 
     Raises
     ------

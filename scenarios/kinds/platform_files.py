@@ -13,7 +13,7 @@
     start = "1996-11-04 08:00"
     end = "1996-11-04 16:00"
 
-``do`` says what happens; each kind has settings of its own, :data:`CHANGES`.
+``do`` says what happens; each kind has its own settings, :data:`CHANGES`.
 """
 
 from __future__ import annotations
@@ -105,21 +105,21 @@ class MaintainConfig(ChangeConfig):
     """The whole cluster is drained and closed."""
 
     do: Literal["maintain"]
-    start: Moment = Field(description="from")
-    end: Moment = Field(description="to")
+    start: Moment = Field(description="beginning")
+    end: Moment = Field(description="end")
     announced: Duration = Field(
         604800,
         ge=0,
-        description="before the start; from then on no job starts that is believed to run into it "
-        "(unconfirmed)",
+        description="time before the start; from then on no job starts that is expected to overlap "
+        "the maintenance (unconfirmed)",
     )
     jobs: Literal[Fate, "run"] = Field(
-        "requeue", description=f"{FATE}; or run: they go on through the maintenance"
+        "requeue", description=f"{FATE}; or run: they continue through the maintenance"
     )
 
 
 class ResizeConfig(ChangeConfig):
-    """The cluster has another size."""
+    """The size of the cluster changes."""
 
     do: Literal["resize"]
     at: Moment = Field(description="when")
@@ -127,11 +127,11 @@ class ResizeConfig(ChangeConfig):
 
 
 class SpeedConfig(ChangeConfig):
-    """The nodes have another speed."""
+    """The speed of the nodes changes."""
 
     do: Literal["speed"]
     at: Moment = Field(description="when")
-    factor: float = Field(gt=0, description="so many times as fast as before")
+    factor: float = Field(gt=0, description="new speed divided by the speed before")
 
 
 class SwitchConfig(ChangeConfig):
@@ -159,7 +159,7 @@ CHANGES: dict[str, type[ChangeConfig]] = dict(zip(KINDS, get_args(AnyChange), st
 
 
 class PlatformConfig(Strict):
-    """What changes of the clusters during a run."""
+    """Changes of the clusters during a run."""
 
     name: str = Field("platform", description="for tables and pictures")
     resubmit_after: Duration = Field(
@@ -192,7 +192,7 @@ class PlatformConfig(Strict):
         return made
 
     def check(self, clock: Clock, sizes: Mapping[str, int]) -> None:
-        """Make sure that changes can be, and do not contradict each other.
+        """Check that changes are possible, and do not contradict each other.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class PlatformConfig(Strict):
         Raises
         ------
         QuantityError
-            Naming the file, the first that cannot be, and the rule.
+            With the file, the first impossible change, and the rule.
         """
         from hpcrowd.environment.platform.changes import check_changes
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PopulateConfig(Scenario):
-    """Let users made from a workload model work on a cluster, each waiting for its results."""
+    """Simulate users made from a workload model, each waiting for its results."""
 
     INPUT: ClassVar[str] = "model"
     PREPARED_FROM: ClassVar[tuple[str, ...]] = ("model", "model_processors")
@@ -138,27 +138,27 @@ def populate(
     log: DecisionLog | None = None,
     **choices: Any,
 ) -> Run:
-    """Let users made from a workload model work on a cluster, and return the run.
+    """Simulate users made from a workload model on a cluster, and return the run.
 
     A workload is generated from the model; its users become agents who draw each batch from those
-    of their group, wait for it, pause and go on
-    (:func:`hpcrowd.analysis.models.generation.population`). Nobody submits after ``days``.
+    of their group, wait for it, pause and continue
+    (:func:`hpcrowd.analysis.models.generation.population`). No user submits after ``days``.
 
     Parameters
     ----------
     model
-        Where users and batches come from.
+        Source of users and batches.
     config
         The configuration; or give its fields as ``choices``.
     progress
         Called with the simulation now and then.
     log
-        Where users note what they decide.
+        Log for the decisions of users.
 
     Raises
     ------
     QuantityError
-        When a number makes no sense, or the model has no users.
+        When a number is out of range, or the model has no users.
     """
     config = config or PopulateConfig.configure(**choices)
     return config.stage(model, log).run(progress)

@@ -1,4 +1,4 @@
-"""A population from a TOML file: which behaviours, made of which parts, and who has them.
+"""A population from a TOML file: behaviours, their parts, and which users have them.
 
     [[users]]
     behaviour = "fluid"
@@ -13,7 +13,7 @@
     [clusters.backup]
     processors = 64
 
-Everything is checked when the file is read. A mistake is told with the file, the place in it and
+Everything is checked when the file is read. An error message gives the file, the place in it and
 the rule.
 """
 
@@ -53,22 +53,22 @@ PARTS: dict[str, tuple[type[Part], ...]] = {
 
 
 class _Entry(Strict):
-    """The settings of an entry that do not depend on what parts there are."""
+    """The settings of an entry that do not depend on the available parts."""
 
     behaviour: str | None = Field(None, description="a preset, which the parts below change")
-    share: float = Field(0, ge=0, le=1, description="probability of each user nobody names")
+    share: float = Field(0, ge=0, le=1, description="probability for each user who is not named")
     groups: tuple[int, ...] = Field((), description="groups, by number, whose users have it")
     users: tuple[int, ...] = Field((), description="users, by number, that have it")
     when: str | None = Field(None, description=f"which work comes next: {', '.join(WHEN)}")
     think: str | None = Field(None, description=f"pauses: {', '.join(THINK)}")
     window: str | None = Field(None, description=f"when users are at work: {', '.join(WINDOWS)}")
     waits: bool | None = Field(
-        None, description="whether who is absent puts off its thinking too, not only the submission"
+        None, description="whether absent users postpone thinking too, not only the submission"
     )
 
 
 def _settings() -> dict[str, Any]:
-    """Return a setting for each part that has some, or for each of its settings."""
+    """Return a setting for each part that has settings, or one for each of them."""
     found: dict[str, Any] = {}
     for what, parts in PARTS.items():
         for part in parts:
@@ -91,7 +91,7 @@ else:
 
 
 class UsersConfig(_EntryWithParts):
-    """One behaviour and who has it."""
+    """One behaviour and its users."""
 
     reactions: tuple[dict[str, Any], ...] = Field(
         (),
@@ -99,7 +99,7 @@ class UsersConfig(_EntryWithParts):
     )
 
     def recipe(self, folder: Path = Path()) -> Recipe | SiteModel:
-        """Return what makes the behaviour; files are looked for in ``folder``.
+        """Return the recipe of the behaviour; paths are relative to ``folder``.
 
         Raises
         ------
@@ -125,11 +125,11 @@ class UsersConfig(_EntryWithParts):
             given = [(part, name) for part in parts if (name := self._given(part))]
             if len(given) > 1:
                 (_, first), (_, second) = given[:2]
-                raise QuantityError(f"{first} and {second}: both say what {what} is; leave one")
+                raise QuantityError(f"{first} and {second}: both set {what}; give only one")
             for part, name in given:
                 if changes.get(what, part.name) != part.name:
                     raise QuantityError(
-                        f"{what} {changes[what]!r}: {name} is for {what} {part.name!r}; leave one"
+                        f"{what} {changes[what]!r}: {name} is for {what} {part.name!r}; give one"
                     )
                 changes[what] = self._made(part, folder)
         if self.reactions:
@@ -137,12 +137,12 @@ class UsersConfig(_EntryWithParts):
         return replace(base, **changes)
 
     def _site_model(self, base: SiteModel) -> SiteModel:
-        """Return the model of users who make up their work, with its law and its shifts."""
+        """Return the model of users who generate their work, with its law and its shifts."""
         of_model = {part.table: part for part in base.parts}
         known = {"behaviour", "share", "groups", "users", *of_model}
         for name in sorted(self.model_fields_set - known):
             raise QuantityError(
-                f"{name}: {self.behaviour} users make up their work and have no such part; leave "
+                f"{name}: {self.behaviour} users generate their work and have no such part; leave "
                 f"it out ({' and '.join(of_model)} may be given)"
             )
         changes = {name: self._made(part) for name, part in of_model.items() if self._given(part)}
@@ -156,7 +156,7 @@ class UsersConfig(_EntryWithParts):
                 raise QuantityError(f"reactions[{place}]: {error}") from None
 
     def _given(self, part: type[Part]) -> str:
-        """Return the first setting of a part that is given, empty for none."""
+        """Return the name of the first given setting of a part, empty for none."""
         if part.settings is None:
             return ""
         names = [part.table] if part.table else [one.name for one in parameters_of(part.settings)]
@@ -173,7 +173,7 @@ class UsersConfig(_EntryWithParts):
 
 
 class ClusterConfig(Strict):
-    """A cluster beside the first, for users who switch."""
+    """A second or further cluster, for users who switch."""
 
     processors: int = Field(ge=1, description="its size")
     scheduler: SchedulerName = Field("easy", description="as `hpcrowd replay --scheduler`")
@@ -184,12 +184,12 @@ class ClusterConfig(Strict):
 
 
 class PopulationConfig(Strict):
-    """Which behaviours a population has, and what clusters there are for it beside the first."""
+    """The behaviours of a population, and its clusters other than the first."""
 
     name: str = Field("population", description="for tables and pictures")
     users: tuple[UsersConfig, ...] = Field(min_length=1, description="one entry per behaviour")
     clusters: dict[str, ClusterConfig] = Field({}, description="other clusters by name")
-    folder: Path = Field(Path(), exclude=True, description="where files that it names are")
+    folder: Path = Field(Path(), exclude=True, description="folder of the files that it names")
     file: Path | None = Field(None, exclude=True, description="from which it was read")
 
     @model_validator(mode="after")
@@ -209,7 +209,7 @@ class PopulationConfig(Strict):
         return {name: ClusterSpec(**spec) for name, spec in self._specs().items()}
 
     def _specs(self) -> dict[str, dict[str, Any]]:
-        """Return the other clusters; files of models are found beside this one."""
+        """Return the other clusters; paths of models are relative to the folder of this file."""
         specs = {name: cluster.model_dump() for name, cluster in self.clusters.items()}
         for spec in specs.values():
             if spec["estimates"].endswith(".json"):
@@ -236,7 +236,7 @@ class PopulationConfig(Strict):
 
 
 def switches_of(users: Sequence[UsersConfig], names: Sequence[str]) -> None:
-    """Check that who switches to another cluster switches to one of these.
+    """Check that users switch only to clusters with these names.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def mixture_of(users: Sequence[UsersConfig], folder: Path) -> Mixture:
     users
         The entries.
     folder
-        Where files that they name are.
+        Folder of the files that they name.
 
     Raises
     ------

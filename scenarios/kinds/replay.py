@@ -1,7 +1,7 @@
-"""Replay a trace: users of a log work again, and react to what the cluster does to them.
+"""Replay a trace: the users of a log submit again, and react to the cluster.
 
 :class:`ReplayConfig` has the settings, checked before anything runs; :func:`replay` is one run.
-What runs with other settings may share, such as sessions, :func:`prepare` finds once.
+:func:`prepare` finds once what several runs may share, such as sessions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 BEHAVIOURS = tuple(PRESETS)
 
 #: Makes a behaviour from the recorded work, such as a subclass of ThinkTime; see
-#: ``agents.populations.population.add_users``. Not imported here: looking at options needs no
+#: ``agents.populations.population.add_users``. Not imported here, because listing options needs no
 #: simulation.
 BehaviourFactory = Callable[..., Any]
 
@@ -56,7 +56,7 @@ else:
 
 @dataclass
 class Prepared:
-    """A trace that is ready to be replayed: what runs of different speeds and seeds may share.
+    """A trace that is ready to be replayed; runs of different speeds and seeds may share it.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class ReplayConfig(TraceScenario):
         "`hpcrowd behaviours` describes them",
     )
     platform: Platform | None = Field(
-        None, description="TOML file of what changes on the machine during the run"
+        None, description="TOML file of changes of the machine during the run"
     )
 
     @field_validator("users", mode="before")
@@ -129,7 +129,7 @@ class ReplayConfig(TraceScenario):
 
     @property
     def population(self) -> PopulationConfig | None:
-        """The population, where users are one that was described."""
+        """The population, if ``users`` is one; else None."""
         if isinstance(self.users, str):
             return None
         from hpcrowd.scenarios.kinds.population_files import PopulationConfig
@@ -177,7 +177,7 @@ class ReplayConfig(TraceScenario):
 
     @override
     def sharing(self) -> dict[str, Any]:
-        """Return what decides about the converted trace, or the trace where each run converts."""
+        """Return what the converted trace depends on, or the trace if each run converts it."""
         found = super().sharing()
         if self._draws_requests:
             return {"kind": found["kind"], "trace": found["trace"]}
@@ -191,7 +191,7 @@ class ReplayConfig(TraceScenario):
 
     @override
     def prepare(self) -> Trace | Prepared:
-        """Read the trace; convert it and find its sessions where that is the same for all seeds."""
+        """Read the trace; convert it and find its sessions if that is the same for all seeds."""
         trace = self.read()
         return (
             trace if self._draws_requests else prepare(trace, self, follows=self.users != "rigid")
@@ -213,8 +213,9 @@ class ReplayConfig(TraceScenario):
         prepared, log, watched
             As for any scenario; or the trace as it is.
         compiled
-            Let the engine follow think times by itself; by default where that is the same schedule
-            as with users that are called one by one, at a fraction of the time.
+            Whether the compiled engine follows think times by itself. By default it does if the
+            schedule is the same as when users are called one by one; it takes a fraction of the
+            time.
         """
         from hpcrowd.agents.populations.population import Casting, units_after
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
@@ -277,7 +278,7 @@ class ReplayConfig(TraceScenario):
         return Staged(model, [*users, *generated], finish, work, log, time.perf_counter() - began)
 
     def _configuration(self) -> dict[str, Any]:
-        """Return all that is needed to run it again, fit for JSON."""
+        """Return all settings needed to repeat the run, fit for JSON."""
         found = {"kind": self.kind, **self.plain()}
         files = self.population.files() if self.population else {}
         if self.platform is not None and self.platform.file:
@@ -295,15 +296,15 @@ def prepare(trace: Trace, config: ReplayConfig, *, follows: bool = False) -> Pre
     trace
         What was recorded.
     config
-        Its ``processors``, ``requested``, ``sessions`` and ``strict`` count, and its ``seed`` where
+        ``processors``, ``requested``, ``sessions`` and ``strict`` are used, and ``seed`` if
         requested times are drawn.
     follows
-        Find also what waits for what, which is found when first asked for otherwise.
+        Find the dependencies now; otherwise they are found when first needed.
 
     Raises
     ------
     HpcrowdError
-        When the trace cannot be replayed so.
+        When the trace cannot be replayed with these settings.
     """
     converted, record = config.recorded(trace, replace(config.conversion(), speed=1.0))
     if follows:
@@ -332,14 +333,16 @@ def replay(
     config
         The configuration; or give its fields as ``choices``.
     compiled
-        Let the engine follow think times by itself; same schedule, but users are not told.
+        Whether the compiled engine follows think times by itself; the schedule is the same, but
+        users are not notified.
     progress
         Called now and then with the simulation.
     prepared
-        What :func:`prepare` made of this trace with these settings; it is used up. None prepares.
+        Result of :func:`prepare` for this trace and these settings; it is changed, and cannot be
+        used again. None prepares the trace.
     log
-        Where users note what they decide; the schedule is the same. Users are called then, also
-        with ``compiled``.
+        Log for the decisions of users; the schedule is the same. With a log users are called one by
+        one, also with ``compiled``.
 
     Raises
     ------
@@ -358,14 +361,14 @@ def replay(
 
 
 def _source_row(replayed: Int64s, jobs: int) -> Int64s:
-    """Return the places of the replayed jobs in the trace, then -1 for those of a user's own."""
+    """Return the rows of the replayed jobs in the trace, then -1 for jobs that users added."""
     return np.concatenate([replayed, np.full(jobs - len(replayed), UNKNOWN)])
 
 
 def units_waited_for(
     work: Work, users: Sequence[ReplayUser]
 ) -> list[tuple[Units, NDArray[np.bool_]]]:
-    """Return the units of users who waited for the units before, each with which of them did."""
+    """Return the units of users who wait, with a mask of the units that were waited for."""
     from hpcrowd.agents.behaviours.composed import Composed
 
     waiting: dict[int, tuple[Units, NDArray[np.bool_]]] = {}

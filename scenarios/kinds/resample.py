@@ -1,4 +1,4 @@
-"""Resample a trace: a population drawn from its users comes and goes on a cluster.
+"""Resample a trace: a population drawn from its users works on a cluster.
 
 :class:`ResampleConfig` has the settings, checked before anything runs; :func:`resample` is one run.
 """
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
 
 
-#: What users do while they are there, in a few words.
+#: Behaviours while users are present, in a few words.
 DOING = {
     "rigid": "submit at the recorded times, moved by whole weeks",
-    "think-time": "wait for what they waited for, and think as long",
+    "think-time": "wait for the same results as recorded, and think as long",
     "think-time-windows": "the same, and keep their weekly rhythm",
     "mugm": "draw batches of their group (mixed user group model)",
-    "shmueli-feitelson": "go on with a session, or not, by the response",
-    "generative": "the same, with days and habits of their own",
+    "shmueli-feitelson": "continue or end a session depending on the response",
+    "generative": "the same, with their own working days and habits",
 }
 
-#: Those who make up their work, so that they are used to nothing on record.
+#: Users who generate their work, so that they have no recorded responses.
 MADE_UP = ("mugm", "shmueli-feitelson", "generative")
 
-#: No formula: users take everything as it comes.
+#: No formula: satisfaction has no effect.
 NONE = "none"
 
 
 class ResampleConfig(TraceScenario):
-    """Let a population resampled from a trace work on a cluster."""
+    """Simulate a population resampled from a trace."""
 
     AFTER: ClassVar[Mapping[str, str]] = {"unit": "sessions", "warm_up": "overrun"}
     PREPARED_FROM: ClassVar[tuple[str, ...]] = ("trace",)
@@ -58,7 +58,7 @@ class ResampleConfig(TraceScenario):
         None,
         ge=7,
         multiple_of=7,
-        description="days in which users submit, whole weeks; as many as the log has unless given",
+        description="days in which users submit, whole weeks; as long as the log unless given",
     )
     population: str = Field(
         "1x", description="how many users: a multiple of the log's, or a number for as long a log"
@@ -81,7 +81,7 @@ class ResampleConfig(TraceScenario):
     )
     full: bool = Field(
         True,
-        description="users who came earlier and are not done are there at the beginning",
+        description="begin with users present: those who arrived earlier and have not finished",
     )
     pool: PoolRules = Field(
         PoolRules(), description="which users of the log are drawn, and which are long-term"
@@ -111,16 +111,16 @@ class ResampleConfig(TraceScenario):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
-        """Refuse what cannot be, before anything runs."""
+        """Refuse contradictory settings, before anything runs."""
         if self.satisfaction != NONE and self.users == "rigid":
             raise QuantityError(
-                f"satisfaction {self.satisfaction}: rigid users mind nothing; choose think-time, "
-                "think-time-windows, or satisfaction none"
+                f"satisfaction {self.satisfaction}: has no effect on rigid users; choose "
+                "think-time, think-time-windows, or satisfaction none"
             )
         if self.satisfaction == "habit" and self.users in MADE_UP:
             raise QuantityError(
-                f"satisfaction habit: {self.users} users make up their work, there are no "
-                "responses that they are used to; choose requested or alea"
+                f"satisfaction habit: {self.users} users generate their work, and have no "
+                "recorded responses to compare with; choose requested or alea"
             )
         if self.scheduler == "recorded" and self.users in MADE_UP:
             raise QuantityError(
@@ -138,7 +138,7 @@ class ResampleConfig(TraceScenario):
             )
 
     def openness(self, pool: Pool) -> Openness:
-        """Return how many users there are and how they come."""
+        """Return the number of users and how they arrive."""
         count, multiple = _how_many(self.population)
         factor = count if multiple else count / len(pool.components)
         return Openness(factor, self.user_arrivals, self.full)
@@ -147,7 +147,7 @@ class ResampleConfig(TraceScenario):
     def label(self) -> str:
         plain, words = self.plain(), [f"resampled {self.users}"]
         if self.satisfaction != NONE:
-            words[0] += f" minding {self.satisfaction}"
+            words[0] += f" with satisfaction {self.satisfaction}"
         words.append(str(plain["scheduler"]))
         for name, value in plain.items():
             if name not in ("users", "satisfaction", "scheduler", "strict"):
@@ -186,7 +186,7 @@ class ResampleConfig(TraceScenario):
         if formula is None and self.satisfaction != NONE:
             formula = formula_of(self.satisfaction)
         if formula is not None and self.users == "rigid":
-            raise QuantityError("formula: rigid users mind nothing; choose think-time or another")
+            raise QuantityError("formula: has no effect on rigid users; choose others")
         pool, converted = pool_of(prepared, self)
         living = _living(prepared, pool, self, model)
         people = living.pool
@@ -255,7 +255,7 @@ def resample(
     log: DecisionLog | None = None,
     **choices: Any,
 ) -> Run:
-    """Let a population resampled from a trace work on a cluster, and return the run.
+    """Simulate a population resampled from a trace, and return the run.
 
     Second 0 of the run is the Monday, 00:00 local time, at or before the first submission of the
     trace. Recorded times in its table are those of the rigid population: moved by whole weeks.
@@ -267,13 +267,13 @@ def resample(
     config
         The configuration; or give its fields as ``choices``.
     model
-        For users who do ``mugm``: the model, fitted already; fitted to the trace unless given.
+        For users ``mugm``: the fitted model; it is fitted to the trace unless given.
     formula
-        How satisfied users are, instead of one that has a name.
+        A formula for the satisfaction of users, instead of a named one.
     progress
         Called now and then with the simulation.
     log
-        Where users note what they decide, and when they come and go.
+        Log for the decisions of users, and for when they come and go.
 
     Raises
     ------
@@ -285,7 +285,7 @@ def resample(
 
 
 def _how_many(population: str) -> tuple[float, bool]:
-    """Return how many users, and whether that is a multiple of the log's."""
+    """Return the number of users, and whether it is a multiple of the log's."""
     text = population.strip()
     if text.isascii() and text.isdigit():
         if int(text) < 1:
@@ -312,7 +312,7 @@ def pool_of(trace: Trace, config: ResampleConfig) -> tuple[Pool, Conversions]:
 
 
 def pool_accounts(pool: Pool) -> dict[str, Any]:
-    """Return what is in a pool and what was dropped, fit for JSON."""
+    """Return the contents of a pool and what was dropped, fit for JSON."""
     return {
         "weeks": pool.weeks,
         "users_long_term": len(pool.long_term),
@@ -327,7 +327,7 @@ def pool_accounts(pool: Pool) -> dict[str, Any]:
 def _living(
     trace: Trace, pool: Pool, config: ResampleConfig, model: WorkloadModel | None
 ) -> Living:
-    """Return what users do."""
+    """Return the behaviour of users while they are present."""
     from hpcrowd.agents.generative.shmueli import SiteModel
     from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
     from hpcrowd.agents.populations.made_up import ComponentWork, SiteWork

@@ -29,7 +29,7 @@ _QUEUE_FILE = re.compile(r"(?<=file=)[^,]+")
 
 
 class TraceScenario(Scenario):
-    """Everything that a run is made of that begins with a trace."""
+    """The settings of a run that begins with a trace."""
 
     INPUT: ClassVar[str] = "trace"
 
@@ -41,7 +41,7 @@ class TraceScenario(Scenario):
     )
     scheduler: str | Scheduler = Field(
         "easy",
-        description=f"scheduling policy: {', '.join(SCHEDULER_NAMES)} (as long as recorded); "
+        description=f"scheduling policy: {', '.join(SCHEDULER_NAMES)} (the recorded waits); "
         "with options as name:option=value,option=value. `hpcrowd policies` describes them",
     )
     estimates: str | Estimates | Predictor = Field(
@@ -63,7 +63,7 @@ class TraceScenario(Scenario):
         "requested", description="which processors field of the trace is the size of a job"
     )
     overrun: Literal["keep", "kill"] = Field(
-        "keep", description="whether jobs that exceed their requested time go on or are killed"
+        "keep", description="whether jobs that exceed their requested time continue or are killed"
     )
     strict: bool = Field(False, description="fail instead of repairing or dropping jobs")
 
@@ -138,14 +138,14 @@ class TraceScenario(Scenario):
         return {name: found[name] for name in self.settings()}
 
     def difference(self, name: str, value: Any) -> list[str]:
-        """Return the words for a setting in a label, given its plain value; none for the default.
+        """Return the words for a setting in a label; none for the default.
 
         Parameters
         ----------
         name
-            Of the setting.
+            Name of the setting.
         value
-            As in :meth:`plain`.
+            Its value, as in :meth:`plain`.
         """
         default = type(self).model_fields[name].default
         if default in (getattr(self, name), value):
@@ -159,7 +159,7 @@ class TraceScenario(Scenario):
         return f"{Path(str(self.trace)).name}, {self.label()}"
 
     def conversion(self) -> Conversion:
-        """Return how the trace is to be read."""
+        """Return how the trace is converted."""
         return Conversion(
             job_processors=self.job_processors,
             requested=self.requested,
@@ -185,7 +185,7 @@ class TraceScenario(Scenario):
         Raises
         ------
         TraceError
-            When the trace cannot be used so.
+            When the trace cannot be used with these settings.
         """
         from hpcrowd.agents.work.recorded import Work
         from hpcrowd.agents.work.sessions import SessionDefinition
@@ -210,7 +210,7 @@ class TraceScenario(Scenario):
         clock
             Local time.
         **more
-            What else :class:`~hpcrowd.environment.simulation.Simulation` takes.
+            Further arguments of :class:`~hpcrowd.environment.simulation.Simulation`.
         """
         from hpcrowd.environment.simulation import Simulation
 
@@ -227,5 +227,5 @@ class TraceScenario(Scenario):
 
 
 def _queues_in(scheduler: str, folder: Path) -> str:
-    """Return the text of a scheduler with the path of its table of queues, if it has one."""
+    """Return the text of a scheduler, with the full path of its table of queues if it has one."""
     return _QUEUE_FILE.sub(lambda found: str(folder / found[0]), scheduler)

@@ -10,8 +10,8 @@ A study's function has a parameter for each option, annotated with what the comm
         only: Iterable[str] = COLUMNS,
     ) -> Zakay2015: ...
 
-Name, type and default are the parameter's; parameters without an :class:`Option` belong to Python
-only. The fields of a plan, a dataclass that is a parameter, are taken likewise.
+Name, type and default are the parameter's; parameters without an :class:`Option` are for Python
+only. If a parameter is a plan, a dataclass, its fields become options in the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hpcrowd.environment.errors import QuantityError
 
 @dataclass(frozen=True)
 class Option:
-    """What the command line needs of an option besides its name, type and default.
+    """Details of an option on the command line, in addition to its name, type and default.
 
     Attributes
     ----------
@@ -39,13 +39,13 @@ class Option:
     least
         Smallest number; None for any.
     name
-        Its name if not the parameter's.
+        Its name, if not that of the parameter.
     kind
-        Its type on the command line if not the parameter's.
+        Its type on the command line, if not that of the parameter.
     parse, shown
-        Make the value of a text, and the text of the default, where the command line takes a text.
+        Convert a text to a value, and the default to a text, if the command line takes a text.
     metavar
-        What a text looks like.
+        Form of the text.
     """
 
     help: str
@@ -57,13 +57,13 @@ class Option:
     metavar: str | None = None
 
 
-#: Where the traces are.
+#: Folder of the traces.
 TRACES = Option("Folder with the traces of the Parallel Workloads Archive.", kind=Path)
 
-#: How many processes share the work unless said otherwise.
+#: Default number of processes that share the work.
 PROCESSES = 2
 
-#: How many processes share the work, and the seed.
+#: Options for the number of processes that share the work, and for the seed.
 SHARED_BY = Option("Processes that share the work.", least=1)
 SEED = Option("Seed of everything random.", least=0)
 
@@ -100,11 +100,11 @@ class Given(NamedTuple):
     parameter
         The parameter of the study's function that it belongs to.
     plan
-        The class of the plan that the parameter takes; None where it is the value itself.
+        The class of the plan that the parameter takes; None if the option is the parameter.
     field
-        The field of that plan; empty without one.
+        The field of that plan; empty without a plan.
     option, kind, default
-        See :class:`Option`; the default is ``inspect.Parameter.empty`` for one that is required.
+        See :class:`Option`; the default is ``inspect.Parameter.empty`` if it is required.
     """
 
     parameter: str
@@ -120,7 +120,7 @@ class Given(NamedTuple):
         return self.option.name or self.field or self.parameter
 
     def declared(self) -> inspect.Parameter:
-        """Return it as Typer takes it."""
+        """Return it as a parameter for Typer."""
         option, kind, default = self.option, self.option.kind or self.kind, self.default
         flags = [f"--{self.name.replace('_', '-')}"]
         if option.parse is not None:
@@ -168,6 +168,6 @@ def arguments_of(options: Sequence[Given], given: dict[str, Any]) -> dict[str, A
 
 
 def plan_class(hint: Any) -> type[Any] | None:
-    """Return the dataclass that a parameter takes, also one that may be None; None for others."""
+    """Return the dataclass of a parameter, which may be optional; None for other types."""
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else [hint]
     return next((kind for kind in kinds if isinstance(kind, type) and is_dataclass(kind)), None)

@@ -1,7 +1,7 @@
-"""Figures that papers print, to hold our own against.
+"""Figures printed in papers, for comparison with ours.
 
 Each table is a file of comma-separated values in the folder ``published`` of its study, with the
-digits exactly as printed; the study says where each comes from.
+digits exactly as printed; the study lists the source of each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MINH = (
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as a paper prints it.
+    """A number as printed in a paper.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Printed:
 
     @property
     def half_unit(self) -> float:
-        """Half a unit of the last digit: how far rounding can have moved it."""
+        """Half a unit of the last digit: the largest rounding error."""
         return 0.5 * 10.0**-self.decimals
 
 
@@ -53,7 +53,7 @@ def published_rows(name: str) -> list[dict[str, str]]:
     Parameters
     ----------
     name
-        That of its file, such as ``madon2024_table1``.
+        Name of its file, such as ``madon2024_table1``.
 
     Raises
     ------

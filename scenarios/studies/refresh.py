@@ -2,13 +2,13 @@
 
     python -m hpcrowd.scenarios.studies.refresh zakay2015 --traces traces
 
-runs the study with its defaults. Of a study that takes hours the runs are stored next to its page:
+runs the study with its defaults. If a study takes hours, its runs are stored next to its page:
 
     hpcrowd reproduce minh2012-correlation --traces traces --out study
     python -m hpcrowd.scenarios.studies.refresh minh2012-correlation --runs study
 
-stores them, rounded, and makes tables and pictures of what is stored; without ``--runs``, only the
-latter. The pages of :data:`MEASURED` are refreshed with ``--traces``, too.
+stores them, rounded, and makes tables and pictures from them; without ``--runs``, it only makes
+tables and pictures. The pages of :data:`MEASURED` are refreshed with ``--traces``, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hpcrowd.scenarios.terminal import progress_bar
 #: The documentation in a checkout; pages, stored runs and pictures are in it.
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
-#: Pages on what no paper printed: the module whose ``page_contents`` takes the folder of traces
+#: Pages without a paper: the module whose ``page_contents`` takes the folder of traces
 #: and returns the generated parts and the pictures.
 MEASURED = {"rebound": "rebound.run", "validation": "validation"}
 
@@ -66,16 +66,16 @@ def refresh(
     name
         The study.
     traces
-        Folder with the traces, for a study that is run anew.
+        Folder with the traces, for a study that is run again.
     runs
-        Folder of results to store, for one whose runs are stored; None takes those stored already.
+        Folder of results to store, for a study whose runs are stored; None uses the stored ones.
     docs
         Folder of the documentation.
 
     Raises
     ------
     QuantityError
-        When the study needs traces and none are given, or a generated part of the page is not made.
+        When the study needs traces and none are given, or it does not make a part of the page.
     """
     colours = None
     if name in MEASURED:
@@ -122,9 +122,9 @@ def study_contents(
 
 
 def _needed(name: str, traces: Path | None) -> Path:
-    """Return the folder of traces that a page is made of."""
+    """Return the folder of traces that a page is made from."""
     if traces is None:
-        raise QuantityError(f"study {name}: its page is made of traces; give --traces FOLDER")
+        raise QuantityError(f"study {name}: its page is made from traces; give --traces FOLDER")
     return traces
 
 

@@ -1,9 +1,9 @@
 """The published studies, found by folder.
 
-A study is a folder with ``study.py`` and in it a function, called ``reproduce_`` and the folder's
-name, that runs the study and returns it. Its parameters declare the options of the command
+A study is a folder with ``study.py``, in which a function, named ``reproduce_`` and the folder's
+name, runs the study and returns it. Its parameters declare the options of the command
 ``hpcrowd reproduce STUDY``, see :mod:`~scenarios.studies.options`; the class that it returns, see
-:class:`~hpcrowd.scenarios.studies.study.PublishedStudy`, declares all the rest.
+:class:`~hpcrowd.scenarios.studies.study.PublishedStudy`, declares everything else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
     run
         Its function.
     study
-        The class that this returns.
+        The class that it returns.
     """
 
     run: Callable[..., Any]

@@ -1,7 +1,7 @@
 """Tables, pictures and statements of studies, rendered: terminal, HTML, Markdown, CSV, a folder.
 
-A study declares them once, see :class:`~hpcrowd.scenarios.studies.study.PublishedStudy`; nothing
-here knows any particular one.
+A study declares them once, see :class:`~hpcrowd.scenarios.studies.study.PublishedStudy`; this
+module does not depend on any study.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ td.failed {{ color: #D55E00; font-weight: bold; }} img {{ max-width: 100%; }}
 """
 
 
-#: What stands around the generated parts of a page.
+#: Marks around the generated parts of a page.
 BEGIN, END = "<!-- generated: {} -->", "<!-- end of {} -->"
 
 #: The outcome of a statement, in tables and on a terminal.
@@ -49,7 +49,7 @@ SHOWN = {True: "holds", False: "[yellow]does not hold[/yellow]", None: "open"}
 
 
 def record_rows(records: Sequence[Mapping[str, Any]]) -> Rows:
-    """Return the headings and rows of records that have the same names, at least one."""
+    """Return the headings and rows of records with the same names, at least one record."""
     return list(records[0]), [list(record.values()) for record in records]
 
 
@@ -60,21 +60,20 @@ class Table:
     Attributes
     ----------
     title
-        What it shows, above it on a terminal and on an HTML page.
+        Its title on a terminal and on an HTML page.
     heading, rows
-        Texts, perhaps with marks of Markdown; bold ones and a ``no`` in the last column stand out.
+        Texts, perhaps in Markdown; bold ones and a ``no`` in the last column are highlighted.
     left
-        Columns of words; the others are numbers, to the right.
+        Number of columns of words at the left; the others are numbers, aligned right.
     part
-        The generated part of the study's page that it is in; empty if the page lacks it. Where
-        several share one, each is under its title.
+        The generated part of the study's page that contains it; empty if the page does not. If
+        several tables share one, each has its title.
     terminal, html
         Whether a terminal and the HTML page show it.
     columns
-        On a terminal: places of the columns to show, with their headings; all by default.
+        On a terminal: numbers of the columns to show, with their headings; all by default.
     once
-        On a terminal, whether the first column says only once what is in several rows after each
-        other.
+        On a terminal, whether the first column shows repeated values only once.
     wrap
         On a terminal, whether numbers may be broken into lines.
     """
@@ -100,12 +99,12 @@ class Picture:
     name
         Its file, without ``.png``.
     words
-        What it shows, a sentence.
+        A sentence that describes it.
     draw
         Draws it.
     dpi
-        Dots per inch of its file, which matplotlib then writes by itself; None writes it like all
-        pictures of the program, see :func:`~hpcrowd.analysis.pictures.plots.figure_png`.
+        Dots per inch of its file, which matplotlib then writes directly; None writes it like all
+        other pictures, see :func:`~hpcrowd.analysis.pictures.plots.figure_png`.
     """
 
     name: str
@@ -182,7 +181,7 @@ def page_parts(summary: Iterable[str], tables: Iterable[Table]) -> dict[str, str
     summary
         Sentences without the full stop.
     tables
-        Those with a part are on the page; several of one part under their titles.
+        Those with a part are on the page; several of one part have their titles.
     """
     texts: dict[str, dict[str, str]] = {}
     for table in tables:
@@ -199,7 +198,7 @@ def page_parts(summary: Iterable[str], tables: Iterable[Table]) -> dict[str, str
 
 
 def write_study(study: PublishedStudy, folder: Path) -> None:
-    """Write data, pictures and a page into a folder that is whole or absent."""
+    """Write data, pictures and a page into a folder that is complete or absent."""
     with whole_folder(folder) as place:
         write_json(study.to_json(), place / f"{study.name}.json")
         write_csv(place / f"{study.name}.csv", *study.rows())
@@ -216,9 +215,9 @@ def write_pictures(pictures: Iterable[Picture], folder: Path, colours: int | Non
     Parameters
     ----------
     pictures, folder
-        Which, and where; the folder has to exist.
+        The pictures, and an existing folder.
     colours
-        How many colours are kept: few lines need few, and the files become a third of the size.
+        Number of colours to keep: pictures of lines need few, and the files are a third as large.
     """
     for picture in pictures:
         path = folder / f"{picture.name}.png"
@@ -249,18 +248,18 @@ def required_table(
     bold: bool = False,
     terminal: bool = True,
 ) -> Table:
-    """Return what is required as a table.
+    """Return the requirements as a table.
 
     Parameters
     ----------
     requirements
-        What is required.
+        The requirements.
     setting
         Heading of the settings, such as ``log``; empty leaves the column out.
     title, part, left, terminal
         See :class:`Table`.
     what
-        Heading of what is required.
+        Heading of the required figures.
     bold
         Whether a ``no`` is bold in Markdown.
     """
@@ -286,7 +285,7 @@ def statement_table(
     Parameters
     ----------
     claims
-        The statements; those in other settings are left out.
+        The statements, of which those in other settings are left out.
     settings
         The columns.
     title, part
@@ -308,7 +307,7 @@ def statement_table(
 
 
 def required_rows(requirements: Iterable[Requirement]) -> list[list[str]]:
-    """Return what was required as texts: setting, what, ours, required, and yes or no."""
+    """Return requirements as texts: setting, figure, ours, required, and yes or no."""
     return [
         [one.setting, one.what, one.ours, one.required, "yes" if one.holds else "no"]
         for one in requirements
@@ -316,7 +315,7 @@ def required_rows(requirements: Iterable[Requirement]) -> list[list[str]]:
 
 
 def statement_tables(claims: Iterable[Claim], settings: Iterable[str]) -> tuple[Table, Table]:
-    """Return statements as a grid for a terminal, and with what was found for pages.
+    """Return statements as a grid for a terminal, and as a table with findings for pages.
 
     Parameters
     ----------
@@ -351,9 +350,9 @@ def statement_tables(claims: Iterable[Claim], settings: Iterable[str]) -> tuple[
 
 
 def terminal_table(table: Table) -> RichTable:
-    """Return a table for a ``rich`` console, without marks of Markdown; a "no" stands out.
+    """Return a table for a ``rich`` console, without Markdown; "no" and bold cells stand out.
 
-    So does a bold cell; what the paper printed, headed ``paper``, is dim.
+    Published figures, in the columns ``paper``, are dim.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as View
@@ -398,9 +397,9 @@ def html_table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int)
     Parameters
     ----------
     heading, rows
-        What it holds; marks of Markdown are dropped.
+        Its texts; Markdown is removed.
     left
-        Columns of words; the others are numbers, to the right.
+        Number of columns of words at the left; the others are numbers, aligned right.
     """
 
     def cell(kind: str, place: int, text: str) -> str:
@@ -431,7 +430,7 @@ def html_page(
     parts
         Headings and tables in HTML.
     pictures
-        Those whose files are beside the page.
+        Pictures whose files are next to the page.
     """
     lines = [
         HTML_HEAD.format(title=title),

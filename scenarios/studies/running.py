@@ -1,4 +1,4 @@
-"""What reproductions of published studies share: finding logs, progress, showing, small changes."""
+"""Common parts of reproductions: finding logs, progress, output, small changes of logs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hpcrowd.scenarios.studies.study import PublishedStudy
 
 
-#: Where the traces are.
+#: Folder of the traces.
 ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 
 
@@ -36,9 +36,9 @@ class Log:
     Attributes
     ----------
     pattern
-        How its file is called there, without ``.gz``; a star stands for versions.
+        Name of its file there, without ``.gz``; a star stands for versions.
     page
-        Its page there.
+        Address of its page there.
     """
 
     pattern: str
@@ -61,18 +61,18 @@ LOGS = {
 def find_logs(
     folder: str | os.PathLike[str], logs: Mapping[str, Log], required: Iterable[str] = ()
 ) -> dict[str, Path]:
-    """Return the path of each log's trace that is there, in the order of ``logs``.
+    """Return the paths of the existing traces by log, in the order of ``logs``.
 
     Raises
     ------
     TraceError
-        When a required one is missing, a log is there more than once, or there is none at all.
+        When a required one is missing, a log has several traces, or there is none at all.
     """
     place, found = Path(folder), {}
     for name, paths in find_versions(folder, logs, required).items():
         if len(paths) > 1:
             names = ", ".join(path.name for path in paths)
-            raise TraceError(f"{place}: {names}: several traces of {name}; leave one there")
+            raise TraceError(f"{place}: {names}: several traces of {name}; keep only one there")
         found[name] = paths[0]
     return found
 
@@ -80,7 +80,7 @@ def find_logs(
 def find_versions(
     folder: str | os.PathLike[str], logs: Mapping[str, Log], required: Iterable[str] = ()
 ) -> dict[str, list[Path]]:
-    """Return the paths of each log's traces that are there, in the order of ``logs``.
+    """Return the paths of all existing traces by log, in the order of ``logs``.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def find_versions(
         if paths:
             found[name] = paths
         elif name in needed:
-            raise TraceError(f"{place / log.pattern}[.gz]: not there; fetch it from {log.page}")
+            raise TraceError(f"{place / log.pattern}[.gz]: not found; fetch it from {log.page}")
     if not found:
         first = next(iter(logs.values()))
         raise TraceError(
@@ -110,14 +110,14 @@ def nearest_versions(
     progress: Progress | None,
     which: Which = "completed",
 ) -> Iterator[tuple[str, Workload, dict[str, Any]]]:
-    """Yield each log that is there with the version of about as many jobs as printed, and its file.
+    """Yield each existing log in the version whose number of jobs is nearest, and its file.
 
     Parameters
     ----------
     folder, logs
         See :func:`find_versions`.
     jobs
-        Returns how many jobs of a log there are in the paper.
+        Returns the number of jobs of a log in the paper.
     progress
         Called before each log is read.
     which
@@ -161,7 +161,7 @@ def run_study(
     Parameters
     ----------
     reproduce
-        Runs the study, and tells its progress.
+        Runs the study, with a progress callback.
     out
         Folder to write; None writes nothing.
     as_json
@@ -170,7 +170,7 @@ def run_study(
     Returns
     -------
     bool
-        Whether every required figure has been reached.
+        Whether every required figure was reached.
     """
     if out is not None:
         check_replaceable(out)
@@ -207,10 +207,10 @@ def run_tasks[Task, Result](
     progress
         Called before the first task and after each.
     label
-        What to say about a task.
+        Returns the progress label of a task.
     unfinished
-        Results of tasks that are done already, by the ``name`` of the task; those to come, plain
-        data, are kept there.
+        Results of finished tasks, by the ``name`` of the task; new results, plain data, are
+        added.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def run_tasks[Task, Result](
     names = {} if unfinished is None else {task.name: task for task in tasks}  # type: ignore[attr-defined]
     kept = {} if unfinished is None else unfinished.results(names)
     if kept:
-        say(f"Going on: {len(kept)} of {len(tasks)} tasks are done.")
+        say(f"Continuing: {len(kept)} of {len(tasks)} tasks are done.")
     yield from ((names[name], result) for name, result in kept.items())
     todo = [task for name, task in names.items() if name not in kept] if names else tasks
     if progress is not None:
@@ -244,14 +244,14 @@ def run_tasks[Task, Result](
 
 
 class Steps:
-    """Counts steps and tells them.
+    """Counts steps and reports them.
 
     Parameters
     ----------
     total
-        How many there will be.
+        Number of steps.
     progress
-        Whom to tell.
+        Called before each step.
     """
 
     def __init__(self, total: int, progress: Progress | None) -> None:
@@ -260,13 +260,13 @@ class Steps:
         self._progress = progress
 
     def begin(self, label: str) -> None:
-        """Tell that the next step begins."""
+        """Report that the next step begins."""
         if self._progress is not None:
             self._progress(label, self.done, self.total)
         self.done += 1
 
     def end(self) -> None:
-        """Tell that all is done."""
+        """Report that all steps are done."""
         if self._progress is not None:
             self._progress("done", self.total, self.total)
 
@@ -274,7 +274,7 @@ class Steps:
 def swap_ties(trace: Trace, seed: int) -> Trace:
     """Return the trace with the job numbers shuffled among the jobs of each second.
 
-    The log stays what it is within its resolution; how far a figure moves tells how stable it is.
+    The log is unchanged within its resolution; how far a figure moves shows how stable it is.
     """
     random = np.random.default_rng(seed)
     submit, number = trace["submit"], trace["number"]
@@ -287,7 +287,7 @@ def swap_ties(trace: Trace, seed: int) -> Trace:
 
 
 def trace_facts(run: Run) -> dict[str, Any]:
-    """Return which trace a run replays, and what was dropped or repaired when it was read."""
+    """Return the trace that a run replays, and what was dropped or repaired when reading it."""
     return {
         "source": None if run.trace is None else Path(run.trace.source).name,
         "sha256": None if run.trace is None else run.trace.sha256,

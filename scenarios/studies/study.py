@@ -1,9 +1,9 @@
-"""Published studies: what a study declares, once, of what it found.
+"""Published studies: what a study declares about its findings.
 
 A study is a dataclass of what was simulated or measured. It declares its tables, pictures,
-statements and what has to be reached; :mod:`hpcrowd.scenarios.studies.render` makes the terminal's
-view, the pages and the folder of results from that. What a paper says without a number becomes a
-:class:`Rule`; a rule checked somewhere gives a :class:`Claim`.
+statements and required figures; :mod:`hpcrowd.scenarios.studies.render` makes the output on a
+terminal, the pages and the folder of results from them. A statement of a paper without a number
+becomes a :class:`Rule`; a rule checked in one setting gives a :class:`Claim`.
 """
 
 from __future__ import annotations
@@ -28,30 +28,29 @@ from hpcrowd.scenarios.unfinished import Unfinished
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: What was measured by name, the same for people, and whether the rule is kept, None when that
-#: stays open.
+#: The measures by name, the same as text, and whether the rule holds; None if that is open.
 Finding = tuple[dict[str, float], str, bool | None]
 
 
-#: What was found of requirements and statements, and their names in the data of a study.
+#: Requirements and statements with their findings, and their names in the data of a study.
 STATED = {"statements": "claims", "required": "requirements", "reached": "reached"}
 
-#: The same of the studies that begin with what is required.
+#: The same for studies that list the requirements first.
 REQUIRED_FIRST = {"required": "requirements", "claims": "claims", "reached": "reached"}
 
 
 class PublishedStudy(ABC):
-    """A published study that has been run again, and the declaration of all that is shown of it.
+    """A published study that has been run again, and the declaration of its output.
 
-    Subclasses are dataclasses of what was found. They set the names below, and define what of
+    Subclasses are dataclasses of findings. They set the names below, and define those of
     :meth:`tables`, :meth:`pictures`, :meth:`claims`, :meth:`requirements`, :meth:`data`,
-    :meth:`rows` and :meth:`origin` they have. Most have a field ``traces``: what was found of each
-    log or trace, by name.
+    :meth:`rows` and :meth:`origin` that they need. Most have a field ``traces``: the findings on
+    each log or trace, by name.
 
     Attributes
     ----------
     name
-        What it is called on the command line and in the names of its files.
+        Its name on the command line and in the names of its files.
     about
         One line for the list of studies.
     title
@@ -59,15 +58,15 @@ class PublishedStudy(ABC):
     source
         The paper, without a full stop.
     published
-        Where each table of its folder ``published`` comes from.
+        Source of each table of its folder ``published``.
     setting
-        What its data call the setting of a statement or a requirement.
+        Name, in its data, of the setting of a statement or a requirement.
     rules
         Statements of the text that are checked on every trace.
     listed
-        The logs or traces that the paper has.
+        The logs or traces of the paper.
     verdict_names
-        What its data call statements, requirements, and whether all are reached.
+        Names, in its data, of statements, requirements, and whether all are reached.
     statements_listed
         Whether a terminal lists the statements, each with its text; a study with many of them
         declares a grid among its tables.
@@ -97,12 +96,12 @@ class PublishedStudy(ABC):
 
     @cached_property
     def requirements(self) -> Sequence[Requirement]:
-        """What has to be reached, of each trace in turn."""
+        """The required figures, trace by trace."""
         return [need for one in self.traces.values() for need in one.requirements]
 
     @cached_property
     def claims(self) -> Sequence[Claim]:
-        """Every statement of the text in every setting that it is about."""
+        """Every statement of the text in every setting that it applies to."""
         return claims_of(self.rules, self.traces) if self.rules else ()
 
     @abstractmethod
@@ -111,26 +110,26 @@ class PublishedStudy(ABC):
 
     @abstractmethod
     def summary(self) -> list[str]:
-        """Return what was reached, and what is missing: sentences without the full stop."""
+        """Return what was reached and what is missing, as sentences without the full stop."""
 
     @abstractmethod
     def pictures(self) -> Sequence[Picture]:
-        """Return the pictures that can be drawn of what was run."""
+        """Return the pictures that can be drawn from what was run."""
 
     @abstractmethod
     def data(self) -> dict[str, Any]:
-        """Return what was found as plain data, fit for JSON."""
+        """Return the findings as plain data, fit for JSON."""
 
     @abstractmethod
     def rows(self) -> Rows:
         """Return every figure in long form, as headings and rows; unknown is None."""
 
     def origin(self) -> dict[str, Any]:
-        """Return where the figures come from: traces, and settings if there are any."""
+        """Return the provenance of the figures: traces, and settings if there are any."""
         return {"traces": {name: one.facts for name, one in self.traces.items()}}
 
     def more_parts(self, traces: Path) -> dict[str, str]:
-        """Return generated parts of its page that need runs of their own, in Markdown by name.
+        """Return generated parts of its page that need additional runs, in Markdown by name.
 
         Parameters
         ----------
@@ -163,7 +162,7 @@ class PublishedStudy(ABC):
 
     @property
     def failures(self) -> list[Requirement]:
-        """What was not reached."""
+        """The required figures that were not reached."""
         return [one for one in self.requirements if not one.holds]
 
     @property
@@ -173,23 +172,23 @@ class PublishedStudy(ABC):
 
     @property
     def score(self) -> str:
-        """How many of how many were reached, such as ``3 of 4``."""
+        """The number of reached figures, such as ``3 of 4``."""
         required = len(self.requirements)
         return f"{required - len(self.failures)} of {required}"
 
     @property
     def absent(self) -> list[str]:
-        """Logs or traces of the paper that were not there."""
+        """Logs or traces of the paper that were not available."""
         return [name for name in self.listed if name not in self.traces]
 
     @property
     def verdicts(self) -> Counter[bool | None]:
-        """How many statements hold, do not hold, and stay open (None)."""
+        """The numbers of statements that hold, do not hold, and are open (None)."""
         return Counter(claim.holds for claim in self.claims)
 
     @property
     def checked(self) -> str:
-        """How many of the statements that do not stay open hold, in words."""
+        """How many of the decided statements hold, in words."""
         hold = self.verdicts[True]
         return f"{hold} of {hold + self.verdicts[False]} checked statements hold"
 
@@ -209,9 +208,9 @@ class PublishedStudy(ABC):
         render.show_study(self, console)
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Write data, pictures and a page into a folder that is whole or absent.
+        """Write data, pictures and a page into a folder that is complete or absent.
 
-        What was kept next to it until it was written is removed.
+        Unfinished results next to it are removed.
         """
         render.write_study(self, Path(folder))
         Unfinished.remove_beside(Path(folder))
@@ -228,11 +227,11 @@ class Requirement:
     Attributes
     ----------
     setting
-        The log or the trace; empty where a study has but one.
+        The log or the trace; empty if a study has only one.
     what
-        Which figure.
+        The figure.
     ours, required
-        For people.
+        As texts.
     holds
         Whether it is reached.
     """
@@ -251,15 +250,15 @@ class Claim:
     Attributes
     ----------
     name, section, what
-        Which statement, where, and in words with the rule.
+        Its name, its section in the text, and its words with the rule.
     setting
         The log, the load or the kind of workload it was checked on.
     numbers
-        What was measured, by name.
+        The measures, by name.
     text
-        The same for people.
+        The same as text.
     holds
-        Whether the rule is kept; None when that stays open.
+        Whether the rule holds; None if that is open.
     """
 
     name: str
@@ -280,11 +279,11 @@ class Rule:
     name, section, what
         As in :class:`Claim`.
     check
-        Measures what was found of a setting; may raise :class:`UnavailableError`.
+        Measures the findings on a setting; may raise :class:`UnavailableError`.
     settings
-        Of which settings, such as logs, the text says so; None for all.
+        Settings that the statement is about, such as logs; None for all.
     applies
-        Whether the text says so of what was found of a setting; None for all.
+        Returns whether the statement is about the findings on a setting; None for all.
     """
 
     name: str
@@ -295,7 +294,7 @@ class Rule:
     applies: Callable[..., bool] | None = None
 
     def claim(self, setting: str, *found: Any) -> Claim:
-        """Return the statement on what was found of a setting; open where it is not known."""
+        """Return the statement on the findings on a setting; open if that is not known."""
         try:
             numbers, text, holds = self.check(*found)
         except UnavailableError as error:
@@ -305,14 +304,14 @@ class Rule:
 
 
 def claims_of(rules: Iterable[Rule], found: Mapping[str, Any]) -> list[Claim]:
-    """Return every statement in every setting that it is about, statement by statement.
+    """Return every statement in every setting that it applies to, statement by statement.
 
     Parameters
     ----------
     rules
         The statements.
     found
-        What is measured, by setting; a tuple is several arguments of a check.
+        The findings, by setting; a tuple is several arguments of a check.
     """
     places = {name: one if isinstance(one, tuple) else (one,) for name, one in found.items()}
     return [
@@ -330,9 +329,9 @@ def as_data(ones: Iterable[Any], setting: str | None) -> list[dict[str, Any]]:
     Parameters
     ----------
     ones
-        What to return. Where all settings are empty they are left out.
+        Requirements or claims. If all settings are empty, they are left out.
     setting
-        What the study calls its settings, such as ``log``; None leaves them out.
+        Name of the settings in the study, such as ``log``; None leaves them out.
     """
     found = [asdict(one) for one in ones]
     if setting is None or not any(one["setting"] for one in found):
@@ -352,7 +351,7 @@ def plain(value: Any, digits: int | None = None) -> Any:
     Parameters
     ----------
     value
-        What to return, with anything in it.
+        The value, which may be nested.
     digits
         Significant digits of the numbers in arrays; all unless given.
     """
@@ -376,7 +375,7 @@ def _numbers(value: Any, digits: int | None) -> Any:
 
 
 def of_plain(kind: Any, data: Any) -> Any:
-    """Return what :func:`plain` wrote, of a type: the opposite, but for rounding.
+    """Return a value of a type from what :func:`plain` wrote: its inverse, except for rounding.
 
     Parameters
     ----------
@@ -384,7 +383,7 @@ def of_plain(kind: Any, data: Any) -> Any:
         A dataclass, a type of mapping, list or tuple, of numpy's arrays of numbers, or a plain
         type.
     data
-        What was written; what no field of a dataclass is called is left out.
+        What was written; names that are not fields of a dataclass are left out.
     """
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)

@@ -1,4 +1,4 @@
-"""What the page about validation shows: the presets, validated on every log of :data:`LOGS_TRIED`.
+"""The page about validation: the presets, validated on every log of :data:`LOGS_TRIED`.
 
     python -m hpcrowd.scenarios.studies.refresh validation --traces traces
 
@@ -25,14 +25,14 @@ from hpcrowd.scenarios.terminal import progress_bar
 #: Logs with waits, by their names on the page.
 LOGS_TRIED = ("KTH", "HPC2N", "LANL-CM5", "SDSC-DS")
 
-#: A combination without a name of its own: adjusted, in fitted activity windows.
+#: A combination that is not a preset: adjusted, in fitted activity windows.
 ADJUSTED_WINDOWS = UserModel("adjusted + windows", Recipe("batches", window="fitted"))
 
 #: Simulations of each model.
 SEEDS = 1
 
-#: What parts of models are worth: the question, a model with the part and one without it, and the
-#: measures in which they are set against each other.
+#: The benefit of parts of models: the question, a model with the part and one without it, and the
+#: measures in which they are compared.
 PAIRS = (
     ("response, in any form", "similar", "pooled", ("next_batch", "next_session")),
     ("response, as a line (error of the median)", "linear", "adjusted", ("next_batch",)),
@@ -67,7 +67,7 @@ def validate_log(trace: Trace, tried: Iterable[UserModel] | None = None) -> Vali
 
 
 def facts_row(name: str, found: Validation) -> list[str]:
-    """Return a row about a log: what is in its parts, and the lines fitted to both."""
+    """Return a row about a log: the contents of its parts, and the lines fitted to both."""
     counts, lines = found.counts(), fitted_lines(found.parts)
     row = [name]
     for part in ("first", "second"):
@@ -79,7 +79,7 @@ def facts_row(name: str, found: Validation) -> list[str]:
 
 
 def winners(found: dict[str, Validation]) -> str:
-    """Return a table with the best model of each measure and log, and who may be as good."""
+    """Return a table with the best model of each measure and log, and those that may be as good."""
     rows = []
     for measure, title in TITLES.items():
         row = [title]
@@ -92,7 +92,7 @@ def winners(found: dict[str, Validation]) -> str:
 
 
 def worths(found: dict[str, Validation]) -> str:
-    """Return a table of what parts of models are worth on each log."""
+    """Return a table of the benefit of parts of models on each log."""
     rows = []
     for what, a, b, measures in PAIRS:
         statistic = "error" if "error" in what else None
@@ -106,7 +106,7 @@ def worths(found: dict[str, Validation]) -> str:
 
 
 def signed(gain: Estimate) -> str:
-    """Return a difference with its interval, in bold where the interval leaves out 0."""
+    """Return a difference with its interval, in bold if the interval does not include 0."""
     number = f"{gain.value + 0.0:+.3f}"
     sure = gain.low > 0 or gain.high < 0
     return f"{f'**{number}**' if sure else number} ({gain.low:+.3f} to {gain.high:+.3f})"

@@ -1,4 +1,4 @@
-"""Who does the runs of a sweep: anything that is used like ``concurrent.futures``.
+"""Engines that do the runs of a sweep: wrappers of executors like ``concurrent.futures``.
 
 =========== =================================================================================
 inline      this process, one run after the other
@@ -25,13 +25,13 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError, check_choice
 #: Engines by name.
 ENGINES = ("processes", "dask", "inline")
 
-#: Runs that each worker has before it, so that none waits for the next.
+#: Runs queued for each worker, so that none waits for work.
 AHEAD = 3
 
-#: Runs in flight at least, on a Dask cluster, which may grow while it works.
+#: Smallest number of runs in flight on a Dask cluster, which may grow while it works.
 DASK_IN_FLIGHT = 64
 
-#: s to wait for a Dask cluster.
+#: How long to wait for a Dask cluster, s.
 PATIENCE = "30s"
 
 
@@ -43,10 +43,10 @@ class Engine:
     executor
         The executor; None where a subclass makes it.
     in_flight
-        Most tasks that are given to it at once.
+        Largest number of tasks that are submitted to it at once.
     """
 
-    #: Exceptions of a future whose worker died again and again over this very task.
+    #: Exceptions of a future whose task killed its workers again and again.
     fatal: tuple[type[BaseException], ...] = ()
 
     def __init__(self, executor: Executor | None = None, in_flight: int = 8) -> None:
@@ -60,21 +60,21 @@ class Engine:
         return self._executor.submit(function, task)
 
     def room(self) -> int:
-        """Return how many tasks may be in flight."""
+        """Return the largest number of tasks in flight."""
         return self._in_flight
 
     def restart(self) -> None:
-        """Begin anew after the death of a worker has broken the executor.
+        """Begin again after the death of a worker has broken the executor.
 
         Raises
         ------
         HpcrowdError
             When that cannot be done here.
         """
-        raise HpcrowdError("a worker died and its executor is broken; go on with --resume")
+        raise HpcrowdError("a worker died and its executor is broken; continue with --resume")
 
     def close(self) -> None:
-        """Take back what has not begun, and let go of what was made here."""
+        """Cancel tasks that have not begun, and close what was opened here."""
 
 
 class Inline(Engine):
@@ -98,8 +98,8 @@ class Processes(Engine):
     workers
         How many; as many as there are cores unless given.
     work
-        What :func:`do_own_work` is to do: each process gets it once, so that it may hold large
-        tables.
+        The function for :func:`do_own_work`: each process receives it once, so that it may hold
+        large tables.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Processes(Engine):
         self._executor = self._new()
 
     def close(self) -> None:
-        """End the processes; what they are at is not waited for."""
+        """End the processes without waiting for their tasks."""
         executor, self._executor = self._executor, None
         if isinstance(executor, ProcessPoolExecutor):
             # Python 3.14 has a method for this.
@@ -160,7 +160,7 @@ class Dask(Engine):
         where: Any = address
         if address is None:
             count = workers or cores()
-            # Small runs need no share of the memory each, and nobody looks at a dashboard.
+            # Small runs need no memory limits, and the dashboard is not used.
             failures = {"distributed.scheduler.allowed-failures": 5}
             with dask.config.set(failures), _deaf_to_interrupts():
                 self.cluster = where = library.LocalCluster(
@@ -177,14 +177,14 @@ class Dask(Engine):
         super().__init__(self.client.get_executor(pure=False))
 
     def room(self) -> int:
-        """Return some runs for each thread; of a cluster that grows, enough to make it grow."""
+        """Return a few runs for each thread; enough to make an adaptive cluster grow."""
         threads: dict[str, int] = self.client.nthreads()
         return max(DASK_IN_FLIGHT, AHEAD * sum(threads.values()))
 
     def close(self) -> None:
-        """Take back what has not begun; end the cluster if it was made here."""
+        """Cancel tasks that have not begun; end the cluster if it was started here."""
         self._executor = None
-        logging.disable(logging.CRITICAL)  # what is taken back would be told at length
+        logging.disable(logging.CRITICAL)  # cancelled tasks would be logged at length
         try:
             self.client.close()
             if self.cluster is not None:
@@ -194,7 +194,7 @@ class Dask(Engine):
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -213,7 +213,7 @@ def engine_of(name: str, *, address: str | None = None, workers: int | None = No
     check_choice("--executor", name, ENGINES)
     if address is not None and (name != "dask" or workers is not None):
         raise QuantityError(
-            f"--address {address}: is for --executor dask, whose workers the cluster has; leave "
+            f"--address {address}: the Dask cluster there has its own workers; leave "
             "out --workers" if name == "dask" else f"--address {address}: is for --executor dask"
         )  # fmt: skip
     if name == "inline" and workers is not None:
@@ -225,9 +225,9 @@ def engine_of(name: str, *, address: str | None = None, workers: int | None = No
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Let processes that begin here leave Ctrl-C to this one."""
+    """Make processes that begin here ignore Ctrl-C, which this one handles."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # nobody may change signals elsewhere, and no Ctrl-C arrives there
+        yield  # only the main thread may change signals, and receives Ctrl-C
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -236,23 +236,23 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-#: What a process was given to do, where it was given something when it began.
+#: The function that a process received when it began; None without one.
 _own_work: list[Callable[[Any], Any]] = []
 
 
 def do_own_work(task: Any) -> Any:
-    """Do a task with what this process was given when it began, see :class:`Processes`."""
+    """Do a task with the function of this process, see :class:`Processes`."""
     return _own_work[0](task)
 
 
 def _begin(work: Callable[[Any], Any] | None) -> None:
-    """Leave Ctrl-C to the process that began this one, and end when it has gone."""
+    """Ignore Ctrl-C, which the parent process handles, and end when the parent has ended."""
     if work is not None:
         _own_work[:] = [work]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        # A killed parent closes no queue, so that its workers would wait for ever.
+        # A killed parent does not close its queues, so its workers would wait for ever.
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
 
 

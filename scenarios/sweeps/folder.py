@@ -1,15 +1,15 @@
-"""The folder of a sweep: one sweep at a time, nothing half written, nothing done twice.
+"""The folder of a sweep: locked by one sweep, with complete files, and no run done twice.
 
 ============== ====================================================================================
-study.json     which study it is: scenario, axes, checksums of inputs, versions
-index.jsonl    one line for each run that is over, as they came; made anew from ``runs`` if torn
-runs/          one Parquet file for each run: its numbers, and in the metadata where they come from
+study.json     the study: scenario, axes, checksums of inputs, versions
+index.jsonl    one line for each finished run, as they came; rebuilt from ``runs`` if damaged
+runs/          one Parquet file for each run: its numbers, with their provenance in the metadata
 jobs/          with ``keep = "jobs"``, one Parquet file for each run: its jobs
-inputs/        what workers share while the sweep goes on
+inputs/        what workers share while the sweep runs
 frame.parquet  one row for each run, in the order of the design; the same in frame.csv
 summary.csv    means, differences and their intervals
 *.png          pictures
-.lock          held by the sweep that works here; the system lets go of it when that ends
+.lock          held by the running sweep; the system releases it when that ends
 ============== ====================================================================================
 """
 
@@ -32,7 +32,7 @@ from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, read_row
 from hpcrowd.scenarios.whole_file import land_bytes
 
-#: Format of a folder; it counts up when a version could no longer go on with what another began.
+#: Format of a folder; raised when a version can no longer continue what an older one began.
 FORMAT = 1
 
 
@@ -45,7 +45,7 @@ class SweepFolder:
     path
         Where it is.
     states
-        State of each run that is over, by its key.
+        State of each finished run, by its key.
     """
 
     path: Path
@@ -53,7 +53,7 @@ class SweepFolder:
 
     @property
     def index(self) -> Path:
-        """The list of runs that are over."""
+        """The list of finished runs."""
         return self.path / "index.jsonl"
 
     def begin(self, identity: Mapping[str, Any], *, resume: bool) -> list[str]:
@@ -65,12 +65,12 @@ class SweepFolder:
             Of the study: ``base`` (settings), ``axes`` (names), ``inputs`` and ``versions`` by
             name, fit for JSON.
         resume
-            Go on where runs are there already.
+            Continue if there are runs already.
 
         Returns
         -------
         list of str
-            What the user ought to know: versions that changed.
+            Notes for the user: versions that changed.
 
         Raises
         ------
@@ -81,19 +81,20 @@ class SweepFolder:
         named = self.path / "study.json"
         told: list[str] = []
         if named.exists():
-            now = json.loads(json.dumps(identity, default=str))  # as it was written
+            now = json.loads(json.dumps(identity, default=str))  # in the form that was written
             told = _same_study(self.path, json.loads(named.read_text("utf-8")), now)
         elif others := [one.name for one in self.path.iterdir() if not one.name.startswith(".")]:
             raise HpcrowdError(
-                f"{self.path}: holds {others[0]} and is no folder of a sweep; choose another --out"
+                f"{self.path}: holds {others[0]} and is not the folder of a sweep; choose "
+                "another --out"
             )
         self._read_index()
         if self.states and not resume:
             raise HpcrowdError(
                 f"{self.path}: holds {plural(len(self.states), 'run')} of this study already; add "
-                "--resume to go on, or choose another --out"
+                "--resume to continue, or choose another --out"
             )
-        # First of all what says whose the folder is: this may be the last thing that is done.
+        # The study is written first, to identify the folder even if nothing else gets done.
         text = json.dumps({"format": FORMAT, **identity}, indent=2, default=str)
         land_bytes(named, f"{text}\n".encode())
         for name in ("runs", "inputs", "jobs"):
@@ -103,7 +104,7 @@ class SweepFolder:
         return told
 
     def _read_index(self) -> None:
-        """Read the index, and make it agree with the files of the runs."""
+        """Read the index, and correct it by the files of the runs."""
         there = {path.stem for path in (self.path / "runs").glob("*.parquet")}
         lines, torn = [], False
         for outcome, line in self._lines():
@@ -121,7 +122,7 @@ class SweepFolder:
             land_bytes(self.index, "".join(lines).encode())
 
     def _lines(self) -> Iterator[tuple[Outcome | None, str]]:
-        """Yield the outcomes in the index with their lines, None where a line is torn."""
+        """Yield the outcomes in the index with their lines; None for a damaged line."""
         if not self.index.exists():
             return
         with self.index.open(encoding="utf-8") as file:
@@ -132,7 +133,7 @@ class SweepFolder:
                     yield None, line
 
     def add(self, outcome: Outcome, file: TextIO) -> None:
-        """Add a run that is over to the index, an open file."""
+        """Add a finished run to the index, an open file."""
         file.write(_line(outcome))
         file.flush()
         self.states[outcome.key] = outcome.state
@@ -148,7 +149,7 @@ def _line(outcome: Outcome) -> str:
 
 @contextmanager
 def locked(path: Path) -> Iterator[SweepFolder]:
-    """Give the folder of a sweep; as long as that lasts no other sweep may use it.
+    """Yield the folder of a sweep, locked so that no other sweep can use it.
 
     Raises
     ------
@@ -172,7 +173,7 @@ def locked(path: Path) -> Iterator[SweepFolder]:
             lock.seek(0)
             who = lock.read().strip() or "another process"
             raise HpcrowdError(
-                f"{path}: another sweep works here ({who}); wait for its end, or choose another "
+                f"{path}: in use by another sweep ({who}); wait for its end, or choose another "
                 "--out"
             ) from None
         lock.truncate(0)
@@ -183,7 +184,7 @@ def locked(path: Path) -> Iterator[SweepFolder]:
 
 
 def _same_study(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Make sure that a folder is of the same study; return what changed and may."""
+    """Check that a folder is of the same study; return notes on permitted changes."""
     if before.get("format") != FORMAT:
         raise HpcrowdError(
             f"{path}: begun by another version (format {before.get('format')}, here {FORMAT}); "
@@ -206,7 +207,7 @@ def _same_study(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -
             )
     return [
         f"{name} was {before['versions'].get(name)} when the sweep began and is {version} now: "
-        "runs of both may differ; the metadata of each file in runs/ says which it had"
+        "runs of both may differ; the metadata of each file in runs/ has its version"
         for name, version in now["versions"].items()
         if before["versions"].get(name) != version
     ]

@@ -1,7 +1,7 @@
-"""Give tasks to an engine, a few at a time, and take what comes back; workers may die.
+"""Give tasks to an engine, a few at a time, and collect the results; workers may die.
 
-When a worker dies nobody knows over which task. Those that were in flight are then done one at a
-time: what kills its worker alone, :data:`TRIES` times, has failed; the others are done.
+When a worker dies, the task that killed it is not known. The tasks in flight are then done one at a
+time: one that kills its worker again, :data:`TRIES` times, has failed; the others are completed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.scenarios.sweeps.engines import Engine, Inline, Processes, do_own_work
 
-#: Workers that a task may kill.
+#: Number of workers that a task may kill before it counts as failed.
 TRIES = 3
 
 
 class WorkerDied:
-    """Stands for the result of a task that kills its workers."""
+    """The result of a task that kills its workers."""
 
     def __init__(self, times: int) -> None:
         self.times = times
@@ -28,22 +28,22 @@ class WorkerDied:
 def each_of[Task, Result](
     engine: Engine, work: Callable[[Task], Result], tasks: Iterable[Task]
 ) -> Iterator[tuple[Task, Result | WorkerDied]]:
-    """Yield each task with its result, as they come; only a few tasks are looked at ahead.
+    """Yield each task with its result, as they finish; only a few tasks are read ahead.
 
     Parameters
     ----------
     engine
         Does the tasks.
     work
-        Does one, and raises at most what is wrong with all of them; found by its name on other
+        Does one task, and raises only errors that concern all of them; imported by name on other
         machines.
     tasks
-        Looked at when there is room.
+        Read when another one can be submitted.
 
     Raises
     ------
     HpcrowdError
-        When the engine cannot go on.
+        When the engine cannot continue.
     """
     coming = iter(tasks)
     flying: dict[Future[Any], Task] = {}
@@ -89,13 +89,13 @@ def each_of[Task, Result](
                 raise
             except CancelledError as error:
                 raise HpcrowdError(
-                    "the cluster has gone, or taken a run back; go on with --resume"
+                    "the cluster has ended, or cancelled a run; continue with --resume"
                 ) from error
             except Exception as error:
-                # What goes wrong in a run is its result; this went wrong around it.
+                # Errors in a run are its result; this is an error of the worker.
                 raise HpcrowdError(
                     f"a worker cannot do runs: {type(error).__name__}: {error}; workers need the "
-                    "environment and the folders that are here"
+                    "same environment and folders as this process"
                 ) from error
             else:
                 yield task, result
@@ -119,18 +119,18 @@ def each_in_processes[Task, Result](
     Parameters
     ----------
     work
-        Does a task. With several processes it goes to each of them once, so that it may hold large
-        tables; it and the tasks have to be picklable then.
+        Does a task. With several processes it is sent to each of them once, so that it may hold
+        large tables; it and the tasks have to be picklable then.
     tasks
-        What to do.
+        The tasks.
     processes
-        How many share it; 1 does everything here, in order. They end with the loop, also when it is
-        left early.
+        Number of processes; 1 does everything in this process, in order. They end with the loop,
+        even if it is left early.
 
     Raises
     ------
     HpcrowdError
-        When a task kills its process again and again, or raises it.
+        When a task kills its process again and again, or raises this error.
     """
     alone = min(processes, len(tasks)) <= 1
     engine = Inline() if alone else Processes(min(processes, len(tasks)), work)

@@ -1,4 +1,4 @@
-"""A sweep: every run of a study, done by an engine, landed in a folder, told as one frame."""
+"""A sweep: every run of a study, done by an engine, saved in a folder, collected in a frame."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.comparison.sweeps import SweepResult
 
 
-#: Called with runs over, runs in all and runs that failed.
+#: Called with the number of finished runs, all runs, and failed runs.
 Tell = Callable[[int, int, int], Any]
 
 #: Hexadecimal digits of a key.
@@ -42,11 +42,11 @@ class Planned:
     point
         Its settings on the axes.
     key
-        Of its files: the same for the same settings, inputs and trimming.
+        Name of its files: the same for the same settings, inputs and trimming.
     scenario
-        What is run; None where settings do not go together.
+        Its scenario; None if its settings contradict each other.
     error
-        Why not.
+        The contradiction.
     """
 
     point: dict[str, Any]
@@ -66,13 +66,13 @@ class Sweep:
     kept
         Runs that were done before.
     over
-        Runs that are over, also those kept.
+        Finished runs, including those kept.
     failed
         Runs that failed.
     notes
-        What the user ought to know.
+        Notes for the user.
     result
-        Frame and summary, once all is over.
+        Frame and summary, once all runs have finished.
     """
 
     total: int
@@ -91,7 +91,7 @@ def sweep(
     resume: bool = False,
     progress: Tell | None = None,
 ) -> Sweep:
-    """Do every run of a study that is not done yet, and write its results.
+    """Do all remaining runs of a study, and write its results.
 
     Parameters
     ----------
@@ -100,21 +100,21 @@ def sweep(
     out
         Folder; see :mod:`hpcrowd.scenarios.sweeps.folder`.
     engine
-        Who does the runs; this process unless given. It is left open.
+        Engine for the runs; this process unless given. It is left open.
     resume
-        Go on in a folder that holds runs of this study. What has failed is tried again.
+        Continue in a folder that holds runs of this study. Failed runs are tried again.
     progress
-        Told after each run.
+        Called after each run.
 
     Returns
     -------
     Sweep
-        With the frame of all runs, whoever did them and in whatever order.
+        With the frame of all runs; it does not depend on the engine or the order of the runs.
 
     Raises
     ------
     HpcrowdError
-        When the folder is another's or in use, or the engine cannot go on.
+        When the folder is of another study or in use, or the engine cannot continue.
     """
     with locked(out) as folder:
         found = Sweep(len(study))
@@ -126,7 +126,7 @@ def sweep(
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted: {found.over - found.failed:,} of {plural(found.total, 'run')} are "
-                f"done and kept in {out}; go on with the same command and --resume"
+                f"done and kept in {out}; continue with the same command and --resume"
             ) from None
         shutil.rmtree(out / "inputs", ignore_errors=True)
         return found
@@ -155,7 +155,7 @@ def _run_all(
 def _tasks(
     study: Study, folder: SweepFolder, found: Sweep, note: Callable[[Outcome], None]
 ) -> Iterator[Task]:
-    """Yield the runs that are not done; what cannot be run at all is noted."""
+    """Yield the remaining runs; note those whose settings contradict each other as failed."""
     shared = _Shared(folder.path.absolute())
     out = folder.path.absolute()
     told = {"study": study.name, "versions": versions()}
@@ -185,7 +185,7 @@ def _tasks(
 
 
 class _Shared:
-    """Inputs in files that workers map, each prepared when a run first needs it."""
+    """Inputs in files that workers map into memory; each is prepared when first needed."""
 
     def __init__(self, out: Path) -> None:
         self._folder = out / "inputs"
@@ -226,7 +226,7 @@ def planned(study: Study) -> Iterator[Planned]:
 
 
 def collect(study: Study, folder: SweepFolder) -> SweepResult:
-    """Return the results of all runs that are over, in the order of the design."""
+    """Return the results of all finished runs, in the order of the design."""
     from hpcrowd.analysis.comparison.sweeps import SweepResult
 
     outcomes = folder.outcomes()
@@ -241,7 +241,7 @@ def collect(study: Study, folder: SweepFolder) -> SweepResult:
 
 
 def status(study: Study, out: Path) -> dict[str, Any]:
-    """Return how far a sweep is, without disturbing it: runs in all, done, failed, errors."""
+    """Return the state of a sweep, without disturbing it: all runs, done, failed, errors."""
     outcomes = SweepFolder(out).outcomes()
     mine = [outcomes[run.key] for run in planned(study) if run.key in outcomes]
     wrong = [outcome for outcome in mine if outcome.state != DONE]
@@ -255,7 +255,7 @@ def status(study: Study, out: Path) -> dict[str, Any]:
 
 
 def _identity(study: Study) -> dict[str, Any]:
-    """Return what tells a study apart from others, fit for JSON."""
+    """Return what identifies a study, fit for JSON."""
     first = study.first()
     scenario = study.scenario_at(first)
     files = scenario.files()

@@ -14,8 +14,8 @@
     warm_up = "7d"
     cool_down = "7d"
 
-Every value of an axis meets every value of the others; the last axis of the file varies fastest.
-A mistake is told with file, line, setting, value, rule and cure.
+All combinations of the values are run; the last axis of the file varies fastest. An error message
+gives file, line, setting, value, rule and cure.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.fields import Duration, Strict
 from hpcrowd.scenarios.kinds.files import SettingError, Source, scenario_in, scenario_of
 
-#: What makes an axis of an optional setting leave it out.
+#: The value of an axis that leaves out an optional setting.
 NONE = "none"
 
 SEED = "seed"
 
 
 class TrimConfig(Strict):
-    """What does not count of each run."""
+    """The parts of each run that are not counted."""
 
     warm_up: Duration = Field(
         0, ge=0, description="jobs submitted in this time after the first one do not count"
@@ -54,7 +54,7 @@ class TrimConfig(Strict):
 
 
 class ResultConfig(Strict):
-    """What is told of the runs."""
+    """What is reported on the runs."""
 
     metrics: tuple[str, ...] = Field(
         ("wait_mean_s", "bounded_slowdown_mean", "utilization", "throughput_jobs_per_day"),
@@ -71,7 +71,7 @@ class ResultConfig(Strict):
             if name not in ROW_METRICS and "." not in name:
                 known = ", ".join(metric.name for metric in METRICS)
                 raise ValueError(
-                    f"{name!r} is no metric; choose among {known}, or over users "
+                    f"{name!r} is not a metric; choose among {known}, or over users "
                     "wait_mean_s_users_p50 and the like"
                 )
         return metrics
@@ -83,12 +83,12 @@ class Study(Strict):
     Attributes
     ----------
     folder
-        Where the files are that settings name; not part of the file.
+        Folder of the files that settings name; not part of the TOML file.
     """
 
     name: str = Field("", description="for tables and pictures; the name of the file unless given")
     scenario: str | dict[str, Any] = Field(
-        description="the scenario that all runs begin with: a table, or the file of one"
+        description="the scenario that the axes vary: a table, or the file of one"
     )
     axes: dict[str, Any] = Field(
         description="settings that vary, each with its values; seed may be a number of seeds, and "
@@ -96,11 +96,11 @@ class Study(Strict):
         "optional setting out"
     )
     keep: Literal["metrics", "jobs"] = Field(
-        "metrics", description="what stays of each run: metrics; or also its jobs, in jobs/"
+        "metrics", description="what is kept of each run: metrics; or also its jobs, in jobs/"
     )
-    trim: TrimConfig = Field(TrimConfig(), description="what does not count of each run")
+    trim: TrimConfig = Field(TrimConfig(), description="parts of each run that are not counted")
     result: ResultConfig = Field(ResultConfig(), description="what is reported")
-    folder: Path = Field(Path(), exclude=True, description="where files that it names are")
+    folder: Path = Field(Path(), exclude=True, description="folder of the files that it names")
 
     def __len__(self) -> int:
         return prod(len(values) for values in self.axes.values())
@@ -116,7 +116,7 @@ class Study(Strict):
         Raises
         ------
         QuantityError
-            When a setting has nowhere to stand.
+            When the place of a setting does not exist.
         """
         given = {name: value for name, value in point.items() if value != NONE}
         assert isinstance(self.scenario, dict)  # a file has been read
@@ -131,7 +131,7 @@ class Study(Strict):
         Raises
         ------
         QuantityError
-            When settings do not go together.
+            When settings contradict each other.
         """
         return scenario_of(self.settings(point), self.folder)
 
@@ -140,7 +140,7 @@ class Study(Strict):
         return {name: values[0] for name, values in self.axes.items()}
 
 
-#: What a file may hold.
+#: The settings and tables that a file may have.
 IN_FILE = [name for name in Study.model_fields if name != "folder"]
 
 
@@ -176,7 +176,7 @@ def _base(source: Source) -> tuple[dict[str, Any], Path]:
     other = Source.read(source.path.parent / named)
     other.only(["scenario"])
     if not isinstance(other.values.get("scenario"), dict):
-        scenario_in(other)  # tells what is missing
+        scenario_in(other)  # raises what is missing
     values: dict[str, Any] = other.values["scenario"]
     return values, other.path.parent
 
@@ -184,7 +184,7 @@ def _base(source: Source) -> tuple[dict[str, Any], Path]:
 def _axes(
     source: Source, table: Mapping[str, Any], way: Sequence[str] = ()
 ) -> Iterator[tuple[str, list[Any]]]:
-    """Yield names and values of axes; a table inside is the beginning of a dotted name."""
+    """Yield names and values of axes; a nested table is the beginning of a dotted name."""
     for part, values in table.items():
         place = [*way, part]
         name = ".".join(place)
@@ -199,18 +199,18 @@ def _axes(
         elif not values:
             message = "no values; give at least one"
         elif len({json.dumps(value, default=str) for value in values}) < len(values):
-            message = f"{values!r}: has a value twice; leave it once"
+            message = f"{values!r}: has a value twice; give it once"
         if message:
             raise source.mistake(f"axes.{name}: {message}", ["axes", *place])
         yield name, values
 
 
 def _check(study: Study, source: Source) -> None:
-    """Make sure that every value of every axis makes sense with the first values of the others."""
+    """Check every value of every axis together with the first values of the others."""
     first = study.first()
     _check_point(study, source, first, None)
     for name, values in study.axes.items():
-        # Any seed is as good as another; a thousand need not be tried.
+        # All seeds are alike, so that one is enough.
         for place, value in enumerate(values[1:2] if name == SEED else values):
             _check_point(study, source, {**first, name: value}, (name, place))
 
@@ -223,7 +223,7 @@ def _check_point(
     except QuantityError as error:
         place = error.place if isinstance(error, SettingError) else ()
         name = axis[0] if axis else ""
-        # A first value is at fault where the setting that is wrong is its.
+        # The error may be in the first value of another axis: the one that the message names.
         if axis is None and place:
             head = str(place[0]).split(".")[0]
             name = next((one for one in study.axes if one.split(".")[0] == head), "")
@@ -239,7 +239,7 @@ def _check_point(
 
 
 def study_toml(study: Study) -> str:
-    """Return a study as TOML with every setting and what it means; it can be read again."""
+    """Return a study as TOML with every setting and its meaning; it can be read again."""
     import tomlkit
 
     from hpcrowd.scenarios.kinds.files import scenario_table

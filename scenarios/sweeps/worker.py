@@ -1,7 +1,7 @@
-"""What a worker of a sweep does: one run, and its file, which is whole or absent.
+"""The work of a sweep's worker: one run, and its file, which is complete or absent.
 
 ``runs/KEY.parquet`` holds the row of a run; its metadata ``hpcrowd`` is JSON with all settings,
-checksums and versions. ``jobs/KEY.parquet``, where jobs are kept, is there before it.
+checksums and versions. ``jobs/KEY.parquet``, if jobs are kept, is written before it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from hpcrowd.environment.jobs import JobTable
 
 
-#: Places of arrays are multiples of this, for fast loops.
+#: Offsets of arrays are multiples of this, for fast loops.
 ALIGNMENT = 64
 
 
 def write_shared(value: Any, path: Path) -> None:
-    """Write a value for :func:`read_shared` into a file that is whole or absent.
+    """Write a value for :func:`read_shared` into a file that is complete or absent.
 
     The file holds a pickle of anything made of arrays, such as a table of jobs with its sessions,
     and the arrays apart from it (pickle protocol 5 with buffers out of band, PEP 574)::
 
-        8 bytes   place of the pickle that comes last, little endian
+        8 bytes   offset of the pickle at the end, little endian
         arrays    each from a multiple of 64 bytes on
-        pickle    of a tuple: places and lengths of the arrays, and the pickle of the rest
+        pickle    of a tuple: offsets and lengths of the arrays, and the pickle of the rest
     """
     buffers: list[pickle.PickleBuffer] = []
     rest = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
@@ -61,12 +61,12 @@ def write_shared(value: Any, path: Path) -> None:
 
 
 def read_shared(path: Path) -> Any:
-    """Return the value in a file; its arrays can be written to, which nobody else sees.
+    """Return the value in a file; changes of its arrays are private to this process.
 
     The file is mapped privately: nothing is copied until it is written to, page by page. The system
     keeps one copy of the file in memory for all processes.
 
-    Only for files that :func:`write_shared` wrote on the user's own behalf: a pickle is a program.
+    Only for files of :func:`write_shared` that the same user wrote: a pickle can run code.
 
     Raises
     ------
@@ -83,16 +83,16 @@ def read_shared(path: Path) -> Any:
     return pickle.loads(rest, buffers=[view[begin : begin + size] for begin, size in places])
 
 
-#: Columns of the jobs that are kept of a run; pandas joins the rest from the trace by number.
+#: Columns of the jobs that are kept; the others can be joined from the trace by number.
 JOB_COLUMNS = ("number", "user", "submit", "start", "end", "state")
 
 #: States of a run.
 DONE, FAILED = "done", "failed"
 
-#: Whether this process has set aside what stays in it.
+#: Whether this process has frozen its permanent objects.
 _frozen: list[bool] = []
 
-#: Letters of an error that are kept.
+#: Characters of an error message that are kept.
 LONGEST_ERROR = 2000
 
 
@@ -103,11 +103,11 @@ class Task:
     Attributes
     ----------
     key
-        Of its files.
+        Name of its files.
     settings
-        Of its scenario.
+        Settings of its scenario.
     files
-        Where the files are that the settings name.
+        Folder of the files that the settings name.
     shared
         File with its inputs.
     out
@@ -115,9 +115,9 @@ class Task:
     keep
         ``metrics`` or ``jobs``.
     warm_up, cool_down
-        s that do not count.
+        Times that are not counted, s.
     told
-        What its file says of where it comes from, fit for JSON.
+        The provenance in its file, fit for JSON.
     """
 
     key: str
@@ -133,12 +133,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run.
+    """The outcome of a run.
 
     Attributes
     ----------
     key
-        Of its files.
+        Name of its files.
     state
         :data:`DONE` or :data:`FAILED`.
     row
@@ -157,11 +157,11 @@ class Outcome:
 
 
 def work(task: Task) -> Outcome:
-    """Run a task and land its files; what goes wrong in it is its outcome, and stops nobody."""
+    """Run a task and write its files; an error becomes its outcome, and stops no other run."""
     began = time.perf_counter()
     try:
         row = _run(task)
-    except Exception as error:  # noqa: BLE001 - whatever a run dies of, the others go on
+    except Exception as error:  # noqa: BLE001 - whatever fails in a run, the others continue
         told = str(error) if isinstance(error, HpcrowdError) else f"{type(error).__name__}: {error}"
         return failed(task.key, told, time.perf_counter() - began)
     finally:
@@ -170,12 +170,12 @@ def work(task: Task) -> Outcome:
 
 
 def _clean_up() -> None:
-    """Let go of the last run at once: model and users hold each other, until somebody looks."""
+    """Free the last run at once: model and users refer to each other until they are collected."""
     if multiprocessing.parent_process() is None:
-        return  # not a worker but somebody's program, whose memory is its own affair
+        return  # not a worker but a program of a user, whose memory is left alone
     gc.collect()
     if not _frozen:
-        gc.freeze()  # what is there after the first run stays, and need not be looked at again
+        gc.freeze()  # objects that exist after the first run stay, and are not scanned again
         _frozen.append(True)
 
 
@@ -188,7 +188,7 @@ def _run(task: Task) -> dict[str, int | float | None]:
     from hpcrowd.analysis.comparison.sweeps import row_of
 
     landed = task.out / "runs" / f"{task.key}.parquet"
-    if landed.exists():  # by a worker that died before it could tell
+    if landed.exists():  # by a worker that died before it reported
         return read_row(landed)
     scenario = scenario_of(task.settings, task.files)
     run = scenario.run(read_shared(task.shared))

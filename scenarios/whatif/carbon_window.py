@@ -5,7 +5,7 @@ by when jobs run, not by when they are submitted.
 
 Story: electricity is dirtiest in the evening and cleanest around noon. The operator shows users a
 carbon signal, and asks them to hold back jobs while it is above a threshold, until the window
-opens again. The table says what that saves when nobody, half or all of the users take part: the
+opens again. The table shows what that saves when none, half or all of the users take part: the
 carbon of each processor-hour, and the price that users pay in time. Jobs of this log run for hours
 and wait for each other, so that a held job often runs into the next evening: much work moves, and
 little carbon is saved. The signal is made up; only its daily shape matters (unconfirmed).
@@ -93,7 +93,7 @@ def carbon(jobs: JobTable, signal: Signal) -> tuple[float, float]:
 
 
 def row(users: str, share: float, run: Run, signal: Signal, before: float) -> tuple[str, ...]:
-    """Return a line; ``before`` is the carbon of a processor-hour when nobody takes part."""
+    """Return a line; ``before`` is the carbon of a processor-hour when no user takes part."""
     grams, each = carbon(run.jobs, signal)
     submit = run.jobs.submit[run.jobs.submit >= 0]
     place = np.searchsorted(signal.times, submit, side="right") - 1

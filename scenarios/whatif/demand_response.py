@@ -1,12 +1,13 @@
-"""A call for less load: one day, four answers of the users.
+"""A call for less load: one day, four reactions of the users.
 
 Covers: reactions beyond the submission time in a given period (demand response); work lost and
-moved; rigid users beside users who keep their think times.
+moved; rigid users compared with users who keep their think times.
 
-Story: electricity is short, and the operator asks everybody to submit less for some hours. Users
-delay their jobs until it is over, degrade them (half the processors), reconfigure them (half the
-processors for twice as long) or renounce them, and the table says what that takes off the machine,
-then and on the day after (after Madon et al. 2022, Euro-Par; the rules are unconfirmed).
+Story: electricity is short, and the operator asks all users to submit less for some hours. Users
+delay their jobs until the end of the call, degrade them (half the processors), reconfigure them
+(half the processors for twice as long) or renounce them, and the table shows how much less the
+machine is used, then and on the day after (after Madon et al. 2022, Euro-Par; the rules are
+unconfirmed).
 
 Run: ``python -m hpcrowd.scenarios.whatif.demand_response TRACE [PICTURE]``
 """
@@ -72,7 +73,7 @@ def runs(trace: Trace, period: tuple[int, int]) -> dict[str, dict[str, Run]]:
 
 
 def rows(found: dict[str, dict[str, Run]], period: tuple[int, int]) -> list[tuple[str, ...]]:
-    """Return the lines of the table: what is in use then and on the day after, and the accounts."""
+    """Return the lines of the table: use during the call and on the day after, and the accounts."""
     lines: list[tuple[str, ...]] = []
     for users, by_response in found.items():
         for name, run in by_response.items():
@@ -111,7 +112,7 @@ HEAD = (
 
 
 def tables(trace: Trace, picture: str = "") -> list[ScriptTable]:
-    """Replay a trace with every answer, and draw the picture if its file is given."""
+    """Replay a trace with every reaction, and draw the picture if its file is given."""
     clock, name = Clock.of(trace.header), Path(trace.source).name
     period = period_of(clock)
     covered(trace, period[1], f"week {WEEK_OF_CALL}, the week of the call, see WEEK_OF_CALL")
@@ -133,7 +134,7 @@ def tables(trace: Trace, picture: str = "") -> list[ScriptTable]:
 BIN = HOUR
 
 
-#: What is shown before and after the period, s.
+#: Time shown before and after the period, s.
 BEFORE, AFTER = 2 * DAY, 4 * DAY
 
 
@@ -153,8 +154,8 @@ def reaction_figure(
     Parameters
     ----------
     columns
-        For each kind of users its runs by the name of the response. The first of them is the run
-        without one, and is shown with each of the others.
+        For each kind of users, its runs by the name of the response. The first is the run without
+        a response, and is shown with each of the others.
     period
         (from, to), s of the run; shaded.
     title, subtitle
@@ -202,7 +203,7 @@ def _draw(axes: Axes, without: Run, run: Run, period: tuple[int, int]) -> None:
 
 
 def _explain(axes: Axes) -> None:
-    """Say once what the colours mean, above the panel at the right."""
+    """Add a legend of the colours, once, above the panel at the right."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -224,7 +225,7 @@ def _explain(axes: Axes) -> None:
     )
 
 
-#: Prints what the answers take off the machine; returns the exit code.
+#: Prints how the reactions change the use of the machine; returns the exit code.
 main = script("demand_response", tables, also="PICTURE")
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Double the nodes.
 
-Covers: a change of the platform; rigid users beside users who keep their think times.
+Covers: a change of the platform; rigid users compared with users who keep their think times.
 
 Story: an operator buys the same machine again and asks how much shorter the queue becomes. A rigid
 replay answers for users who do not notice. Users who wait for their jobs get their answers sooner

@@ -1,9 +1,9 @@
 """First come, first served instead of EASY backfilling.
 
-Covers: a change of the scheduler; rigid users beside users who keep their think times.
+Covers: a change of the scheduler; rigid users compared with users who keep their think times.
 
-Story: backfilling is switched off, because somebody finds it unfair that later jobs overtake. Jobs
-that need many processors now block everybody behind them while the machine drains. Rigid users
+Story: backfilling is switched off, because users find it unfair that later jobs overtake. Jobs that
+need many processors now block all jobs behind them while the machine drains. Rigid users
 queue up; users who wait for their jobs submit later, and the load falls below what the machine
 could carry (Madon et al. 2024, FCFS).
 

@@ -1,12 +1,12 @@
-"""Three clusters with users of their own, or one grid.
+"""Three clusters with their own users, or one grid.
 
 Covers: several clusters; a broker and its policies; users who submit to their own cluster or to the
-grid; rigid users beside users who keep their think times.
+grid; rigid users compared with users who keep their think times.
 
-Story: three institutes share the users of one log by lot, and have a third of its machine each.
-Should they let a broker send jobs to whoever has free processors? The table sets the institutes
-apart beside the grid under each policy, and beside one large cluster, which no grid can beat. Jobs
-wider than a cluster are left out everywhere.
+Story: the users of one log are drawn at random into three institutes, which have a third of its
+machine each. Should a broker send jobs to whichever institute has free processors? The table
+compares separate institutes with the grid under each policy, and with one large cluster, which no
+grid can beat. Jobs wider than a cluster are left out everywhere.
 
 Run: ``python -m hpcrowd.scenarios.whatif.grid_or_isolated TRACE``
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 CLUSTERS = 3  # each with an equal part of the processors
 USERS = ("rigid", "think-time")  # by the names of `hpcrowd behaviours`
 SCHEDULER = "easy"  # of every cluster
-SEED = 0  # of the lot that gives each user an institute
+SEED = 0  # of the random draw of an institute for each user
 
 APART, TOGETHER = "apart", "one cluster"
 
@@ -57,7 +57,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Arrangement:
-    """What came of one way to run the clusters, with one kind of users.
+    """The results of one way to run the clusters, with one kind of users.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Arrangement:
 
 
 def compare(trace: Trace) -> tuple[dict[str, dict[str, Arrangement]], int]:
-    """Return what came out, by users and arrangement, and how many jobs were left out.
+    """Return the results, by users and arrangement, and the number of jobs left out.
 
     Raises
     ------

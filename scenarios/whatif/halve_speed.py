@@ -1,12 +1,12 @@
 """Halve the speed of the nodes.
 
-Covers: a change of the platform that every job feels; backlog; rigid users beside users who keep
-their think times.
+Covers: a change of the platform that affects every job; backlog; rigid users compared with users
+who keep their think times.
 
 Story: to save power, the nodes run at half their speed and every job takes twice as long. Rigid
-users go on submitting as if nothing had happened, and the queue grows without end: such a forecast
-is of no use. Users who wait for their jobs fall behind their recorded selves instead, and the queue
-stays bearable (Madon et al. 2024, perf / 2).
+users keep submitting as if nothing had happened, and the queue grows without end: such a forecast
+is useless. Users who wait for their jobs submit later than recorded instead, and the queue stays
+bearable (Madon et al. 2024, perf / 2).
 
 Run: ``python -m hpcrowd.scenarios.whatif.halve_speed TRACE``
 """

@@ -1,13 +1,13 @@
 """A week without the machine.
 
-Covers: a maintenance that nobody announced; jobs that are put back into the queue; the backlog
+Covers: a maintenance that was not announced; jobs that are put back into the queue; the backlog
 afterwards, for rigid users and for users who wait for their jobs.
 
-Story: on a Monday morning the cooling fails, and the machine is down for a week. Rigid users go on
+Story: on a Monday morning the cooling fails, and the machine is down for a week. Rigid users keep
 submitting into the dead queue as recorded, so that a forecast made with them begins the next week
-with a backlog of a whole week. Users who wait for results have none to react to: they submit what
-they had at hand, then wait, and come back when the machine does. How long the queue takes to be
-empty again, and how long the jobs of those days wait, differs accordingly.
+with a backlog of a whole week. Users who wait for results receive none: they submit the work that
+was ready, then wait, and come back when the machine does. How long the queue takes to be empty
+again, and how long the jobs of those days wait, differs accordingly.
 
 Run: ``python -m hpcrowd.scenarios.whatif.outage_week TRACE``
 """
@@ -75,8 +75,8 @@ def runs(trace: Trace, outage: tuple[int, int]) -> dict[str, dict[str, Run]]:
 def row(users: str, name: str, run: Run, outage: tuple[int, int]) -> tuple[str, ...]:
     """Return a line: the week's jobs, the queue, and the work that the outage destroyed.
 
-    The mean wait is that of jobs submitted in the week; the queue is that from the begin of the
-    week on, and it counts as empty at its first second without a waiting job after the end.
+    The mean wait is that of jobs submitted in the week; the queue is that from the beginning of
+    the week on, and it counts as empty at its first second without a waiting job after the end.
     """
     jobs, (begin, end) = run.jobs, outage
     mine = (jobs.submit >= begin) & (jobs.submit < end)

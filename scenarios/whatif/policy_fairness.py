@@ -124,7 +124,7 @@ def table(trace: Trace) -> ScriptTable:
     return ScriptTable(title, HEAD, lines, words=3)
 
 
-#: Prints who fares better and who worse under other policies; returns the exit code.
+#: Prints which users fare better or worse under other policies; returns the exit code.
 main = script("policy_fairness", lambda trace: [table(trace)])
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What the what-if scripts share: the command line, their tables, a change set beside no change.
+"""Common parts of the what-if scripts: command line, tables, comparison of runs with a change.
 
 A script replays a trace in several ways and prints a table. Most name a change of the cluster: the
 trace is replayed before and after it, by users who submit as recorded (rigid) and by users who keep
-their think times, and both are set side by side.
+their think times, and the runs are compared.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ScriptTable:
     rows
         Texts, one for each column.
     words
-        Columns from the left that hold words; the others hold numbers.
+        Number of columns, from the left, that hold words; the others hold numbers.
     note
         A line below it.
     """
@@ -91,9 +91,9 @@ def script(
     make
         Replays the trace and returns the tables.
     also
-        What a second argument is, which ``make`` gets too; empty where there is none.
+        Meaning of a second argument, which ``make`` gets too; empty for none.
     module
-        What is run; the script of that name here unless given.
+        The module to run; the script of that name here unless given.
     """
 
     def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,12 +135,12 @@ def in_week(clock: Clock, week: int, day: int, time: int) -> int:
 
 
 def covered(trace: Trace, until: int, what: str) -> None:
-    """Make sure that users still submit at a second of the run.
+    """Check that users still submit at a second of the run.
 
     Raises
     ------
     QuantityError
-        When the trace ends before; ``what`` names what is to happen, and the setting.
+        When the trace ends before; ``what`` names the event, and the setting for it.
     """
     if until > int(trace["submit"].max()):
         raise QuantityError(f"{Path(trace.source).name}: ends before {what}; take a longer trace")

@@ -1,1 +1,1 @@
-"""Commands that list what there is to choose from."""
+"""Commands that list the available choices."""

@@ -1,7 +1,7 @@
-"""The command ``hpcrowd behaviours``: what behaviours there are and what each is made of.
+"""The command ``hpcrowd behaviours``: list the behaviours and their parts.
 
-All of it is what :data:`hpcrowd.agents.presets.PRESETS` and their parts say of themselves; so are
-the tables of the documentation.
+The descriptions come from :data:`hpcrowd.agents.presets.PRESETS` and their parts, as in the tables
+of the documentation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def described(name: str, preset: Recipe | SiteModel) -> dict[str, Any]:
-    """Return what there is to say of a named behaviour, fit for JSON."""
+    """Return the description of a named behaviour, fit for JSON."""
     parameters = [
         {
             "name": one.name,

@@ -1,4 +1,4 @@
-"""The command ``hpcrowd models``: workload models and arrivals, and where they come from."""
+"""The command ``hpcrowd models``: list workload models and arrivals, with their sources."""
 
 from __future__ import annotations
 

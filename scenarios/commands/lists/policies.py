@@ -1,6 +1,6 @@
-"""The command ``hpcrowd policies``: the scheduling policies and their options.
+"""The command ``hpcrowd policies``: list the scheduling policies and their options.
 
-The tables of the documentation say the same; all of it comes from the docstrings of the policies.
+The descriptions come from the docstrings of the policies, as in the tables of the documentation.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Option:
     Attributes
     ----------
     name
-        As in ``name:option=value``.
+        Its name, as in ``name:option=value``.
     default
-        In text; empty where it is not set.
+        As text; empty if it has none.
     meaning
-        In words.
+        Its description.
     """
 
     name: str
@@ -45,9 +45,9 @@ class Policy:
     Attributes
     ----------
     name
-        What users give.
+        As on the command line.
     does
-        A few words.
+        What it does, in a few words.
     options
         Its options.
     """
@@ -66,7 +66,7 @@ def policies() -> list[Policy]:
 
 
 def options(policy: type[Scheduler]) -> list[Option]:
-    """Return the options of a policy, from its docstring or that of the class it comes from."""
+    """Return the options of a policy, from its docstring or that of its base class."""
     meanings: dict[str, str] = {}
     for base in reversed(policy.__mro__):
         meanings |= _parameters(inspect.getdoc(base) or "" if "__doc__" in vars(base) else "")

@@ -55,7 +55,7 @@ def command(
     hpcrowd compare log.swf.gz runs/fluid --json
     """
     if len(runs) < 2:
-        raise QuantityError("compare: give two or more runs; one has nothing to be set against")
+        raise QuantityError("compare: give two or more runs; one cannot be compared")
     if out is not None:
         check_folder(out, runs)
     with progress_bar() as progress:
@@ -111,7 +111,7 @@ def _differences_table(comparison: Comparison) -> Table:
 
 def _users_table(comparison: Comparison) -> Table:
     columns = ("users", "mean difference", "95 % interval", "better off", "worse off")
-    title = "Users, the same on both sides, each counting once; less is better"
+    title = "Users who are in both runs, each counted once; less is better"
     table = plain_table("metric of a user", "", *columns, words=2, title=title)
     for name in OF_USERS:
         for place, one in enumerate(comparison.user_differences[name], 1):

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from hpcrowd.environment.clock import Clock
 
 
-#: Known numbers of users that an error names.
+#: How many known users an error message lists.
 NEAREST = 5
 
-#: Most jobs of a unit that have a line each.
+#: Largest number of jobs of a unit that are printed with a line each.
 MOST = 10
 
 
@@ -102,21 +102,21 @@ def command(
 
 
 def check_known(decisions: Decisions, user: int) -> None:
-    """Make sure that a user decided anything.
+    """Check that a user decided anything.
 
     Raises
     ------
     QuantityError
-        When it did not; with the nearest numbers that are known.
+        When it did not; the message lists users with the nearest numbers.
     """
     known = np.unique(decisions.columns["user"])
     if user in known:
         return
     if not len(known):
-        raise QuantityError(f"user {user}: nobody decided anything in this run")
+        raise QuantityError(f"user {user}: no user decided anything in this run")
     near = np.sort(known[np.argsort(np.abs(known - user), kind="stable")[:NEAREST]])
     raise QuantityError(
-        f"user {user}: not in this run, or nothing of it is in the log; nearest of "
+        f"user {user}: not in this run, or without decisions in the log; nearest of "
         f"{plural(len(known), 'user')}: {', '.join(map(str, near.tolist()))}"
     )
 
@@ -144,7 +144,7 @@ def wire(decision: Decision, clock: Clock, own: OwnJobs | None = None) -> dict[s
 
 
 def _when(decisions: Decisions, user: int, clock: Clock) -> str:
-    """Return when a user decided anything, for who has looked elsewhere."""
+    """Return when a user first and last decided, for a time span without decisions."""
     times = decisions.columns["time"][decisions.columns["user"] == user]
     first, last = moment(clock, int(times[0])), moment(clock, int(times[-1]))
     return f"its first one was on {first}, its last one on {last}"
@@ -155,7 +155,7 @@ def _second(moment: Any, clock: Clock) -> int | None:
 
 
 class OwnJobs:
-    """The jobs of a user, by the units that its decisions name.
+    """The jobs of a user, by the units in its decisions.
 
     Parameters
     ----------
@@ -176,11 +176,11 @@ class OwnJobs:
                 self._rows[kind, unit].append(row)
         lost = () if run.decisions is None else run.decisions.of_user(user)
         self._stopped = {one.cause for one in lost if one.what == What.LOST}
-        # The accounts of a grid end with that of all its jobs.
+        # The last account of a grid is that of all its jobs.
         self._clusters = [*run.sites][:-1]
 
     def of(self, decision: Decision) -> list[dict[str, Any]]:
-        """Return the jobs of a submission by their columns, s; none for other decisions."""
+        """Return the jobs of a submission, a dictionary each, times in s; else none."""
         if decision.what != What.SUBMITTED:
             return []
         jobs = self.run.jobs
@@ -198,7 +198,7 @@ class OwnJobs:
         ]
 
     def lines(self, decision: Decision) -> list[str]:
-        """Return a line for each job of a submission, and one for those that are too many."""
+        """Return a line for each job of a submission; beyond :data:`MOST`, one for all others."""
         found = self.of(decision)
         lines = [self._line(one) for one in found[:MOST]]
         if rest := found[MOST:]:

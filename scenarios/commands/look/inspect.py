@@ -65,10 +65,10 @@ def command(
 
     if not is_loopback(host):
         say(
-            f"Listening on {host}: whoever reaches this machine can open the page, without a "
-            "password; leave out --host to keep it to yourself"
+            f"Listening on {host}: anyone who can reach this machine can open the page, without a "
+            "password; leave out --host to allow only this machine"
         )
     try:
         serve(subjects, listening, ready)
     except KeyboardInterrupt:
-        say("The page is closed.")  # the way it ends
+        say("The page is closed.")  # Ctrl-C is the usual end

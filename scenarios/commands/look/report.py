@@ -20,13 +20,13 @@ from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.terminal import print_json, progress_bar, reading, say
 from hpcrowd.scenarios.whole_file import check_folder, check_writable, write_whole
 
-#: Where a report says what made it, letters from the beginning.
+#: Characters at the beginning of a report that contain the name of its generator.
 HEAD = 2000
 
-#: What stands for a file whose settings the report shows but whose name it does not know.
+#: Names for files whose settings are in the report but whose own names are not.
 FILES = {"users": "USERS.toml", "platform": "PLATFORM.toml"}
 
-#: Options that a command names also where they are the defaults.
+#: Options that are shown in a command even if they have their defaults.
 ALWAYS = ("users", "scheduler")
 
 
@@ -93,12 +93,12 @@ def command(
 
 
 def check_report(path: Path) -> None:
-    """Make sure that a report may be written, and replaces nothing but a report.
+    """Check that a report can be written, and replaces nothing but a report.
 
     Raises
     ------
     HpcrowdError
-        When something else is there, or it cannot be written.
+        When the file exists and is not a report, or it cannot be written.
     """
     check_writable(path, "--out")
     if not path.exists() or not path.stat().st_size:
@@ -106,7 +106,7 @@ def check_report(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(HEAD)
     if GENERATOR.encode() not in head:
-        raise HpcrowdError(f"{path}: exists and is no report of hpcrowd; choose another --out")
+        raise HpcrowdError(f"{path}: exists and was not written by hpcrowd; choose another --out")
 
 
 def runs_in(path: Path) -> list[Path]:
@@ -115,13 +115,13 @@ def runs_in(path: Path) -> list[Path]:
     Raises
     ------
     ResultsError
-        When it is the folder of a sweep, which keeps numbers but no runs.
+        When it is the folder of a sweep, which keeps metrics but no runs.
     """
     if path.is_dir() and not (path / "jobs.parquet").exists():
         if (path / "study.json").exists():
             raise ResultsError(
-                f"{path}: a folder of a sweep, which keeps numbers of its runs but not what is "
-                "drawn; see its summary.csv and pictures, or write runs with --out"
+                f"{path}: the folder of a sweep, which keeps the metrics of its runs but not what "
+                "a report draws; see its summary.csv and pictures, or write runs with --out"
             )
         inside = sorted(file.parent for file in path.glob("*/jobs.parquet"))
         if inside:
@@ -130,7 +130,7 @@ def runs_in(path: Path) -> list[Path]:
 
 
 def command_of(run: Run) -> str:
-    """Return the command that makes a replay again; empty for other runs."""
+    """Return the command that repeats a replay; empty for other runs."""
     if run.configuration.get("kind") != "replay" or run.source is None:
         return ""
     words = ["hpcrowd", "replay", run.source["source"]]

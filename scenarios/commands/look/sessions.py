@@ -21,7 +21,7 @@ from hpcrowd.scenarios.commands.options import AsJson, TracePath, sentence
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
-#: The setting of a replay that the option is.
+#: The setting of a replay that the option is made from.
 SESSIONS = ReplayConfig.model_fields["sessions"]
 
 
@@ -40,7 +40,7 @@ def command(
 ) -> None:
     """Show the sessions, batches and dependency graphs of a trace."""
     if user is None and (dot or png):
-        raise QuantityError("--dot and --png draw one user's graph; say whose with --user")
+        raise QuantityError("--dot and --png draw the graph of one user; give --user")
     if as_json and str(dot) == "-":
         raise QuantityError("--json and --dot - both print to standard output; give --dot a file")
     chosen = SessionDefinition.parse(sessions)

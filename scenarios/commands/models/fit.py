@@ -63,5 +63,5 @@ def command(
     for note in (*workload.notes, *found.notes):
         console.print(f"  {note}")
     if found.requests is None:
-        console.print("  no requested times to fit to: generated jobs ask for what they need")
+        console.print("  no requested times to fit: generated jobs request their run times")
     console.print(f"The model is {out}; hpcrowd generate {out} -o X.swf.gz makes a workload")

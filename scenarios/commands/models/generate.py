@@ -55,7 +55,7 @@ def command(
         jobs = model.provenance.get("jobs")
         if not isinstance(jobs, int):
             raise QuantityError(
-                f"{source}: published parameters say not how much; give --jobs or --days"
+                f"{source}: published parameters do not include an amount; give --jobs or --days"
             )
     with progress_bar() as progress:
         progress(f"generating {model.name}", 0, 2)

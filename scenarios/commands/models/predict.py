@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.prediction import Accuracy, PastJobs, Trained
     from hpcrowd.environment.schedulers.predictors.models import Shipped
 
-#: Models that are set side by side unless others are asked for.
+#: Models that are compared unless others are given.
 DEFAULT_MODELS = ("last-two", "nearest")
 
-#: The baseline of every table: what users ask for.
+#: The baseline of every table: the requests of users.
 REQUESTED = "requested time"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A model and how well it predicts.
+    """A model and its accuracy.
 
     Attributes
     ----------
     model
-        As it was asked for.
+        As it was given.
     settings
         Its settings as plain data, None for the baseline.
     test, training
-        Figures of the test part, and of the training part by itself; None where nothing trained.
+        Accuracy on the test part, and on the training part alone; None if nothing was trained.
     """
 
     model: str
@@ -103,9 +103,9 @@ def command(
     if out is not None and not train:
         raise QuantityError(f"--out {out}: only a trained model is written; add --train")
     if out is not None and out.suffix != ".json":
-        raise QuantityError(f"--out {out}: a model is read by its ending; write a name in .json")
+        raise QuantityError(f"--out {out}: the name of a model has to end in .json")
     if out is not None and not os.access(out.parent, os.W_OK):
-        raise ModelFileError(f"{out}: cannot be written: {out.parent} is no folder to write to")
+        raise ModelFileError(f"{out}: cannot be written: {out.parent} is not a writable folder")
     budget_s = float(parse_duration(budget))
     asked = list(model or ()) or [*DEFAULT_MODELS, *(["history"] if train else [])]
     if train and "history" not in asked:
@@ -149,7 +149,7 @@ def _with_history(text: str, history: str | None, *, untrained: bool) -> Shipped
     if isinstance(predictor, HistoryPredictor) and predictor.parameters is None:
         if not (untrained and text == "history"):
             raise PredictorError(
-                f"model {text!r}: asked before it was trained; add --train, name published "
+                f"model {text!r}: has not been trained; add --train, name published "
                 f"parameters ({', '.join(f'history:{name}' for name in published_names())}), or "
                 "give the file of a trained model"
             )
@@ -237,8 +237,8 @@ def _show(
 ) -> None:
     console = standard_output()
     console.print(
-        f"{past.facts['source']}: {plural(len(past), 'job')}, the first {training:,} train, "
-        f"{len(past) - training:,} test",
+        f"{past.facts['source']}: {plural(len(past), 'job')}, the first {training:,} for training, "
+        f"{len(past) - training:,} for testing",
     )
     for reason, count in past.left_out.items():
         console.print(f"  {plural(count, 'job')} left out: {reason}")

@@ -153,5 +153,5 @@ def models_of(users: Iterable[str]) -> list[UserModel]:
         else:
             raise QuantityError(f"users {name!r}: {not_one_of(name, PRESETS)}, or a TOML file")
         if models[-1].name in [model.name for model in models[:-1]]:
-            raise QuantityError(f"users {models[-1].name!r}: named twice; leave one")
+            raise QuantityError(f"users {models[-1].name!r}: named twice; remove one")
     return models

@@ -1,1 +1,1 @@
-"""Published studies, run again."""
+"""Commands that reproduce published studies."""

@@ -1,7 +1,7 @@
 """Reproduce a published study and compare the figures.
 
 The commands are ``hpcrowd reproduce STUDY``, one for each published study. The studies declare
-their options themselves; a study is loaded when its command is asked for.
+their own options; a study is loaded when its command is used.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def command_of(name: str) -> Callable[..., None]:
         from hpcrowd.scenarios.studies.running import run_study
 
         arguments = arguments_of(options, given)
-        if "out" in taken:  # where a study keeps what is done until all is
+        if "out" in taken:  # the study keeps unfinished results next to it
             arguments["out"] = out
 
         def reproduce(progress: Any) -> Any:
@@ -77,7 +77,7 @@ def command_of(name: str) -> Callable[..., None]:
             raise typer.Exit(NOT_REACHED)
 
     words = "Folder for tables and pictures"
-    words += "; a run that was ended goes on from it." if "out" in taken else "."
+    words += "; an interrupted run continues from there." if "out" in taken else "."
     shared = (("out", Annotated[Path | None, typer.Option(help=words)], None),
               ("as_json", AsJson, False))  # fmt: skip
     parameters = [one.declared() for one in options]

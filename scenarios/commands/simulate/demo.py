@@ -83,7 +83,7 @@ def _days(days: int) -> str:
 
 
 def comparison_table(runs: Sequence[Run]) -> Table:
-    """Return the chief metrics of runs as a table for a terminal, one run a line."""
+    """Return the main metrics of runs as a table for a terminal, one run a line."""
     headings = [heading for _, heading in COLUMNS]
     table = plain_table("users, scheduler", *headings, whole=1)
     for column, heading in zip(table.columns[1:], headings, strict=True):
@@ -108,7 +108,7 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
     pictures = {
         "comparison.png": Picture(
             figure_png(draw_runs(runs, GROUP_NAMES, "The demo at a glance")),
-            "The chief metrics; mean waits of each kind of user (logarithmic scale); and when jobs "
+            "The main metrics; mean waits of each kind of user (logarithmic scale); and when jobs "
             "are submitted in a mean week. Oblivious users submit the same under both schedulers.",
         ),
         "queues.png": Picture(
@@ -121,7 +121,8 @@ def _write(runs: Sequence[Run], said: Sequence[str], place: Path, days: int, see
         (place / name).write_bytes(picture.png)
     parts = [figure_of(picture) for picture in pictures.values()]
     parts += ["<h2>Metrics</h2>", metrics_table(runs)]
-    parts += ["<h2>From user to user</h2>", users_table(runs), "<h2>Where this comes from</h2>"]
+    parts += ["<h2>Differences between users</h2>", users_table(runs)]
+    parts += ["<h2>Where this comes from</h2>"]
     labels, origins = [run.label for run in runs], [provenance(run) for run in runs]
     again = f"hpcrowd demo --days {days} --seed {seed}"
     parts.append(origin_of(labels, origins, runs[0].clock, again))

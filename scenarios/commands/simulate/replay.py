@@ -64,16 +64,16 @@ def command(
     )
 
 
-#: What stands between the two moments of a window.
+#: Separates the two moments of a window.
 BETWEEN = ".."
 
-#: A moment: s of the run, or a date; None where the run begins or ends.
+#: A moment: s of the run, or a date; None for the beginning or end of the run.
 Moment = int | datetime | None
 
 
 @dataclass(frozen=True)
 class GanttOption:
-    """A picture that is asked for.
+    """The picture that the options request.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class GanttOption:
     window
         Its moments; None for the busiest day.
     text
-        The window as it was asked for.
+        The window as it was given.
     """
 
     path: Path
@@ -91,7 +91,7 @@ class GanttOption:
 
     @classmethod
     def of(cls, path: Path | None, window: str | None) -> GanttOption | None:
-        """Return what the options ask for; None for no picture.
+        """Return the picture that the options request; None for no picture.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class GanttOption:
         if path is None:
             if window is not None:
                 raise QuantityError(
-                    f"window {window!r}: says what --gantt draws; give --gantt FILE"
+                    f"window {window!r}: is for the picture of --gantt; give --gantt FILE"
                 )
             return None
         from hpcrowd.analysis.pictures.plots import check_picture
@@ -110,7 +110,7 @@ class GanttOption:
         return cls(path, None if window is None else parse_window(window), window or "")
 
     def check(self, clock: Clock) -> None:
-        """Make sure that the window can be found in a run with this clock, before it runs."""
+        """Check, before the run, that the window can be found in a run with this clock."""
         self.seconds(clock)
 
     def seconds(self, clock: Clock) -> tuple[int | None, int | None] | None:
@@ -119,7 +119,7 @@ class GanttOption:
         Raises
         ------
         QuantityError
-            When it is empty, or has a date and the trace does not say when it began.
+            When it is empty, or has a date and the trace does not give the date of its origin.
         """
         if self.window is None:
             return None
@@ -153,7 +153,7 @@ def parse_window(text: str) -> tuple[Moment, Moment]:
     Raises
     ------
     QuantityError
-        When there are not two, or one of them is none.
+        When there are not two, or one of them cannot be read.
     """
     parts = text.split(BETWEEN)
     if len(parts) != 2:

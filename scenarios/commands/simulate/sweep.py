@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-#: s between two lines of progress where there is no terminal.
+#: s between two lines of progress if standard error is not a terminal.
 TELL_EVERY = 30.0
 
-#: Most lines of a table; the rest is in summary.csv.
+#: Largest number of lines of a table; the rest is in summary.csv.
 MOST_LINES = 60
 
 
 class RunsFailed(HpcrowdError):
-    """Some runs of a sweep failed; the others are there."""
+    """Some runs of a sweep failed; the results of the others are written."""
 
     exit_code = 1
 
@@ -127,7 +127,7 @@ def _tell_status(study: Study, out: Path, *, as_json: bool) -> None:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Tell]:
-    """Give a function that shows runs done and the time left: a bar on a terminal, else lines."""
+    """Yield a function that shows runs done and the time left: a bar on a terminal, else lines."""
     if not sys.stderr.isatty():
         yield _Lines(total).tell
         return
@@ -147,7 +147,7 @@ def _progress(total: int) -> Iterator[Tell]:
 
 
 class _Lines:
-    """Tells progress in a line now and then, as for a log."""
+    """Prints a line of progress now and then, as for a log file."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -155,7 +155,7 @@ class _Lines:
         self.first: int | None = None
 
     def tell(self, over: int, total: int, failed: int) -> None:
-        """Say how many are over and how long the rest takes."""
+        """Print how many runs have finished and how long the rest takes."""
         now = time.monotonic()
         if self.first is None:
             self.first, self.began = over - 1, now

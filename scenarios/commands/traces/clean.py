@@ -1,4 +1,4 @@
-"""The command ``hpcrowd clean``: what rules take out of a trace, and the trace without it."""
+"""The command ``hpcrowd clean``: remove jobs from a trace by rules."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def command(
     if out is not None:
         if not rules:
             raise QuantityError(
-                f"-o {out}: no rule is asked for; choose --flurries 500/1h, --larger, "
+                f"-o {out}: no rule is given; choose --flurries 500/1h, --larger, "
                 "--no-run-time, --no-user, --first DAYS or --last DAYS"
             )
         check_target(trace, out, "-o")
@@ -97,23 +97,23 @@ def command(
     console = standard_output()
     _show(console, log, cleaned)
     if not rules and not asked.larger:
-        console.print("No MaxProcs in the header: which jobs are larger cannot be told.")
+        console.print("No MaxProcs in the header: jobs too large for the machine cannot be found.")
     if out is None:
-        how = "-o FILE writes what is left" if rules else "ask for rules, and -o FILE"
+        how = "-o FILE writes the remaining jobs" if rules else "give rules, and -o FILE"
         console.print(f"Nothing is written; {how}.")
         return
-    cut = f"; {plural(cleaned.cut, 'reference')} to jobs taken out made -1" if cleaned.cut else ""
+    cut = f"; {plural(cleaned.cut, 'reference')} to removed jobs set to -1" if cleaned.cut else ""
     console.print(f"{out}: {plural(len(left), 'job')}{cut}", soft_wrap=True)
     for line in kept.lines():
         console.print(line, soft_wrap=True)
 
 
 def _show(console: Console, trace: Trace, cleaned: Cleaned) -> None:
-    """Print what was read, and what each rule takes out."""
+    """Print what was read, and what each rule removes."""
     name = Path(trace.source).name
     console.print(f"{name}: {plural(cleaned.jobs, 'job')}, {plural(cleaned.users, 'user')}")
     show_reading(console, trace)
-    columns = ("rule", "takes out jobs", "jobs", "users", "of jobs", "of processor-seconds")
+    columns = ("rule", "removes jobs", "jobs", "users", "of jobs", "of processor-seconds")
     table = plain_table(*columns, words=2, whole=2)
     for each in cleaned.rules:
         table.add_row(each.rule, each.what, *_numbers(each))

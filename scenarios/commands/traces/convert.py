@@ -120,7 +120,7 @@ def command(
     if source is None or target is None:
         raise HpcrowdError("convert: needs IN and OUT; `hpcrowd convert --list` shows the formats")
     if as_json and target == STANDARD:
-        raise HpcrowdError("--json: standard output is OUT already; name a file")
+        raise HpcrowdError("--json: standard output is used for OUT; name a file")
     table = None if mapping is None else read_mapping(mapping)
     parse_zone(zone)
     options = FormatOptions(zone=zone, queue=queue, mapping=table)
@@ -134,14 +134,14 @@ def command(
             )
             with _shown(f"reading {source}", 0):
                 trace = read_trace(path, from_kind, options)
-        except HpcrowdError as error:  # it is not the copy of a pipe that people know
+        except HpcrowdError as error:  # name the pipe, not its copy
             raise HpcrowdError(str(error).replace(str(path), source)) from None
     if path != Path(source):
         trace.source = source
     if processors is not None:
         trace.header = _with_processors(trace.header, processors)
     left_out: list[str] = []
-    # A salt that only stands in the environment asks for nothing.
+    # A salt that is only in the environment does not request pseudonyms.
     salted = getattr(context.get_parameter_source("salt"), "name", "") == "COMMANDLINE"
     if anonymise or salted:
         texts = trace.extra
@@ -157,7 +157,7 @@ def command(
 
 
 def _list_formats(*, as_json: bool) -> None:
-    """Print the formats that there are."""
+    """Print the known formats."""
     if as_json:
         print_json({one.name: {"title": one.title, "suffixes": one.suffixes}
                     for one in FORMATS.values()})  # fmt: skip
@@ -170,7 +170,7 @@ def _list_formats(*, as_json: bool) -> None:
 
 @contextmanager
 def _shown(step: str, done: int) -> Iterator[None]:
-    """Show a step of the two, which millions of jobs take a minute for, on a terminal."""
+    """Show one of the two steps on a terminal: millions of jobs take a minute."""
     with progress_bar() as progress:
         progress(step, done, 2)
         yield
@@ -195,12 +195,12 @@ def _source_format(path: Path, name: str | None, *, mapped: bool) -> Format:
 
 @contextmanager
 def _source(source: str) -> Iterator[Path]:
-    """Give the file to read: the trace of a run, or a copy of what comes through a pipe."""
+    """Yield the file to read: the trace of a run, or a copy of what comes through a pipe."""
     if source != STANDARD and not is_stream(source):
         path = at_hand([Path(source)])[0]
         if path.is_dir():
             if not (path / RUN_TRACE).is_file():
-                raise HpcrowdError(f"{path}: no {RUN_TRACE} in it; it is no folder of results")
+                raise HpcrowdError(f"{path}: no {RUN_TRACE} in it; it is not a folder of results")
             path /= RUN_TRACE
         yield path
         return
@@ -249,14 +249,14 @@ def _wire(
 
 
 def _tell(trace: Trace, wire: dict[str, Any], kept: Kept) -> None:
-    """Tell people what was done; on standard error where standard output is the trace."""
+    """Print what was done, on standard error if standard output is the trace."""
     piped = wire["target"] == STANDARD or is_stream(wire["target"])
     tell = say if piped else print
     tell(f"{wire['source']} ({wire['from']}): {plural(wire['jobs'], 'job')}")
     for line in reading_lines(trace):
         tell(f"  {line}")
     if wire["left_out"]:
-        tell(f"  left out, as they may tell of people: {listed(wire['left_out'])}")
+        tell(f"  left out, as they may identify people: {listed(wire['left_out'])}")
     target = "standard output" if wire["target"] == STANDARD else wire["target"]
     tell(f"{target} ({wire['to']}): {'written' if kept.lost else 'nothing is lost'}")
     for line in kept.lines():

@@ -1,4 +1,4 @@
-"""The command ``hpcrowd fetch``: logs of the archive, where they are, whom to acknowledge."""
+"""The command ``hpcrowd fetch``: download logs of the archive, and show whom to acknowledge."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.unfinished import Interrupted
 
-#: Keys of a header that tell whose a log is and what may be done with it.
+#: Keys of a header on the owners of a log and the conditions of its use.
 TOLD = ("Computer", "Installation", "Acknowledge", "Copyright", "Conversion", "Information")
 
 #: What the archive asks of those who use its logs.
 REQUEST = (
-    "The Parallel Workloads Archive asks to be acknowledged, with those who provided the log, in "
-    "what you publish."
+    "The Parallel Workloads Archive asks to be acknowledged in publications, together with the "
+    "people who provided the log."
 )
 
 
@@ -83,7 +83,8 @@ def command(
                 path = fetch(log.name, folder=place, timeout_s=timeout_s, progress=progress)
         except KeyboardInterrupt:
             raise Interrupted(
-                f"interrupted: what came of {log.name} is kept; the same command goes on from there"
+                f"interrupted: the received part of {log.name} is kept; the same command resumes "
+                "the download"
             ) from None
         header = read_swf(path).header
         if as_json:
@@ -92,8 +93,8 @@ def command(
             rows.append(row | {"header": told})
             continue
         if before == "damaged":
-            say(f"{log.name} was damaged here; it was replaced.")
-        show(log, path, header, "was here" if before == "yes" else "fetched and checked")
+            say(f"The file of {log.name} was damaged and has been replaced.")
+        show(log, path, header, "already here" if before == "yes" else "fetched and checked")
     if as_json:
         print_json({"folder": str(place), "logs": rows, "request": REQUEST})
         return
@@ -109,7 +110,7 @@ def _list(names: list[str], folder: Path, *, as_json: bool) -> None:
         print_json({"folder": str(folder), "logs": rows})
         return
     table = plain_table("name", "machine", "jobs", "processors", "size", "here", words=2, whole=1)
-    table.columns[-1].justify = "left"  # a word again
+    table.columns[-1].justify = "left"  # words, not numbers
     for log in logs:
         size = f"{log.bytes / 1e6:.1f} MB"
         table.add_row(
@@ -132,7 +133,7 @@ def state(log: ArchiveLog, folder: Path) -> str:
 
 
 def values_of(header: Header, key: str) -> list[str]:
-    """Return all that a header says of a key; of ``Information``, the lines with an address."""
+    """Return all values of a key in a header; of ``Information``, the lines with an address."""
     values = [value for found, value in header.entries() if found.lower() == key.lower()]
     if key == "Information":
         values = [line.strip() for value in values for line in value.splitlines() if "://" in line]
@@ -140,7 +141,7 @@ def values_of(header: Header, key: str) -> list[str]:
 
 
 def show(log: ArchiveLog, path: Path, header: Header, how: str) -> None:
-    """Print where a log is, and what its header says of its people."""
+    """Print where a log is, and whom to acknowledge according to its header."""
     console = standard_output()
     console.print(f"{path}: {how}", soft_wrap=True)
     console.print(f"  {log.jobs:,} jobs, {log.processors:,} processors")

@@ -1,4 +1,4 @@
-"""The command ``hpcrowd stats``: what workloads are like, side by side, and how alike two are."""
+"""The command ``hpcrowd stats``: features of workloads side by side, and their distance."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def command(
         return
     settings = Settings(parse_duration(time_scale), parse_duration(bag_gap), gap_of(sessions))
     if not traces:
-        raise QuantityError("stats: no trace given; name one or several, or ask for --list")
+        raise QuantityError("stats: no trace given; name one or several, or use --list")
     if distance and len(traces) != 2:
         raise QuantityError(f"--distance: {plural(len(traces), 'trace')} given; it compares two")
     if distance and out is not None:
-        raise QuantityError("--out: no report is drawn with --distance; leave one of them out")
+        raise QuantityError("--out: no report is drawn with --distance; leave out one of the two")
     if out is not None:
         check_writable(out)
     with progress_bar() as progress:
@@ -116,12 +116,12 @@ def command(
 
 
 def gap_of(sessions: str) -> int:
-    """Return the gap of sessions that end with one, s.
+    """Return the gap that ends a session, s.
 
     Raises
     ------
     QuantityError
-        When sessions are formed in another way, which no feature is defined for.
+        When sessions are formed in another way; features are not defined for those.
     """
     definition = SessionDefinition.parse(sessions)
     if definition.kind != "arrival" or definition.threshold is None:
@@ -185,12 +185,12 @@ def show(measured: Sequence[Features]) -> None:
 
 
 def show_distance(apart: Distance) -> None:
-    """Print how far distributions are apart, then the differences of all features."""
+    """Print the distances of distributions, then the differences of all features."""
     console = standard_output()
     for place, features in enumerate((apart.first, apart.second)):
         _say_what(console, features, f"{letter(place)}  ")
     reasons = Reasons()
-    title = "How far the distributions are apart"
+    title = "Distances of distributions"
     table = plain_table("", "KS", "Wasserstein", "of the mean of A", title=title)
     for name, found in apart.distributions.items():
         variable = VARIABLES[name]
@@ -227,7 +227,7 @@ def show_distance(apart: Distance) -> None:
 
 
 def _difference(feature: Feature, found: Difference) -> str:
-    """Return a difference for people: relative, or as it is where it may lie around 0."""
+    """Return a difference as text: relative, or absolute where values may be near 0."""
     if feature.name.endswith("_share"):
         return f"{100 * found.difference:+.1f} points"
     if not feature.unit and max(abs(found.first), abs(found.second)) <= 1:

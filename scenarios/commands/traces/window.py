@@ -62,7 +62,7 @@ def command(
     """
     if begin is None and end is None and only_users is None:
         raise QuantityError(
-            "window: cuts nothing; say which part with --from, --to or --only-users"
+            "window: no part is given; choose one with --from, --to or --only-users"
         )
     edges = [None if each is None else parse_moment(each) for each in (begin, end)]
     wanted = None if only_users is None else parse_users(only_users)
@@ -91,7 +91,7 @@ def command(
     for reason, count in windowed.left_out.items():
         console.print(f"  {plural(count, 'job')} left out: {reason}")
     if windowed.cut:
-        console.print(f"  {plural(windowed.cut, 'reference')} to jobs left out made -1")
+        console.print(f"  {plural(windowed.cut, 'reference')} to jobs left out set to -1")
     clock = Clock.of(part.header)
     console.print(
         f"{out}: {plural(len(part), 'job')}, {plural(_users(part), 'user')}, "
@@ -110,7 +110,7 @@ def parse_users(text: str) -> list[int | range]:
     Raises
     ------
     QuantityError
-        When it is no list of numbers and ranges.
+        When it is not a list of numbers and ranges.
     """
     found: list[int | range] = []
     for part in text.split(","):
@@ -123,6 +123,6 @@ def parse_users(text: str) -> list[int | range]:
 
 
 def _users(trace: Trace) -> int:
-    """Return how many users there are."""
+    """Return the number of users."""
     user = trace["user"]
     return len(np.unique(user[user >= 0]))

@@ -48,7 +48,7 @@ NAMES = {
     "infra/2": "infra / 2",
 }
 
-#: Dots per inch of the files.
+#: Resolution of the files, dots per inch.
 DPI = 150
 
 #: Fonts and lines for a column of print at 100 % or a page at half size.

@@ -1,6 +1,6 @@
-"""Madon et al. 2024, replay with feedback: our figures beside the published ones.
+"""Madon et al. 2024, replay with feedback: our figures compared with the published ones.
 
-A :class:`Cell` is one published figure with ours and what we require of it. Published figures are
+A :class:`Cell` is one published figure with ours and our requirement. Published figures are
 rounded: the unrounded one lies within half a unit of the last printed digit. A deviation is
 taken from the printed figure; a bound holds if some value that rounds to the printed figure lies
 within it, that is, if ``|ours - printed| <= bound + half a unit``.
@@ -57,7 +57,7 @@ class Quantity:
     metric, per
         Our metric, and what to divide it by to get the unit.
     unit, title
-        For people.
+        Texts for output.
     """
 
     table: str
@@ -112,13 +112,13 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Bound:
-    """What we require of our figure: the larger of a share of the printed one and a distance."""
+    """The accepted deviation: the larger of a share of the printed figure and a distance."""
 
     relative: float = 0.0
     absolute: float = 0.0
 
     def around(self, value: float) -> float:
-        """Return how far from ``value`` is allowed, before the half unit for rounding."""
+        """Return the accepted deviation from ``value``, before the half unit for rounding."""
         return max(self.relative * abs(value), self.absolute)
 
 
@@ -132,8 +132,8 @@ _CALM = {
 _SMALL_WAIT = Bound(0.03, 0.01)
 _CHAOTIC = {"makespan_s": Bound(0.02), "wait_mean_s": _SMALL_WAIT, "wait_max_s": Bound(0.05)}
 
-#: What we require on KTH, in the unit of the table: by experiment and metric. Our own acceptance,
-#: set after trying; perf/2 and infra/2 are chaotic, see ``docs/studies/madon2024.md``.
+#: Accepted deviations on KTH, in the unit of the table: by experiment and metric. Chosen by us,
+#: after trying; perf/2 and infra/2 are chaotic, see ``docs/studies/madon2024.md``.
 BOUNDS: dict[str, dict[str, Bound]] = {
     "recorded": dict.fromkeys(("makespan_s", "wait_mean_s", "wait_max_s"), _PRINTED),
     "easy": _CHAOTIC | {"lateness_mean_s": Bound(absolute=0.35)},
@@ -155,9 +155,9 @@ class Cell:
     Attributes
     ----------
     table, log, experiment, replay, quantity, unit
-        What it is.
+        Its place.
     ours, published
-        In ``unit``; ours is None where there is nothing to take it of.
+        In ``unit``; ours is None if it cannot be computed.
     printed
         The digits in the paper.
     deviation, relative_deviation
@@ -165,7 +165,7 @@ class Cell:
     tolerance
         Largest deviation that we accept, rounding included; None: no bound.
     holds
-        Whether it is kept; None without a bound.
+        Whether the deviation is within the tolerance; None without a bound.
     """
 
     table: str
@@ -200,7 +200,7 @@ class LogRuns:
 
     @property
     def baseline(self) -> Run:
-        """The rigid replay under EASY, for what all runs have in common."""
+        """The rigid replay under EASY, as the source of what all runs have in common."""
         return self.runs["easy", "rigid"]
 
     @cached_property
@@ -312,9 +312,9 @@ def window_of(run: Run, months: int) -> Window:
 
 # Fig. 5c prints percentiles over users of their additional lateness. It leaves open how a user with
 # a single job counts, for whom Eq. 6 divides by zero, and how a percentile between two users is
-# taken. What follows tries the readings against the printed figures.
+# taken. The readings are compared with the printed figures below.
 
-#: s; the distance to a published percentile smaller than this is relative to this instead.
+#: s; distances to published percentiles smaller than this are relative to this instead.
 SMALLEST_SCALE = 100.0
 
 #: How users with a single job count.
@@ -336,12 +336,12 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 @dataclass(frozen=True)
 class Reading:
-    """One reading of Fig. 5c and how near it comes.
+    """One reading of Fig. 5c and its distance from the published figures.
 
     Attributes
     ----------
     log, singles, divisor, jobs, method
-        What was tried.
+        The reading.
     distance
         Mean over the cells of |ours - published| / max(|published|, 100 s).
     exact
@@ -358,7 +358,7 @@ class Reading:
 
 
 def figure5c_readings(logs: Iterable[LogRuns]) -> list[Reading]:
-    """Return every reading of Fig. 5c tried on every log, nearest to the published one first."""
+    """Return every reading of Fig. 5c on every log, nearest to the published figure first."""
     found = []
     rows = published_rows("madon2024_figure5c")
     for log in logs:
@@ -405,12 +405,12 @@ def _additional(run: Run, singles: str, divisor: str, which: str) -> NDArray[Any
 
 @dataclass(frozen=True)
 class Statement:
-    """A range that the text gives, and the range we find.
+    """A range given in the text, and ours.
 
     Attributes
     ----------
     what, place, unit
-        What is said, and where.
+        The statement, its place, and its unit.
     low, high
         Published.
     our_low, our_high
@@ -437,7 +437,7 @@ _WORDS = {
 
 
 def statements(log: LogRuns) -> list[Statement]:
-    """Return the ranges of the text, which concern KTH, with ours of its simulations."""
+    """Return the ranges given in the text, on KTH, with those of our simulations."""
     found = []
     for row in published_rows("madon2024_text"):
         kind, values = row["statement"], []

@@ -1,12 +1,12 @@
 """How far the figures of Madon et al. 2024 depend on what the paper does not say.
 
-Covers: the spread of each experiment under changes that leave the log what it is, and how many of
+Covers: the spread of each experiment under changes below the resolution of the log, and how many of
 our bounds hold under other readings of the text.
 
 Story: a published figure can be reached only as closely as the simulation is stable. Two changes
 are below the resolution of the log: jobs of the same second change places in the queue; every job
-runs 0 or 1 s longer. Where a figure moves as far as ours lies from the published one, the
-difference says nothing about the readings. Where it stands still, a wrong reading shows.
+runs 0 or 1 s longer. If a figure moves as far as ours lies from the published one, the
+difference says nothing about the readings. If it does not move, a wrong reading shows.
 
 The tables are generated parts of the study's page, and take one to two minutes.
 """
@@ -41,7 +41,7 @@ from hpcrowd.scenarios.studies.running import swap_ties
 #: Variations of each kind.
 SEEDS = 20
 
-#: What is looked at, in the order of the columns.
+#: The figures shown, in the order of the columns.
 SHOWN = tuple(
     quantity
     for quantity in QUANTITIES
@@ -58,7 +58,7 @@ def add_seconds(trace: Trace, seed: int) -> Trace:
 
 
 class LastPredecessorGraph(SessionGraph):
-    """Count the think time from the last predecessor to end, whatever the others' were."""
+    """Count the think time from the end of the last predecessor only."""
 
     @override
     def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
@@ -70,7 +70,7 @@ class LastPredecessorGraph(SessionGraph):
 
 
 class LastPredecessor(Composed):
-    """Users whose last predecessor counts alone."""
+    """Users for whom only the last predecessor counts."""
 
     def __init__(self, work: Work) -> None:
         super().__init__(LastPredecessorGraph(work))
@@ -88,7 +88,7 @@ class ShadowOnly(EASY):
         return super().reserve(now, processors, free, ends)[0], 0
 
 
-#: Small changes of the log, by what they are.
+#: Small changes of the log, by description.
 CHANGES: dict[str, Callable[[Trace, int], Trace]] = {
     "ties": swap_ties,
     "seconds": add_seconds,
@@ -132,11 +132,11 @@ class Reading:
     Attributes
     ----------
     words
-        What is read differently.
+        The reading in words.
     changes
         Fields of the configuration.
     kinds, experiments
-        Which simulations it touches; the others stay as they are.
+        The simulations that it changes; the others stay the same.
     """
 
     words: str
@@ -193,7 +193,7 @@ def reading_row(trace: Trace, reading: Reading) -> list[str]:
 
 
 def sensitivity_parts(trace: Trace) -> dict[str, str]:
-    """Return the generated parts of the page that this file is for."""
+    """Return the generated parts of the page that come from this file."""
     heading = ["experiment", "users"]
     for quantity in SHOWN:
         heading += [quantity.heading, "published"]

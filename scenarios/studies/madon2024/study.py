@@ -1,4 +1,4 @@
-"""Madon et al. 2024: the study, what is shown of it, and how it is run.
+"""Madon et al. 2024: the study, its output, and how it is run.
 
 Madon, Da Costa and Pierson replay two logs of the Parallel Workloads Archive under six platforms,
 each with rigid users, with think times between jobs (a0) and between sessions (a60).
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 #: The logs of the study (section 5.1).
 STUDIED = {"KTH": LOGS["KTH"], "SDSC": LOGS["SDSC-SP2"]}
 
-#: What all simulations have in common. The paper does not say which processors and requested
-#: times it took; these come closest to its figures.
+#: Settings of all simulations. The paper does not say which processors and requested times it uses;
+#: these come closest to its figures.
 COMMON = {"job_processors": "requested", "requested": "at-least:2x", "overrun": "keep"}
 
 #: What each experiment changes (section 5.2).
@@ -80,7 +80,7 @@ READING = ("users with one job", "divisor", "jobs", "method", "distance", "equal
 
 @dataclass
 class Madon2024(PublishedStudy):
-    """Our simulations beside the published figures.
+    """Our simulations compared with the published figures.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Madon2024(PublishedStudy):
         "madon2024_figure5c": f"{PAPER}, Fig. 5c: percentiles over users of additional lateness, s",
         "madon2024_text": f"{PAPER}, ranges given in the text",
     }
-    verdict_names: ClassVar = {}  # what is required is in the cells
+    verdict_names: ClassVar = {}  # the requirements are in the cells
 
     logs: dict[str, LogRuns]
 
@@ -141,7 +141,7 @@ class Madon2024(PublishedStudy):
         )  # fmt: skip
 
     def _table(self, table: str, log: str) -> Table:
-        """Return a published table with our figures of a log; bold is what is out of bounds."""
+        """Return a published table with our figures of a log; those out of bounds are bold."""
         short = table.partition("_")[2]
         cells = [cell for cell in self.cells if (cell.table, cell.log) == (short, log)]
         rows = []
@@ -248,7 +248,7 @@ class Madon2024(PublishedStudy):
         return parts | {"tables": f"{parts['tables']}\n\n{self.summary()[0]}."}
 
     def more_parts(self, traces: Path) -> dict[str, str]:
-        """Return the spread under small changes of the log, and other readings of the text."""
+        """Return the spread under small changes of the log, and the results of other readings."""
         from hpcrowd.scenarios.studies.madon2024.sensitivity import sensitivity_parts
 
         return sensitivity_parts(read_trace(find_logs(traces, STUDIED, ["KTH"])["KTH"]))
@@ -283,7 +283,7 @@ def name_of(experiment: str) -> str:
 def reproduce_madon2024(
     traces: Annotated[str | os.PathLike[str], TRACES], progress: Progress | None = None
 ) -> Madon2024:
-    """Run the 18 simulations on KTH, and on SDSC when its trace is there.
+    """Run the 18 simulations on KTH, and on SDSC if its trace is available.
 
     Parameters
     ----------

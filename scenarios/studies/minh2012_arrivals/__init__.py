@@ -1,1 +1,1 @@
-"""Minh 2012, chapter 6: what arrivals do to clusters and grids."""
+"""Minh 2012, chapter 6: effects of arrivals on clusters and grids."""

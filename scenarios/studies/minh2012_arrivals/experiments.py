@@ -1,4 +1,4 @@
-"""Minh 2012, chapter 6: what is run, workload by workload and grid by grid.
+"""Minh 2012, chapter 6: the experiments, workload by workload and grid by grid.
 
 A task is a workload on a cluster, or a grid at a load. Every workload is drawn from named streams
 of the seed, so that results do not depend on how many processes share the work, nor on the order
@@ -49,42 +49,42 @@ LOADS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 #: Grid loads (Fig. 6.3).
 GRID_LOADS = (0.2, 0.4, 0.6, 0.8, 1.0)
 
-#: Processors of the single cluster, whose size is not told: as many as the LU has.
+#: Processors of the single cluster: as many as the LU has, as the thesis does not give its size.
 MACHINE = 64
 
-#: Load of each cluster of the grid by its local jobs; not told.
+#: Load of each cluster of the grid by its local jobs; not in the thesis.
 LOCAL_LOAD = 0.5
 
-#: Widest local job of the grid, as a share of its cluster; not told. A quarter makes the six
-#: workloads last about equally long: the grid's as long as the others at a grid load of a third.
+#: Widest local job of the grid, as a share of its cluster; not in the thesis. A quarter makes the
+#: six workloads last about equally long: the grid's as long as the others at a grid load of 1/3.
 LOCAL_WIDEST = 0.25
 
-#: Workloads of the two forms: the quick one has less of them, not less jobs.
+#: Numbers of workloads of the two forms: the quick one has fewer workloads, not fewer jobs.
 FULL = {"cluster_replications": CLUSTER_REPLICATIONS, "grid_replications": GRID_REPLICATIONS}
 QUICK = {"cluster_replications": 10, "grid_replications": 6}
 
-#: What makes the broker choose (section 6.3).
+#: Policy of the broker (section 6.3).
 BROKER = "first-fit"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run; see :class:`~.study.Minh2012Arrivals`.
+    """The plan of the experiments; see :class:`~.study.Minh2012Arrivals`.
 
     Attributes
     ----------
     cluster_replications, grid_replications, jobs
         Workloads of each kind, and jobs of each.
     seed
-        Of everything random.
+        Seed of everything random.
     loads, machine, widest
-        Of the single cluster: system loads, processors, and the widest job; None for a job as wide
+        For the single cluster: system loads, processors, and the widest job; None for a job as wide
         as the machine.
     grid_loads, local_load, local_widest, grid_widest
-        Of the grid: grid loads, load of each cluster by local jobs, widest local job as a share of
+        For the grid: grid loads, load of each cluster by local jobs, widest local job as a share of
         its cluster, widest grid job in processors; None for one as wide as the smallest cluster.
     quick
-        Whether there are fewer workloads where their number is not given.
+        Whether there are fewer workloads if their number is not given.
     """
 
     cluster_replications: Annotated[
@@ -128,7 +128,7 @@ class Plan:
         for name, most in (("widest", self.machine), ("grid_widest", smallest)):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= most:
-                raise QuantityError(f"{name} {value}: from 1 to {most}, what a job may go to")
+                raise QuantityError(f"{name} {value}: must be from 1 to {most}")
         for load in (*self.loads, *self.grid_loads):
             if not 0 < load < float("inf"):
                 raise QuantityError(f"load {load}: must be positive, for example 0.8")
@@ -149,7 +149,7 @@ class Plan:
 
     @property
     def widest_grid_job(self) -> int:
-        """Processors of the widest grid job: any cluster is to have room for it."""
+        """Processors of the widest grid job, which fits on every cluster."""
         if self.grid_widest is None:
             return min(row.processors for row in DAS3)
         return self.grid_widest
@@ -159,7 +159,7 @@ class Plan:
         return max(1, int(self.local_widest * processors))
 
     def settings(self) -> dict[str, Any]:
-        """Return everything as plain data; what was left open is told."""
+        """Return all settings as plain data, with defaults filled in."""
         found = {**asdict(self), "widest": self.widest_job, "grid_widest": self.widest_grid_job}
         return {
             name: [*value] if isinstance(value, tuple) else value
@@ -175,9 +175,9 @@ class Work:
     Attributes
     ----------
     plan
-        What is to be run.
+        The plan of the experiments.
     arrivals
-        How jobs of each pattern arrive.
+        Models of the arrivals of each pattern.
     """
 
     plan: Plan
@@ -251,7 +251,7 @@ def run_grid(
     run.model.run()
     found = run.slowdowns()
     del run
-    gc.collect(1)  # a simulation holds itself: 100 MB that the next one takes
+    gc.collect(1)  # a simulation refers to itself: free its 100 MB for the next one
     return found
 
 
@@ -261,9 +261,9 @@ class GridRun:
     Parameters
     ----------
     plan
-        What is to be run.
+        The plan of the experiments.
     workloads
-        By name of the cluster, and that of the grid.
+        Workloads by name of the cluster, and that of the grid.
     load
         Grid load.
     own, background
@@ -272,11 +272,11 @@ class GridRun:
     Attributes
     ----------
     model
-        The simulation; run it, then ask for :meth:`slowdowns`.
+        The simulation; run it, then call :meth:`slowdowns`.
     rows
         Rows of each workload by name.
     together
-        s; until then all six workloads arrive.
+        Time until which all six workloads arrive, s.
     """
 
     def __init__(
@@ -307,7 +307,7 @@ class GridRun:
         model.broker.submit(self.rows[GRID], submits[GRID])
 
     def slowdowns(self) -> list[float]:
-        """Return what :data:`MEASURES` lists.
+        """Return the slowdowns in the order of :data:`MEASURES`.
 
         Raises
         ------
@@ -323,7 +323,7 @@ class GridRun:
                     f"jobs {len(self.rows[GRID]):,}: no job of some workload is submitted while "
                     "all six arrive; take more jobs"
                 )
-            # Run times in the table are those on the cluster where the job ran.
+            # Run times in the table are those on the cluster that ran the job.
             return float((jobs.end - since)[rows].mean() / jobs.run_time[rows].mean())
 
         found = {f"{name} all": of(rows, jobs.submit) for name, rows in self.rows.items()}

@@ -57,7 +57,7 @@ CIRCUMSTANCES = ("N", "LB")
 #: Bars of Fig. 6.3: width of one, room between sub-groups and between groups, in bars.
 BAR, BETWEEN, APART = 0.9, 0.7, 2.2
 
-#: Where grid loads stand under the bars, as a part of the height of a panel.
+#: Position of grid loads under the bars, as a part of the height of a panel.
 BELOW = -0.085
 
 
@@ -109,7 +109,7 @@ def figure6_2(study: Minh2012Arrivals) -> Figure:
 
 
 def _ends(estimate: Estimate) -> tuple[float, float, float]:
-    """Return a mean and the ends of its interval, the mean where there is none."""
+    """Return a mean and the ends of its interval; the mean again if it has none."""
     mean, low, high = estimate.mean, estimate.low, estimate.high
     return mean, mean if low is None else low, mean if high is None else high
 
@@ -145,7 +145,7 @@ def figure6_3(study: Minh2012Arrivals) -> Figure:
 
 
 def _bars(panel: Axes, study: Minh2012Arrivals, measure: str) -> None:
-    """Draw groups by grid load of sub-groups by pattern of the grid of bars by background."""
+    """Draw bars by background, in sub-groups by pattern of the grid, in groups by grid load."""
     from matplotlib.ticker import LogLocator
 
     runs = study.grid

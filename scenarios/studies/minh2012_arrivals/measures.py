@@ -1,4 +1,4 @@
-"""Minh 2012, chapter 6: what was simulated.
+"""Minh 2012, chapter 6: results of the simulations.
 
 Slowdown is the mean response time over the mean run time (section 5.2.5), not a mean of slowdowns.
 """
@@ -26,17 +26,17 @@ POLICIES = {name: ALL_POLICIES[name] for name in ("fcfs", "easy", "conservative"
 #: The cluster of Fig. 6.3a.
 LEIDEN = "LU"
 
-#: Slowdowns of a run of the grid. Those of a cluster are of its local jobs, those of ``grid`` of
-#: the grid's jobs since their submission to the broker, submitted while all six workloads arrive:
-#: only then the load is what it is called. ``... all``: of all jobs, also later ones. ``LU shared``
-#: is of all jobs that the LU ran, since they joined its queue, the grid's among them.
+#: Slowdowns of a run of the grid: of a cluster's local jobs, or for ``grid``, of the grid's jobs
+#: since their submission to the broker; of jobs submitted while all six workloads arrive, because
+#: only then the load is as stated. ``... all`` includes later jobs. ``LU shared`` is of all jobs
+#: that the LU ran, since they joined its queue, including those of the grid.
 MEASURES = (*(row.name for row in DAS3), "LU all", "LU shared", "grid", "grid all")
 
 #: Largest system load at which a scheduler keeps up with jobs of all widths that arrive at random
-#: (found here): beyond it every pattern is overloaded, and their order tells little.
+#: (found here): beyond it every pattern is overloaded, and their order means little.
 SERVED = {"fcfs": 0.7, "easy": 0.8}
 
-#: Two slowdowns are alike up to this factor: what can hardly be told on bars (chosen here).
+#: Two slowdowns are alike up to this factor, which is hardly visible on bars (chosen here).
 ALIKE = 1.1
 
 
@@ -49,7 +49,7 @@ class ClusterRuns(Runs):
     machine
         Processors.
     policies, loads, patterns
-        What was varied; names of :data:`POLICIES` and of ``workloads.PATTERNS``.
+        The varied settings; names of :data:`POLICIES` and of ``workloads.PATTERNS``.
     slowdown
         Shape (policies, loads, patterns, replications). Replication r has the same run times and
         processors everywhere.
@@ -75,7 +75,7 @@ class GridRuns(Runs):
     loads
         Grid loads.
     patterns
-        Of the grid's jobs, and of the background.
+        Patterns of the grid's jobs, and of the background.
     slowdown
         Shape (measures, loads, grid patterns, background patterns, replications). Replication r has
         the same run times and processors everywhere.

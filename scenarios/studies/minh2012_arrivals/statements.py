@@ -1,4 +1,4 @@
-"""Minh 2012, chapter 6: what the text says, checked with intervals.
+"""Minh 2012, chapter 6: statements of the text, checked with intervals.
 
 The thesis shows pictures and gives no numbers, so each statement became a measure and a rule; the
 rules are ours. A measure is a ratio of two slowdowns of the same replication, in the geometric mean
@@ -93,7 +93,7 @@ type Ratio[Runs] = Callable[[Runs, float], Estimate]
 
 
 def checked[Runs](judge: Callable[..., Finding], *ratios: Ratio[Runs]) -> Callable[..., Finding]:
-    """Return what checks several ratios of runs at a load: that they are large, or alike."""
+    """Return a check of several ratios of runs at a load: that they are large, or alike."""
     return lambda runs, load: judge(*(ratio(runs, load) for ratio in ratios))
 
 
@@ -124,7 +124,7 @@ def grids(measure: str, behind: str, first: str, second: str) -> Ratio[GridRuns]
 
 
 def weaker(own: str) -> Ratio[GridRuns]:
-    """Return by how much less b_LB over b_N does to grid jobs with ``own`` than with g_N."""
+    """Return how much weaker b_LB over b_N affects grid jobs with ``own`` than with g_N."""
 
     def effect(runs: GridRuns, load: float, pattern: str) -> Floats:
         found: Floats = runs.of("grid", load, pattern, "LB") / runs.of("grid", load, pattern, "N")
@@ -134,12 +134,12 @@ def weaker(own: str) -> Ratio[GridRuns]:
 
 
 def below_load(bound: float) -> Callable[..., bool]:
-    """Return which loads are below one."""
+    """Return a test whether a load is below ``bound``."""
     return lambda _, load: load < bound
 
 
 def from_load(bound: float) -> Callable[..., bool]:
-    """Return which loads are at least one."""
+    """Return a test whether a load is at least ``bound``."""
     return lambda _, load: load >= bound
 
 
@@ -156,7 +156,7 @@ def _cluster_rules() -> Iterator[Rule]:
         )  # fmt: skip
         yield Rule(
             f"bursts harm more: {policy}", "6.4.1, Fig. 6.1",
-            f"{label}: bursts besides make the worst: slowdown of b_LB over b_L; above 1",
+            f"{label}: bursts in addition make it worst: slowdown of b_LB over b_L; above 1",
             checked(larger, patterns(policy, "LB", "L")),
         )  # fmt: skip
     yield Rule(
@@ -262,12 +262,12 @@ GRID_RULES = tuple(_grid_rules())
 
 
 def grid_load_name(load: float) -> str:
-    """Return what a grid load is called as a setting."""
+    """Return the name of a grid load as a setting."""
     return f"grid {load_name(load)}"
 
 
 def all_claims(study: Minh2012Arrivals) -> list[Claim]:
-    """Return every statement at every load that it is about."""
+    """Return every statement at every load that it applies to."""
     cluster, grid = study.cluster, study.grid
     return [
         *claims_of(CLUSTER_RULES, {load_name(load): (cluster, load) for load in cluster.loads}),

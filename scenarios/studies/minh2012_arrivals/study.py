@@ -1,6 +1,6 @@
-"""Minh 2012, chapter 6: the study, what is shown of it, and how it is run.
+"""Minh 2012, chapter 6: the study, its output, and how it is run.
 
-The thesis shows pictures and prints no slowdown; required are the orders that it concludes.
+The thesis shows pictures and prints no slowdown; the orders that it concludes are required.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Minh2012Arrivals(PublishedStudy):
     jobs, seed
         Jobs of each workload, and the seed of everything.
     settings
-        What else was chosen, by name.
+        All other settings, by name.
     log
         The log that arrivals were fitted to.
     cluster, grid
@@ -79,7 +79,7 @@ class Minh2012Arrivals(PublishedStudy):
     """
 
     name = "minh2012-arrivals"
-    about = "Minh 2012, chapter 6: what arrivals do to a cluster and to the grid DAS-3."
+    about = "Minh 2012, chapter 6: effects of arrivals on a cluster and on the grid DAS-3."
     title = "Arrivals, clusters and grids, reproduced"
     source = f"{MINH}, chapter 6"
     stored_digits = 5
@@ -103,11 +103,11 @@ class Minh2012Arrivals(PublishedStudy):
 
     @cached_property
     def requirements(self) -> list[Requirement]:
-        """What the chapter concludes firmly, in the mean of the replications.
+        """The firm conclusions of the chapter, in the mean of the replications.
 
-        Dependence and bursts harm a cluster that is not overloaded, bursts besides more; in the
-        grid they harm local jobs, whatever the grid's pattern, and grid jobs, whatever the
-        background's; and the grid's pattern leaves local jobs alone.
+        Dependence harms a cluster that is not overloaded, and bursts harm it further; in the grid
+        they harm local jobs, whatever the grid's pattern, and grid jobs, whatever the background's;
+        and the grid's pattern does not affect local jobs.
         """
         found = []
         runs, grid = self.cluster, self.grid
@@ -149,7 +149,7 @@ class Minh2012Arrivals(PublishedStudy):
         return all_claims(self)
 
     def tables(self) -> Sequence[Table]:
-        """Return what is required, the slowdowns of cluster and grid, and the statements."""
+        """Return the requirements, the slowdowns of cluster and grid, and the statements."""
         settings = {
             "cluster": [load_name(load) for load in self.cluster.loads],
             "grid": [grid_load_name(load) for load in self.grid.loads],
@@ -209,7 +209,7 @@ class Minh2012Arrivals(PublishedStudy):
 def _required(
     setting: str, what: str, pairs: Sequence[tuple[Floats, Floats]], alike: bool = False
 ) -> list[Requirement]:
-    """Return that the first of all pairs is larger than the second, or that both are alike."""
+    """Return the requirement that in all pairs the first is larger, or that both are alike."""
     if not pairs:
         return []
     ratios = [float(np.exp(log_ratio(*pair).mean)) for pair in pairs]
@@ -288,7 +288,7 @@ def simulation_rows(study: Minh2012Arrivals) -> Iterator[tuple[Any, ...]]:
 def reproduce_minh2012_arrivals(
     traces: Annotated[
         str | os.PathLike[str] | None,
-        Option("Folder with traces to fit arrivals to; stored ones if none.", kind=Path | None),
+        Option("Folder with traces to fit arrivals to; stored arrivals if none.", kind=Path | None),
     ] = None,
     progress: Progress | None = None,
     *,
@@ -306,21 +306,21 @@ def reproduce_minh2012_arrivals(
     progress
         Called after each task.
     plan
-        What to run; the size of the thesis unless given.
+        The plan of the experiments; that of the thesis unless given.
     log
-        Whose arrivals.
+        The log that arrivals are fitted to.
     workers
-        How many share the work; the results do not depend on it.
+        Number of processes that share the work; the results do not depend on it.
     out
-        Folder of results that will be written: what is done is kept beside it, and what was kept
-        there is not done again. None keeps nothing.
+        Folder of results to write: finished tasks are kept next to it, and are not done again. None
+        keeps nothing.
 
     Raises
     ------
     QuantityError
         When there is less than one process, or the log is not known.
     HpcrowdError
-        When results of something else are kept beside ``out``.
+        When results of another study are kept next to ``out``.
     """
     plan = plan or Plan()
     if workers < 1:

@@ -1,6 +1,6 @@
 """Minh 2012, chapter 6: workloads with arrivals of a pattern, and run times and sizes at random.
 
-Run times and processors are uniform and independent, so that only arrivals tell workloads apart
+Run times and processors are uniform and independent, so that workloads differ only in arrivals
 (section 6.1). All patterns have the same run times and processors, and arrive in the same time.
 The patterns are fitted to a log (:func:`fit_arrivals`), or those stored here.
 """
@@ -31,8 +31,8 @@ from hpcrowd.scenarios.studies.minh2012_correlation.experiments import STUDIED
 from hpcrowd.scenarios.studies.minh2012_correlation.workloads import RandomJobs
 from hpcrowd.scenarios.studies.running import find_logs
 
-#: s; longest run time, run times are uniform from 1 s on. The thesis does not tell its own. It does
-#: not matter beyond rounding to seconds: times between arrivals grow with it at a given load.
+#: s; longest run time; run times are uniform from 1 s on. It is not in the thesis, and matters only
+#: for rounding to seconds: times between arrivals grow with it at a given load.
 LONGEST_S = 7_200
 
 
@@ -43,14 +43,14 @@ class PatternWorkload(RandomJobs):
     Attributes
     ----------
     arrivals
-        By pattern: when they arrive, in mean times between arrivals, rising, shape (jobs,); the
-        last one is the number of jobs.
+        Arrival times by pattern, in mean times between arrivals, rising, shape (jobs,); the last
+        one is the number of jobs.
     """
 
     arrivals: Mapping[str, NDArray[np.float64]]
 
     def submits(self, pattern: str, mean_gap: float) -> Int64s:
-        """Return when jobs are submitted, s, shape (jobs,); the last one at jobs x ``mean_gap``."""
+        """Return the submit times, s, shape (jobs,); the last one is jobs x ``mean_gap``."""
         found: Int64s = np.asarray(round_half_up(self.arrivals[pattern] * mean_gap), np.int64)
         return found
 
@@ -67,7 +67,7 @@ def drawn(
     Parameters
     ----------
     models
-        How jobs arrive, by pattern. All draw from the same stream, so that the wavelet models
+        Models of arrivals, by pattern. All draw from the same stream, so that the wavelet models
         have the same coarse rates.
     size
         Jobs.
@@ -89,8 +89,8 @@ def drawn(
     )
 
 
-#: The log whose arrivals are stored, by the name that studies give it. The thesis does not say to
-#: which log it fitted them. On LLNL Thunder the two wavelet models differ as in its chapter 4: the
+#: The log whose arrivals are stored, by its name in the studies. The thesis does not say to which
+#: log it fitted them. On LLNL Thunder the two wavelet models differ as in its chapter 4: the
 #: plain one lacks the long pauses, and so the bursts between them.
 LOG = "Thunder"
 
@@ -112,18 +112,18 @@ PATTERNS = {
     "LB": Pattern("dependent and bursty", WaveletZeros),
 }
 
-#: What a file of such arrivals says it is.
+#: Identification of a file of such arrivals.
 FILES = ModelFormat(
     "hpcrowd arrival patterns", 1, "arrivals of three patterns", "a fit", "fit them again"
 )
 
-#: Where the stored ones are.
+#: File of the stored arrivals.
 STORED = Path(__file__).with_name("Thunder-arrivals.json")
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """How jobs of each pattern arrive.
+    """Models of the arrivals of each pattern.
 
     Attributes
     ----------
@@ -167,9 +167,9 @@ def fit_arrivals(submit: NDArray[np.float64], log: Mapping[str, Any]) -> Arrival
     Parameters
     ----------
     submit
-        s, rising, shape (jobs,): those of the jobs that completed, as in all the thesis.
+        Submit times, s, rising, shape (jobs,), of the jobs that completed, as in all the thesis.
     log
-        Which log.
+        Description of the log.
 
     Raises
     ------
@@ -188,12 +188,12 @@ def fit_arrivals(submit: NDArray[np.float64], log: Mapping[str, Any]) -> Arrival
 
 
 def stored_arrivals() -> Arrivals:
-    """Return those of :data:`LOG`, for which no trace is needed."""
+    """Return the stored arrivals of :data:`LOG`, which need no trace."""
     return Arrivals.from_json(FILES.read(STORED), STORED.name)
 
 
 def arrivals_of(traces: str | os.PathLike[str] | None, log: str = LOG) -> Arrivals:
-    """Return arrivals fitted to a log, or the stored ones where there is no folder of traces.
+    """Return arrivals fitted to a log, or the stored ones without a folder of traces.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def arrivals_of(traces: str | os.PathLike[str] | None, log: str = LOG) -> Arriva
     check_choice("log", log, STUDIED)
     if traces is None:
         if log != LOG:
-            raise QuantityError(f"log {log}: stored are arrivals of {LOG} only; give --traces")
+            raise QuantityError(f"log {log}: only the arrivals of {LOG} are stored; give --traces")
         return stored_arrivals()
     path = find_logs(traces, {log: STUDIED[log]}, [log])[log]
     trace = read_trace(path)

@@ -1,1 +1,1 @@
-"""Minh 2012, chapter 7: what correlation and locality do to schedulers."""
+"""Minh 2012, chapter 7: effects of correlation and locality on schedulers."""

@@ -37,7 +37,7 @@ from hpcrowd.scenarios.studies.running import ARCHIVE, LOGS, Log
 #: The log of the first experiment, HPC of the thesis, and its machine (section 7.3.1).
 HPC, HPC_PROCESSORS = "HPC2N", 240
 
-#: The logs of the study: HPC2N is required, the others take part where they are there.
+#: The logs of the study: HPC2N is required, the others are used if available.
 STUDIED = {
     HPC: LOGS["HPC2N"],
     "DAS2-fs1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
@@ -48,7 +48,7 @@ STUDIED = {
     "CEA": LOGS["CEA"],
 }
 
-#: System loads of the first experiment; the thesis does not tell its own.
+#: System loads of the first experiment; those of the thesis are not given.
 LOADS = (0.7, 0.8, 0.9)
 
 #: System loads of the second one: under and over 1, as the axes of Figure 7.5.
@@ -77,18 +77,18 @@ CASES = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run; see :class:`~.study.Minh2012Correlation`.
+    """The plan of the experiments; see :class:`~.study.Minh2012Correlation`.
 
     Attributes
     ----------
     replications, jobs
         Workloads of each kind, and jobs of each.
     loads, degrees, policies
-        Of the first experiment.
+        Settings of the first experiment.
     seed
-        Of everything random.
+        Seed of everything random.
     locality_loads, locality_policies, cases
-        Of the second one.
+        Settings of the second one.
     """
 
     replications: Annotated[
@@ -125,7 +125,7 @@ class Task(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What its results are called."""
+        """The name of its results."""
         return f"{self.experiment}-{self.number}-{self.replication}"
 
 
@@ -153,11 +153,11 @@ class Work:
     Attributes
     ----------
     plan
-        What is to be run.
+        The plan of the experiments.
     models, machines
         Models and processors of the logs, by name.
     cases
-        Cases of the plan whose log is there.
+        Cases of the plan whose log is available.
     """
 
     plan: Plan
@@ -217,7 +217,7 @@ class Work:
 
 
 def with_degree(workload: Workload, degree: float, random: np.random.Generator) -> Workload:
-    """Return a workload with its processors dealt out anew by Control_Correlation."""
+    """Return a workload with its processors reassigned by Control_Correlation."""
     (dealt,) = control_correlation(workload.run_time, workload.processors, [degree], random)
     return workload.with_processors(dealt)
 
@@ -251,7 +251,7 @@ def completed_jobs(trace: Trace, name: str = "") -> LogWorkload:
 def collect(
     work: Work, results: Mapping[str, tuple[float, Floats]]
 ) -> tuple[CorrelationRuns, list[LocalityRuns]]:
-    """Put what came of the tasks, by name, into the arrays of the experiments."""
+    """Put the results of the tasks, by name, into the arrays of the experiments."""
     plan, tasks = work.plan, work.tasks()
 
     def of(experiment: str, place: int) -> Floats:
@@ -282,7 +282,7 @@ def collect(
 
 
 def case_name(case: Case) -> str:
-    """Return what a case is called: its log, and the correlation where that was set."""
+    """Return the name of a case: its log, and the correlation if that was set."""
     if case.degree is None:
         return case.log
     return f"{case.log}, {case.degree:+.1f}" if case.degree else f"{case.log}, 0"

@@ -53,7 +53,7 @@ LOCALITY: tuple[dict[str, Any], ...] = (
     {"color": COLOURS["blue"], "marker": "s", "label": "without"},
 )
 
-#: What all lines have in common.
+#: Style of all lines.
 LINE: dict[str, Any] = {"linewidth": 1.4, "markersize": 3.5}
 
 #: Ticks in each decade of slowdown, on an axis of several and of less than one.
@@ -62,7 +62,7 @@ TICKS, FINE = (1.0, 3.0), (1.0, 1.5, 2.0, 3.0, 5.0)
 #: Ticks of correlation.
 DEGREES = (-1, -0.5, 0, 0.5, 1)
 
-#: Width and height of a panel, and what stands around all of them, in inches.
+#: Width and height of a panel, and margins around all of them, in inches.
 PANEL, LEFT, RIGHT, BOTTOM, TOP = (2.75, 2.15), 0.62, 0.15, 0.55, 1.15
 
 
@@ -190,7 +190,7 @@ def figure7_5_set(study: Minh2012Correlation) -> Figure:
 
 
 def figures_of(study: Minh2012Correlation) -> dict[str, Callable[[Minh2012Correlation], Figure]]:
-    """Return the figures that can be drawn of what was run, by name."""
+    """Return the figures that can be drawn from what was run, by name."""
     found: dict[str, Callable[[Minh2012Correlation], Figure]] = {"figure7_3": figure7_3}
     if {CATEGORIZED, UNCATEGORIZED} <= set(study.correlation.policies):
         found["figure7_4"] = figure7_4

@@ -1,4 +1,4 @@
-"""Minh 2012, chapter 7: what was simulated, and Table 7.1 with ours beside it.
+"""Minh 2012, chapter 7: results of the simulations, and Table 7.1 with ours.
 
 Slowdown is the mean response time over the mean run time (section 5.2.5), not a mean of slowdowns.
 """
@@ -24,15 +24,15 @@ DEGREES = (-1.0, -0.8, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 #: Replications of each point, and jobs of a workload (section 7.2.1).
 REPLICATIONS, WORKLOAD_JOBS = 20, 70_000
 
-#: Share of weeks that are foretold, on average over twelve traces (section 7.4).
+#: Share of weeks whose sign is predicted, on average over twelve traces (section 7.4).
 FORETOLD = 0.74
 
 
 class Policy(NamedTuple):
     """A scheduler of the study."""
 
-    scheduler: str  #: what ``hpcrowd.environment.schedulers`` calls it
-    label: str  #: what the thesis calls it
+    scheduler: str  #: its name in ``hpcrowd.environment.schedulers``
+    label: str  #: its name in the thesis
     colour: str  #: a name of ``hpcrowd.analysis.pictures.plots.COLOURS``
 
 
@@ -45,7 +45,7 @@ POLICIES = {
     "selective-categorized": Policy("selective-categorized", "Categorized Selective", "purple"),
 }
 
-#: The policies whose locality is looked at (section 7.3.2).
+#: The policies in the experiment on locality (section 7.3.2).
 LOCALITY_POLICIES = ("easy", "fcfs")
 
 
@@ -73,14 +73,14 @@ class Runs:
     Attributes
     ----------
     axes
-        Fields that say what was varied along the first axes of the slowdowns.
+        Fields with the varied settings along the first axes of the slowdowns.
     """
 
     axes: ClassVar[tuple[str, ...]]
     slowdown: Floats
 
     def of(self, *places: object) -> Floats:
-        """Return the slowdowns at places on the first axes, such as a policy and a load."""
+        """Return the slowdowns at values on the first axes, such as a policy and a load."""
         pairs = zip(self.axes, places, strict=False)
         found: Floats = self.slowdown[tuple(getattr(self, axis).index(at) for axis, at in pairs)]
         return found
@@ -93,7 +93,7 @@ class CorrelationRuns(Runs):
     Attributes
     ----------
     degrees, loads, policies
-        What was varied; policies are names of :data:`POLICIES`.
+        The varied settings; policies are names of :data:`POLICIES`.
     correlation
         Spearman's of each workload, shape (degrees, replications).
     slowdown
@@ -117,15 +117,15 @@ class LocalityRuns:
     Attributes
     ----------
     name
-        For people.
+        Name for output.
     log
-        The log whose jobs they are.
+        The log of the jobs.
     degree
-        Spearman's correlation that Control_Correlation was to set; None left it as modelled.
+        Spearman's correlation to set by Control_Correlation; None leaves it as modelled.
     machine
         Processors.
     loads, policies
-        What was varied.
+        The varied settings.
     correlation
         Spearman's of each workload, shape (replications,); the same with and without locality.
     slowdown
@@ -158,19 +158,19 @@ class Correlation(NamedTuple):
     published_deviation: str
 
 
-# ---- how well signs are foretold: section 7.4 -------------------------------------------------
+# ---- how well signs are predicted: section 7.4 -------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ForetoldSigns:
-    """How often the sign of a week's correlation was foretold.
+    """How often the sign of a week's correlation was predicted.
 
     Attributes
     ----------
     correlation
         Correlation of each week, nan where there is none, shape (weeks,).
     expected
-        What the two weeks before suggest, nan where nothing, shape (weeks,).
+        Prediction from the two weeks before, nan where there is none, shape (weeks,).
     """
 
     correlation: Floats
@@ -178,28 +178,28 @@ class ForetoldSigns:
 
     @property
     def compared(self) -> int:
-        """Weeks that have a correlation and something that was expected."""
+        """Number of weeks that have a correlation and a prediction."""
         return int(np.count_nonzero(self._both))
 
     @property
     def right(self) -> int:
-        """Those among them whose sign was the expected one."""
+        """Number of those weeks whose sign was predicted."""
         both = self._both
         return int(np.count_nonzero((self.correlation >= 0)[both] == (self.expected >= 0)[both]))
 
     @property
     def positive(self) -> int:
-        """Those among them whose correlation was not negative."""
+        """Number of those weeks whose correlation was not negative."""
         return int(np.count_nonzero((self.correlation >= 0)[self._both]))
 
     @property
     def share(self) -> float | None:
-        """Share of :attr:`compared` that was right; None without any."""
+        """Share of :attr:`compared` that was predicted; None without any."""
         return self.right / self.compared if self.compared else None
 
     @property
     def commoner(self) -> float | None:
-        """Share that is right when the commoner sign is always said, known afterwards only."""
+        """Share that the commoner sign, known only afterwards, predicts; None without any."""
         compared = self.compared
         return max(self.positive, compared - self.positive) / compared if compared else None
 
@@ -210,7 +210,7 @@ class ForetoldSigns:
 
 
 def foretold_signs(submit: Int64s, run_time: Int64s, processors: Int64s) -> ForetoldSigns:
-    """Return the correlation of each week beside the mean of the two weeks before.
+    """Return the correlation of each week and the mean of the two weeks before.
 
     Weeks are counted from the first submission. The run times of all jobs of the two weeks are
     taken as known, as in section 7.4; a scheduler knows only those of jobs that have ended, see
@@ -221,7 +221,7 @@ def foretold_signs(submit: Int64s, run_time: Int64s, processors: Int64s) -> Fore
     submit
         Submissions, s, shape (jobs,).
     run_time, processors
-        Of the same jobs.
+        Run times (s) and processors of the same jobs.
     """
     weeks = weekly_correlations(submit, run_time, processors)
     expected = np.array([expected_correlation(weeks[:week]) for week in range(len(weeks))])

@@ -1,9 +1,9 @@
-"""Minh 2012, chapter 7: what the text says, checked with intervals.
+"""Minh 2012, chapter 7: statements of the text, checked with intervals.
 
 The thesis shows pictures and gives no numbers, so each statement became a measure and a rule; the
-rules are ours. A difference counts when its 95 % interval lies on one side of 0; what no interval
-decides stays open. Differences are taken replication by replication, because the compared runs
-share run times and arrivals.
+rules are ours. A difference counts when its 95 % interval lies on one side of 0; statements that
+no interval decides stay open. Differences are taken replication by replication, because the
+compared runs share run times and arrivals.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hpcrowd.scenarios.studies.minh2012_correlation.study import Minh2012Correlation
 
 
-#: Weeks are foretold as well as in the thesis if the share is no farther from it than this.
+#: Weeks are predicted as well as in the thesis if the share differs by at most this.
 FORETOLD_WITHIN = 0.1
 
 #: From this load on the system is overloaded (section 7.3.2).
@@ -53,7 +53,7 @@ def below(estimate: Estimate) -> bool:
 
 
 def decided(yes: bool, no: bool) -> bool | None:
-    """Return whether a rule is kept: None when the intervals say neither yes nor no."""
+    """Return whether a rule holds: None if the intervals decide neither yes nor no."""
     return True if yes else False if no else None
 
 
@@ -235,7 +235,7 @@ LOCALITY_RULES = (
 #: The statement on weeks.
 WEEKS_RULE = Rule(
     "weeks are foretold", "7.4",
-    "The mean of two weeks foretells the sign of the third in about 74 % of weeks: mean over logs; "
+    "The mean of two weeks predicts the sign of the third in about 74 % of weeks: mean over logs; "
     "within 10 points", _weeks, applies=lambda study: study.foretold is not None,
 )  # fmt: skip
 
@@ -251,5 +251,5 @@ def all_claims(study: Minh2012Correlation) -> list[Claim]:
 
 
 def load_name(load: float) -> str:
-    """Return what a load is called as a setting."""
+    """Return the name of a load as a setting."""
     return f"load {load:g}"

@@ -1,4 +1,4 @@
-"""Minh 2012, chapter 7: the study, what is shown of it, and how it is run."""
+"""Minh 2012, chapter 7: the study, its output, and how it is run."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from hpcrowd.scenarios.terminal import Progress
 #: Headings of Table 7.1 with ours.
 TABLE = ("workload", "degree", "ours", "published")
 
-#: Degrees whose slowdowns are shown: the ends, the middle, and what real workloads have.
+#: Degrees whose slowdowns are shown: the ends, the middle, and those of real workloads.
 TOLD = (-1.0, -0.2, 0.0, 0.4, 1.0)
 
 #: Headings of the weeks.
-WEEKS = ("log", "weeks", "foretold", "share", "share if always the commoner sign")
+WEEKS = ("log", "weeks", "predicted", "share", "share if always the commoner sign")
 
 #: Headings of all simulations.
 SIMULATION = ("workload", "policy", "load", "locality", "replication", "correlation", "slowdown")
@@ -75,7 +75,7 @@ class Minh2012Correlation(PublishedStudy):
 
     name = "minh2012-correlation"
     about = (
-        "Minh 2012, chapter 7: what correlation and locality do to schedulers, on HPC2N and others."
+        "Minh 2012, chapter 7: effects of correlation and locality on schedulers, HPC2N and others."
     )
     title = "Correlation, locality and schedulers, reproduced"
     source = f"{MINH}, chapter 7"
@@ -120,22 +120,22 @@ class Minh2012Correlation(PublishedStudy):
 
     @property
     def within(self) -> float:
-        """How far from Table 7.1 our correlations may be.
+        """The accepted deviation of our correlations from Table 7.1.
 
         Three standard deviations of Spearman's correlation of a workload whose run times and
-        processors have nothing to do with each other; our own acceptance, set beforehand.
+        processors are independent; chosen by us, beforehand.
         """
         return 3 / float(np.sqrt(self.jobs - 1))
 
     @property
     def foretold(self) -> float | None:
-        """Mean over logs of the share of weeks whose sign was foretold; None without any."""
+        """Mean over logs of the share of weeks whose sign was predicted; None without any."""
         shares = [signs.share for signs in self.weeks.values() if signs.share is not None]
         return float(np.mean(shares)) if shares else None
 
     @cached_property
     def requirements(self) -> list[Requirement]:
-        """Table 7.1, whose log is at hand."""
+        """Table 7.1, whose log is available."""
         found = []
         for one in self.table:
             printed = Printed(one.published_mean)
@@ -170,7 +170,7 @@ class Minh2012Correlation(PublishedStudy):
             ),
             Table("Slowdown, no locality", *slowdown_rows(self), part="slowdowns", wrap=True),
             Table(
-                "Signs of weekly correlations foretold", WEEKS, week_rows(self),
+                "Signs of weekly correlations predicted", WEEKS, week_rows(self),
                 part="weeks", wrap=True,
             ),
             *(
@@ -191,7 +191,7 @@ class Minh2012Correlation(PublishedStudy):
             f"{verdicts[False]} do not, and {verdicts[None]} stay open"
         ]
         if self.absent:
-            lines.append(f"Logs of the study that are not there: {', '.join(self.absent)}")
+            lines.append(f"Logs of the study that are not available: {', '.join(self.absent)}")
         return lines
 
     def pictures(self) -> Sequence[Picture]:
@@ -275,7 +275,7 @@ def _mean(estimate: Any) -> str:
 
 
 def week_rows(study: Minh2012Correlation) -> list[list[str]]:
-    """Return how well the sign of the correlation is foretold on each log."""
+    """Return how well the sign of the correlation is predicted on each log."""
     return [
         [
             log,
@@ -307,7 +307,7 @@ def simulation_rows(study: Minh2012Correlation) -> Iterator[tuple[Any, ...]]:
 
 
 def signs_of(workload: Workload) -> ForetoldSigns:
-    """Return how well the signs of the weekly correlations of a log's jobs are foretold."""
+    """Return how well the signs of the weekly correlations of a log's jobs are predicted."""
     submit, run_time = (values.astype(np.int64) for values in (workload.submit, workload.run_time))
     return foretold_signs(submit, run_time, workload.processors)
 
@@ -319,7 +319,7 @@ def reproduce_minh2012_correlation(
     plan: Plan | None = None,
     workers: Annotated[int, SHARED_BY] = PROCESSES,
 ) -> Minh2012Correlation:
-    """Run the experiments of chapter 7 on the logs that are there.
+    """Run the experiments of chapter 7 on the available logs.
 
     Parameters
     ----------
@@ -328,9 +328,9 @@ def reproduce_minh2012_correlation(
     progress
         Called before each step.
     plan
-        What to run; the size of the thesis unless given.
+        The plan of the experiments; that of the thesis unless given.
     workers
-        How many share the work; the results do not depend on it.
+        Number of processes that share the work; the results do not depend on it.
 
     Raises
     ------

@@ -44,7 +44,7 @@ class RandomJobs:
         Parameters
         ----------
         load
-            1 asks for all of the processors.
+            1 is all of the processors.
         processors
             Of the machine, or those free in all clusters of a grid.
         speed
@@ -80,7 +80,7 @@ class RandomJobs:
 
 @dataclass(frozen=True)
 class Workload(RandomJobs):
-    """Jobs that arrive at random, at a rate that a load decides.
+    """Jobs that arrive at random, at a rate given by a load.
 
     Attributes
     ----------
@@ -126,13 +126,13 @@ def modelled(model: Locality, size: int, machine: int, streams: Streams) -> Work
     model
         The model of a log.
     size
-        How many jobs to draw.
+        Number of jobs to draw.
     machine
         Processors of the machine.
     streams
-        Where randomness comes from.
+        Random streams.
     """
-    # The model does not look at arrivals; when jobs arrive depends on the load that is asked for.
+    # The model does not use arrivals; they depend on the load.
     jobs = model.jobs(np.zeros(size), machine, streams)
     gaps = streams.generator("gaps").standard_exponential(size)
     return Workload(jobs.run_time.astype(np.int64), jobs.processors, gaps)

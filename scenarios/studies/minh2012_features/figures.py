@@ -1,4 +1,4 @@
-"""Pictures of Minh 2012, chapter 3: Figures 3.1 to 3.8 on each trace, a sheet a trace."""
+"""Pictures of Minh 2012, chapter 3: Figures 3.1 to 3.8, one sheet per trace."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Panel = Callable[["Axes", Workload], None]
 
 
 def times_between_jobs(axes: Axes, workload: Workload) -> None:
-    """Draw how long the times between jobs are; Fig. 3.1."""
+    """Draw the distribution of times between jobs; Fig. 3.1."""
     title = "Fig. 3.1: times between jobs longer than ..."
     draw_ccdf(axes, [workload], BETWEEN["jobs"], title=title, tail=True)
 
@@ -70,7 +70,7 @@ def correlation_of_bag_run_times(axes: Axes, workload: Workload) -> None:
 
 
 def like_neighbours(axes: Axes, workload: Workload) -> None:
-    """Draw the times between neighbours that ask for the same; Fig. 3.3."""
+    """Draw the times between neighbours with the same requests; Fig. 3.3."""
     begin(axes, "Fig. 3.3: times between like neighbours up to ...")
     found = same_job_gaps(workload)
     if not len(found):
@@ -102,7 +102,7 @@ def times_between_bags(axes: Axes, workload: Workload) -> None:
     """Draw the times between bags with the five fits; Fig. 3.6."""
     draw_bag_gaps(axes, workload, "Fig. 3.6: times between bags up to ...")
     legend = axes.get_legend()
-    if legend is not None:  # on panels of this size it lies over lines
+    if legend is not None:  # on panels of this size it would cover lines
         legend.set_frame_on(True)
         legend.get_frame().set(facecolor="white", edgecolor="none", alpha=0.85)
 
@@ -121,7 +121,7 @@ def _correlation(axes: Axes, values: Floats, label: str, colour: str) -> None:
 
 
 def _shares(axes: Axes, times: Floats, colour: str, bound: float, name: str) -> None:
-    """Draw which share of times (s) is not longer, and a line at a bound of the text."""
+    """Draw the cumulative share of times (s), and a line at a bound of the text."""
     x, share = series.cdf(np.maximum(times, 1))
     axes.step(x, share, where="post", color=COLOURS[colour], linewidth=1.6)
     axes.axvline(bound, color="black", linewidth=0.8, linestyle=(0, (4, 3)), label=name)

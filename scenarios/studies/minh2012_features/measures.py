@@ -22,7 +22,7 @@ from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.running import ARCHIVE, Log
 
 #: Orders of the jobs of the same second that bags are measured in, besides that of job numbers:
-#: from last to first, and so many shuffled ones, with these seeds.
+#: from last to first, and shuffled with each of these seeds.
 SHUFFLES = range(1, 11)
 
 #: The logs of Table 3.1 that can be read, by their abbreviations; cleaned where there is such a
@@ -43,18 +43,18 @@ STUDIED = {
     "LAN": Log("LANL-O2K-1999-*.swf", f"{ARCHIVE}/l_lanl_o2k/"),
 }
 
-#: Why a trace of Table 3.1 cannot be read.
+#: Reasons why traces of Table 3.1 cannot be read.
 UNREADABLE = {
     "NOR": "Grid Workloads Archive, in another format",
     "AUV": "Grid Workloads Archive, in another format",
     "NIK": "not public",
 }
 
-#: How ours may come near to a published figure: it rounds to it, is within the tolerance of the
+#: How our figure may agree with a published one: it rounds to it, is within the tolerance of the
 #: table, or lies in the range over orders.
 HOW_NEAR = ("digit", "within", "orders")
 
-#: Differences of two numbers in floating point that are none.
+#: Rounding error of floating-point numbers.
 ROUNDING = 1e-9
 
 
@@ -63,19 +63,19 @@ TABLED = tuple(row["trace"] for row in published_rows("minh2012_table3_1"))
 
 
 def reasons_of(absent: Iterable[str]) -> dict[str, str]:
-    """Return why traces are not there."""
-    return {name: UNREADABLE.get(name, "not there") for name in absent}
+    """Return why traces are not available."""
+    return {name: UNREADABLE.get(name, "no trace found") for name in absent}
 
 
 def absence_lines(words: str, absent: Iterable[str]) -> list[str]:
-    """Return which traces are not there, a line for each reason."""
+    """Return the unavailable traces, a line for each reason."""
     found = reasons_of(absent)
     names = {why: [one for one in found if found[one] == why] for why in found.values()}
     return [f"{words}: {', '.join(ones)} ({why})" for why, ones in names.items()]
 
 
 def published_jobs(trace: str) -> int:
-    """Return how many jobs of a trace completed, Table 3.1."""
+    """Return the number of completed jobs of a trace, Table 3.1."""
     rows = published_rows("minh2012_table3_1")
     return next(int(row["jobs"]) for row in rows if row["trace"] == trace)
 
@@ -87,13 +87,13 @@ class Cell:
     Attributes
     ----------
     trace, table, figure
-        What it is.
+        Its place.
     published
         As printed.
     ours
         Our value, in the unit of the table.
     orders
-        Smallest and largest over orders of the jobs of the same second; None where that does not
+        Smallest and largest over orders of the jobs of the same second; None if the order does not
         matter.
     required
         Whether it has to be reached.
@@ -109,7 +109,7 @@ class Cell:
 
     @property
     def reached(self) -> str:
-        """One of :data:`HOW_NEAR`, the first that is true; empty for none."""
+        """The first of :data:`HOW_NEAR` that is true; empty for none."""
         number, printed = self.ours.number, self.published
         if number is None:
             return ""
@@ -126,17 +126,17 @@ class Cell:
 
     @property
     def met(self) -> bool:
-        """Whether ours comes as near as its table requires."""
+        """Whether ours agrees as well as its table requires."""
         return self.reached in (("digit", "within") if self.table.strict else HOW_NEAR)
 
     @property
     def text(self) -> str:
-        """Ours for people, with one digit more than the published figure."""
+        """Ours as text, with one digit more than the published figure."""
         return self.shown(self.ours.number) if self.ours.number is not None else str(self.ours)
 
     @property
     def range_text(self) -> str:
-        """The range over orders for people; empty where there is none or nothing moves."""
+        """The range over orders as text; empty if there is none or it is a single value."""
         if self.orders is None:
             return ""
         low, high = map(self.shown, self.orders)
@@ -150,7 +150,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """Which figure, for people."""
+        """The title of the figure."""
         return self.figure.title + (f" ({self.figure.unit})" if self.figure.unit else "")
 
 
@@ -165,7 +165,7 @@ class ThesisTrace:
     workload
         Its completed jobs.
     facts
-        Which file it is, and which other versions were there.
+        Its file, and the other available versions.
     """
 
     trace: str
@@ -174,7 +174,7 @@ class ThesisTrace:
 
     @property
     def is_that_of_the_thesis(self) -> bool:
-        """Whether as many jobs completed as Table 3.1 says."""
+        """Whether the number of completed jobs is that of Table 3.1."""
         return abs(len(self.workload) - published_jobs(self.trace)) <= JOBS_WITHIN
 
     @property
@@ -183,7 +183,7 @@ class ThesisTrace:
         return self.is_that_of_the_thesis
 
     def plain(self) -> dict[str, Any]:
-        """Return which data it is, as plain data."""
+        """Return the description of the trace, as plain data."""
         return {
             **self.facts,
             "jobs": len(self.workload),
@@ -200,7 +200,7 @@ class TraceOutcomes(ThesisTrace):
     Attributes
     ----------
     features
-        What was measured of it.
+        Its features.
     orders
         Smallest and largest value of features over orders of the jobs of the same second.
     """
@@ -209,12 +209,12 @@ class TraceOutcomes(ThesisTrace):
     orders: dict[str, tuple[float, float]]
 
     def plain(self) -> dict[str, Any]:
-        """Return which data it is, as plain data, with what was noted of its jobs."""
+        """Return the description of the trace and the notes on its jobs, as plain data."""
         return {**super().plain(), "notes": list(self.workload.notes)}
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Every figure that the tables print of it."""
+        """Every figure of the trace in the published tables."""
         return list(self._cells())
 
     def _cells(self) -> Iterator[Cell]:
@@ -240,7 +240,7 @@ def study_trace(
     workload
         Its completed jobs.
     facts
-        Which file it is.
+        Its file.
     """
     names = dict.fromkeys(figure.feature for _, figure, _ in published_figures(trace))
     values = {name: measured(workload, name) for name in names}
@@ -286,7 +286,7 @@ def ranges(workload: Workload, features: Sequence[str]) -> dict[str, tuple[float
 
 
 def _orders(jobs: int) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield numbers that decide which of the jobs of the same second comes first."""
+    """Yield numbers by which the jobs of the same second are ordered."""
     yield np.arange(jobs)[::-1]
     for seed in SHUFFLES:
         yield np.random.default_rng(seed).permutation(jobs)

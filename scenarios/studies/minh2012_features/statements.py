@@ -1,8 +1,8 @@
-"""Minh 2012, chapter 3: what the text says of the traces without a number, checked on each.
+"""Minh 2012, chapter 3: statements of the text on the traces, checked on each trace.
 
-Statements on all traces are checked on every trace that is there, also where the thesis did not
-look. The bounds of the rules are ours, each with its reason; most were set after the features of
-HPC, LLN, SDD and FS1 had been seen, so on these four they are no test of the statements.
+Statements on all traces are checked on every available trace, including those not in the
+thesis. The bounds of the rules are ours, each with its reason; most were set after the features of
+HPC, LLN, SDD and FS1 had been seen, so on these four they do not test the statements.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.scenarios.studies.study import Finding, Rule
 
-#: Lags over which correlation is looked for: one day of the rate process at T = 900 s.
+#: Lags over which correlation is measured: one day of the rate process at T = 900 s.
 LAGS = 96
 
-#: A correlation below it is none to speak of: it explains less than 1 % of the variance.
+#: A correlation below this is negligible: it explains less than 1 % of the variance.
 NONE = 0.1
 
 #: The autocorrelation of white noise of n values lies within this over the root of n, 19 of 20
@@ -34,8 +34,8 @@ WHITE_NOISE = 1.96
 #: "Much larger" than a CV of 1: four times the variance of Poisson arrivals of the same rate.
 MUCH_LARGER = 2.0
 
-#: A cycle shows from here on: what less adds cannot be seen on an axis from 0 to 1. A clear one
-#: adds twice that. Measured is the autocorrelation at the cycle's length less that around it.
+#: A cycle counts from here on: a smaller one cannot be seen on an axis from 0 to 1. A clear one has
+#: twice that. Measured is the autocorrelation at the cycle's length less that around it.
 CYCLE, CLEAR_CYCLE = 0.05, 0.1
 
 #: "Most": more than half. "Almost 100 %": at least 95 %.
@@ -97,7 +97,7 @@ def _pareto(workload: Workload) -> Finding:
 
 
 def _zipf(lengths: Int64s, fitted: Zipf) -> Finding:
-    """Return how far the distribution of lengths is from the likeliest Zipf distribution."""
+    """Return the distance of the lengths from the likeliest Zipf distribution."""
     x = np.arange(1, int(lengths.max()) + 1)
     data = np.cumsum(np.bincount(lengths)[1:]) / len(lengths)
     ks = float(np.abs(data - np.cumsum(fitted.probability(x))).max())
@@ -252,7 +252,7 @@ RULES = (
     ),
     Rule(
         "generalized Pareto", "3.5.1, Table 3.10",
-        "The best of five fits to times between bags, or close to 0 beside Weibull: KS distance; "
+        "The best of five fits to times between bags, or close to 0 next to Weibull: KS distance; "
         "the smallest, or below 0.1 and only Weibull's smaller", _pareto,
     ),
     Rule(

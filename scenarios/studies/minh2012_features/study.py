@@ -1,7 +1,7 @@
-"""Minh 2012, chapter 3: the study, what is shown of it, and how it is run.
+"""Minh 2012, chapter 3: the study, its output, and how it is run.
 
-Several versions of a log may be there. The one of which as many jobs completed as Table 3.1 says,
-or nearly as many, is measured; the others are named.
+Several versions of a log may be available. The one whose number of completed jobs is nearest to
+that of Table 3.1 is measured; the others are listed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from hpcrowd.scenarios.studies.study import (
 )
 from hpcrowd.scenarios.terminal import Progress
 
-#: Headings of the figures, of what is required of each table, and of traces.
+#: Headings of the figures, of the requirements of each table, and of traces.
 FIGURE_TABLE = ("table", "figure", "trace", "ours", "over orders", "published", "reached")
 RULE_TABLE = ("table", "what", "required", "how near", "why so")
 TRACE_TABLE = ("trace", "file", "jobs", "Table 3.1", "figures required")
@@ -53,7 +53,7 @@ TRACE_TABLE = ("trace", "file", "jobs", "Table 3.1", "figures required")
 #: Headings of the figures on a terminal.
 SHOWN = dict(enumerate((*FIGURE_TABLE[:5], "paper", "reached")))
 
-#: Tables of the fits, which are shown by themselves.
+#: Tables of the fits, which are shown separately.
 FITS = ("3.9", "3.10")
 
 
@@ -64,7 +64,7 @@ class Minh2012Features(PublishedStudy):
     Attributes
     ----------
     traces
-        What was measured, by the abbreviation of the trace.
+        The results by the abbreviation of the trace.
     """
 
     name = "minh2012-features"
@@ -86,13 +86,13 @@ class Minh2012Features(PublishedStudy):
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Every published figure of the traces that were there, table by table."""
+        """Every published figure of the available traces, table by table."""
         cells = [cell for one in self.traces.values() for cell in one.cells]
         return sorted(cells, key=lambda cell: TABLES.index(cell.table))
 
     @cached_property
     def requirements(self) -> list[Requirement]:
-        """What has to be reached."""
+        """The required figures."""
         return [
             Requirement(
                 cell.trace,
@@ -107,11 +107,11 @@ class Minh2012Features(PublishedStudy):
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """Every statement of the text on every trace that it can be checked on."""
+        """Every statement of the text on every trace where it can be checked."""
         return claims_of(RULES, {name: one.workload for name, one in self.traces.items()})
 
     def tables(self) -> Sequence[Table]:
-        """Return which traces there are, the figures with ours, statements, and what is asked."""
+        """Return the traces, the figures with ours, statements, and requirements."""
         return (
             Table(
                 "Traces", TRACE_TABLE, list(map(trace_row, self.traces.values())), 2, "traces",
@@ -131,7 +131,7 @@ class Minh2012Features(PublishedStudy):
         )  # fmt: skip
 
     def summary(self) -> list[str]:
-        """Return what was reached, what holds, and which traces were not there, a line each."""
+        """Return what was reached, what holds, and which traces were missing, a line each."""
         required = [cell for cell in self.cells if cell.required]
         to_the_digit = sum(cell.reached == "digit" for cell in required)
         lines = [
@@ -172,7 +172,7 @@ class Minh2012Features(PublishedStudy):
 
 
 def reached_text(cell: Cell) -> str:
-    """Return how near our figure comes, in words; what need not be reached is no "no"."""
+    """Return how our figure agrees, in words; "no" only for required figures."""
     if cell.required and not cell.met:
         return "no"
     if cell.ours.number is None:
@@ -194,12 +194,12 @@ def figure_row(cell: Cell) -> list[str]:
 
 
 def figure_rows(study: Minh2012Features, fits: bool) -> list[list[str]]:
-    """Return the figures of all tables but those of the fits, or these."""
+    """Return the figures of the fits, or those of all other tables."""
     return [figure_row(cell) for cell in study.cells if (cell.table.number in FITS) is fits]
 
 
 def rule_rows() -> list[list[str]]:
-    """Return what is required of each table as the texts of :data:`RULE_TABLE`."""
+    """Return the requirements of each table as the texts of :data:`RULE_TABLE`."""
     return [
         [
             table.number,
@@ -213,7 +213,7 @@ def rule_rows() -> list[list[str]]:
 
 
 def trace_row(one: TraceOutcomes) -> list[str]:
-    """Return which file a trace is as the texts of :data:`TRACE_TABLE`."""
+    """Return the file of a trace as the texts of :data:`TRACE_TABLE`."""
     return [
         one.trace,
         str(one.facts.get("source", one.workload.name)),
@@ -247,7 +247,7 @@ def reproduce_minh2012_features(
     *,
     only: Iterable[str] = STUDIED,
 ) -> Minh2012Features:
-    """Run the study on every trace of it that is there.
+    """Run the study on every available trace.
 
     Parameters
     ----------

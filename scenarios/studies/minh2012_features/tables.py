@@ -1,9 +1,9 @@
-"""Minh 2012, chapter 3: which of our features each table prints, and how near ours has to come.
+"""Minh 2012, chapter 3: our features for each table, and the required agreement.
 
-Figures are shown for every trace that is there; :data:`TABLES` holds what is required, in one
-place. A figure is required on a trace only if that is the data of the thesis: as many jobs
-completed as in Table 3.1, :data:`JOBS_WITHIN` more or fewer. Where a table depends on how bags
-are read, only the logs count on which readings were tried, :data:`CHECKED`.
+Figures are shown for every available trace; :data:`TABLES` has all requirements. A figure is
+required on a trace only if that is the data of the thesis: as many jobs completed as in Table 3.1,
+up to :data:`JOBS_WITHIN` more or fewer. If a table depends on the definition of bags, only the logs
+on which readings were tried count, :data:`CHECKED`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hpcrowd.analysis.features.stats import FEATURES
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 
-#: Jobs more or fewer than in Table 3.1 with which a log is that of the thesis: SDSC-DataStar, whose
+#: Difference to the jobs in Table 3.1 with which a log is that of the thesis: SDSC-DataStar, whose
 #: correlation is met to the digit, has one more. HPC2N 2.2 has five fewer than 2.1, and gives
 #: other figures.
 JOBS_WITHIN = 1
@@ -26,14 +26,14 @@ JOBS_WITHIN = 1
 #: Logs on which readings of bags were tried against the published figures.
 CHECKED = ("HPC", "LLN")
 
-#: What the times of a second leave open moves a correlation of bags by so much more than the
-#: orders that are tried show (our own acceptance).
+#: Orders within a second can change a correlation of bags by this much more than the orders that
+#: are tried show (chosen by us).
 ORDER_SLACK = 0.002
 
 #: Scale of a feature in each unit of the tables.
 UNITS = {"": 1.0, "%": 100.0, "min": 1 / 60}
 
-#: Digits after the point in Table 3.9, where they are not two.
+#: Digits after the point in Table 3.9, if they are not two.
 FIT_DIGITS = {"gamma_scale_s": 0}
 
 
@@ -44,11 +44,11 @@ class Figure:
     Attributes
     ----------
     name
-        Of the row of published figures.
+        Name of the row of published figures.
     feature
-        Our feature for it, a name.
+        Name of our feature for it.
     title
-        For people.
+        Text for output.
     unit
         As printed: ``%``, ``min`` or none.
     """
@@ -65,27 +65,27 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the thesis, and what is required of ours.
+    """A table of the thesis, and the requirements on ours.
 
     Attributes
     ----------
     number, title
         Of the table.
     figures
-        What it prints of each trace.
+        Its figures of each trace.
     required
-        Names of traces on which it is required, if there; None for all, empty for none.
+        Names of traces on which it is required, if available; None for all, empty for none.
     reason
-        Why so.
+        Reason for that.
     within
-        How far ours may be off, in the unit of the table; None: not in any printed digit.
+        Accepted deviation, in the unit of the table; None: all printed digits have to agree.
     by_order
-        Whether the order of jobs of the same second, which logs do not tell, moves it, so that
-        the printed figure may lie in the range over orders.
+        Whether it depends on the order of jobs of the same second, which logs do not contain, so
+        that the printed figure may lie in the range over orders.
     slack
-        How much wider that range is taken.
+        Extension of that range.
     strict
-        Whether the range does not count: ours has to come near by job numbers.
+        Whether the range does not count: ours has to agree in the order of job numbers.
     """
 
     number: str
@@ -104,7 +104,7 @@ class Table:
 
     @property
     def rule(self) -> str:
-        """How near ours has to come, in words."""
+        """The required agreement, in words."""
         if self.required == ():
             return "-"
         unit = {"%": " point", "min": " min"}.get(self.figures[0].unit, "")
@@ -245,7 +245,7 @@ TABLES = (
 
 
 def published_figures(trace: str) -> Iterator[tuple[Table, Figure, Printed]]:
-    """Yield what the tables print of a trace."""
+    """Yield the published figures of a trace."""
     rows = {row["figure"]: row for row in published_rows("minh2012_chapter3")}
     fits = {row["trace"]: row for row in published_rows("minh2012_bag_fits")}
     for table in TABLES:
@@ -277,7 +277,7 @@ def distance_as_printed(workload: Workload, distribution: str) -> float:
     return distance(bag_gaps(workload), distribution, rounded)
 
 
-#: Features of the tables by name: those of the catalogue, and distances as Table 3.10 has them.
+#: Features of the tables by name: those of the catalogue, and distances as in Table 3.10.
 MEASURED = FEATURES | {
     f"bag_interarrival_{distribution}_ks_printed": Feature(
         f"bag_interarrival_{distribution}_ks_printed",

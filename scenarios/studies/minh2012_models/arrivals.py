@@ -1,4 +1,4 @@
-"""Minh 2012, chapter 4: arrivals of a trace at a time scale, and those that the models generate."""
+"""Minh 2012, chapter 4: arrivals of a trace and of generated workloads, by time scale."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FITS: dict[str, Callable[[Workload], ArrivalModel]] = {
     "written": partial(WaveletZeros.fit, weighing="number"),
 }
 
-#: The model that ``auto`` takes, which is one of these as a rule.
+#: The model that ``auto`` chooses, usually one of these.
 CHOSEN = "chosen"
 
 #: x and y of a line of a picture.
@@ -43,24 +43,24 @@ Curve = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Arrivals:
-    """What arrivals are like.
+    """Measures of arrivals.
 
     Attributes
     ----------
     cv
         Coefficient of variation of interarrival times.
     zeros
-        Share of values of the rate process that are 0: of a trace of its counts, of a model of what
-        it draws before jobs arrive. None where a model has no such process.
+        Share of zeros in the rate process: in the counts of a trace, or in the rates that a model
+        draws before jobs arrive. None if a model has no such process.
     empty
         Share of intervals without an arrival.
     hurst, hurst_sd
-        Mean and standard deviation of three estimators of the Hurst parameter; None where they are
-        not available.
+        Mean and standard deviation of three estimators of the Hurst parameter; None if they are not
+        available.
     ks
         Kolmogorov-Smirnov distance of the interarrival times to those of the trace.
     gaps
-        Fig. 4.6: share of the interarrival times longer than so many s; None where all are short.
+        Fig. 4.6: share of the interarrival times longer than x s; None if all are short.
     correlation
         Fig. 4.5: autocorrelation of the counts at lags 1 to :data:`LAGS`; None of short ones.
     """
@@ -76,7 +76,7 @@ class Arrivals:
 
 
 def measured(submit: Floats, scale: float, trace: Floats, rates: Floats | None = None) -> Arrivals:
-    """Return what arrivals are like.
+    """Return the measures of arrivals.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ def measured(submit: Floats, scale: float, trace: Floats, rates: Floats | None =
     scale
         s; T.
     trace
-        Interarrival times to hold them against, s.
+        Interarrival times of the trace for comparison, s.
     rates
-        What a model expects in each interval; None without a model.
+        Expected arrivals of a model in each interval; None without a model.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def measured(submit: Floats, scale: float, trace: Floats, rates: Floats | None =
 
 
 def or_none[Found](find: Callable[[], Found]) -> Found | None:
-    """Return what is found; None where it is not available."""
+    """Return the result of ``find``; None if it is not available."""
     try:
         return find()
     except UnavailableError:
@@ -126,13 +126,13 @@ class ArrivalRuns:
     scale_s
         T.
     trace
-        What was recorded.
+        The recorded arrivals.
     models
-        By name of :data:`FITS`, and :data:`CHOSEN`: what was generated with each seed.
+        The generated arrivals for each seed, by name of :data:`FITS`, and :data:`CHOSEN`.
     choice
-        Which model ``auto`` takes.
+        The model that ``auto`` chooses.
     reasons
-        Why a model could not be fitted, by name.
+        Why models could not be fitted, by name.
     """
 
     scale_s: float
@@ -142,7 +142,7 @@ class ArrivalRuns:
     reasons: Mapping[str, str]
 
     def spread(self, model: str, figure: str) -> Spread | None:
-        """Return mean and spread over seeds of a figure of a model; None where there is none."""
+        """Return mean and spread over seeds of a figure of a model; None if there is none."""
         found = (getattr(one, figure) for one in self.models.get(model, ()))
         return Spread.of(number for number in found if number is not None)
 
@@ -184,7 +184,7 @@ def study_arrivals(submit: Floats, scale: float, seeds: Sequence[int]) -> Arriva
     scale
         s; T.
     seeds
-        One for each time that arrivals are generated.
+        Seeds; arrivals are generated with each.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def _generated(
     model: ArrivalModel, submit: Floats, scale: float, seed: int, gaps: Floats
 ) -> Arrivals:
     def generator() -> np.random.Generator:
-        return Streams(seed).generator("arrivals")  # as generate() has it
+        return Streams(seed).generator("arrivals")  # as in generate()
 
     # The same stream gives the rates that the arrivals came from.
     rates = model.rates(generator()) if isinstance(model, Wavelet) else None

@@ -33,22 +33,22 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
 
 @dataclass(frozen=True)
 class Way:
-    """A way to make the comprehensive model, or to simulate what it generates.
+    """A way to make the comprehensive model, or to simulate its workloads.
 
     Attributes
     ----------
     words
-        For people.
+        Its description.
     arrivals
-        A name of :data:`~analysis.models.model.ARRIVALS`; chapter 5 takes those of chapter 4.
+        A name of :data:`~analysis.models.model.ARRIVALS`; chapter 5 uses those of chapter 4.
     options
-        Of the fit of its jobs.
+        Options of the fit of its jobs.
     time_scale_s
         s; T, of the arrivals.
     widest
         Processors beyond which jobs are left out of all simulations.
     times
-        How many times the workloads of the others.
+        Number of workloads, as a multiple of that of the others.
     jobs
         Whether its jobs are measured; the others are simulated only.
     """
@@ -62,7 +62,7 @@ class Way:
     jobs: bool = False
 
 
-#: The ways by name; the first one is that of the requirements.
+#: The ways by name; the requirements are for the first one.
 PLANNED = {
     "thesis": Way("as in the thesis: arrivals `wavelet-zeros`, the model of chapter 4", jobs=True),
     "auto": Way("arrivals `auto`, as `hpcrowd fit` makes it", arrivals="auto", jobs=True),
@@ -154,7 +154,7 @@ def slowdown_on(workload: Workload, processors: int, policy: str) -> float:
 
 
 def tasks_of(ways: dict[tuple[str, str], Way], seeds: int) -> list[Task]:
-    """Return all there is to do once the models are fitted, long tasks first."""
+    """Return all tasks to do once the models are fitted, long tasks first."""
     simulations, jobs, names = [], [], dict.fromkeys(name for name, _ in ways)
     for (name, way), plan in ways.items():
         if name == SCHEDULED or way == next(iter(PLANNED)):
@@ -173,7 +173,7 @@ def outcome_of(
     models: dict[tuple[str, str], WorkloadModel],
     results: dict[Task, Any],
 ) -> TraceModels:
-    """Return what was found of one trace."""
+    """Return the results of one trace."""
     here = {task: result for task, result in sorted(results.items()) if task.trace == name}
 
     def of(kind: str, way: str) -> dict[int, Any]:

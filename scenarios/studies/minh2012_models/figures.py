@@ -1,4 +1,4 @@
-"""Pictures of Minh 2012, chapters 4 and 5: Figures 4.5, 4.6 and 5.1 to 5.3, a row a trace."""
+"""Pictures of Minh 2012, chapters 4 and 5: Figures 4.5, 4.6 and 5.1 to 5.3, a row per trace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hpcrowd.scenarios.studies.minh2012_models.study import Minh2012Models
 
 
-#: Size of a panel, and room around and between panels, inches.
+#: Size of a panel, and space around and between panels, inches.
 PANEL, LEFT, RIGHT, BOTTOM, TOP = (3.3, 2.5), 0.65, 0.2, 0.6, 1.15
 
 #: Looks of the lines.
@@ -113,7 +113,7 @@ def _last(curves: Sequence[Curve | None]) -> float:
 
 
 def figure4_6(study: Minh2012Models) -> Figure:
-    """How long the times between jobs are, trace and models (Fig. 4.6)."""
+    """Distribution of times between jobs, trace and models (Fig. 4.6)."""
     figure, axes = panels(
         study, 2, "Fig. 4.6: times between jobs longer than ...",
         f"T = {TIME_SCALES_S[0]} s, a line for each of {study.seeds} generated workloads",
@@ -140,7 +140,7 @@ def figure4_6(study: Minh2012Models) -> Figure:
 
 
 def _legend(figure: Figure, line: Sequence[Axes]) -> None:
-    """Put one legend of all that a row of panels has under the title."""
+    """Put one legend for a row of panels under the title."""
     found = {
         label: handle
         for panel in line

@@ -1,4 +1,4 @@
-"""Minh 2012, chapter 5: jobs of a trace, and those that the comprehensive model generates."""
+"""Minh 2012, chapter 5: jobs of a trace and of the comprehensive model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.streams import Streams
 from hpcrowd.scenarios.studies.minh2012_models.arrivals import Curve
 
-#: What is measured, by name, for people.
+#: Titles of the measures by name.
 TITLES = {
     "entropy": "normalized entropy",
     "spearman": "run time and processors (Spearman)",
@@ -29,7 +29,7 @@ TITLES = {
     "run_time_mean": "run time, mean (s)",
 }
 
-#: Distributions whose distance is measured, by name, for people.
+#: Titles of the distributions whose distances are measured, by name.
 DISTANCES = {
     "run_time": "run time",
     "processors": "processors",
@@ -41,17 +41,17 @@ DISTANCES = {
 
 @dataclass(frozen=True)
 class Jobs:
-    """What jobs are like.
+    """Measures of jobs.
 
     Attributes
     ----------
     figures
-        By name of :data:`TITLES`; what is not available is left out.
+        By name of :data:`TITLES`; those not available are left out.
     distances
         Kolmogorov-Smirnov distance to the trace by name of :data:`DISTANCES`; likewise.
     curves
-        Figs. 5.1 and 5.2, by name of :data:`DISTANCES`: share of bags larger than so much, share
-        of jobs with not more than so much.
+        Figs. 5.1 and 5.2, by name of :data:`DISTANCES`: share of bags larger than x, share of jobs
+        with at most x.
     """
 
     figures: Mapping[str, float]
@@ -66,14 +66,14 @@ def bag_run_times(workload: Workload) -> Floats:
 
 
 def measured(workload: Workload, trace: Workload, drawn: Floats | None = None) -> Jobs:
-    """Return what jobs are like.
+    """Return the measures of jobs.
 
     Parameters
     ----------
     workload
-        Which.
+        The jobs.
     trace
-        What to hold them against.
+        The trace to compare with.
     drawn
         Sizes of bags as a model draws them, before arrivals cut them; None without a model.
     """
@@ -137,16 +137,16 @@ def study_jobs(model: WorkloadModel, trace: Workload, seed: int) -> tuple[Jobs, 
     model
         A comprehensive model.
     trace
-        What to hold it against; it tells how many jobs, and the processors of the machine.
+        The trace to compare with, which gives the number of jobs and the size of the machine.
     seed
-        To generate from.
+        Seed of the workload.
 
     Returns
     -------
     jobs
-        What its jobs are like.
+        The measures of its jobs.
     uniform
-        Normalized entropy of a workload of the naive model; None where there is none.
+        Normalized entropy of a workload of the naive model; None if there is none.
     """
     assert isinstance(model.jobs, Comprehensive)
     made = generated(model, trace, seed)
@@ -167,13 +167,13 @@ class JobRuns:
     Attributes
     ----------
     trace
-        What was recorded.
+        The recorded jobs.
     model
-        What was generated with each seed.
+        The generated jobs for each seed.
     uniform
         Normalized entropies of the naive model.
     arrivals
-        Which arrivals the model has.
+        The arrivals of the model.
     """
 
     trace: Jobs
@@ -182,7 +182,7 @@ class JobRuns:
     arrivals: str
 
     def spread(self, figure: str) -> Spread | None:
-        """Return mean and spread over seeds of a figure or a distance; None where there is none."""
+        """Return mean and spread over seeds of a figure or a distance; None if there is none."""
         known = [{**one.figures, **one.distances} for one in self.model]
         return Spread.of(one[figure] for one in known if figure in one)
 

@@ -1,4 +1,4 @@
-"""Minh 2012, chapters 4 and 5: models of arrivals and of jobs, held against the traces."""
+"""Minh 2012, chapters 4 and 5: models of arrivals and of jobs, compared with the traces."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from hpcrowd.scenarios.studies.minh2012_models.scheduling import (
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.study import Requirement
 
-#: The way that is required, and the trace of Fig. 5.3.
+#: The way with requirements, and the trace of Fig. 5.3.
 REQUIRED_WAY, SCHEDULED = "thesis", "LLN"
 
 #: Traces on which figures are required, if they are the ones of the thesis: models were tried on
 #: them. On others everything is shown.
 REQUIRED = ("HPC", "LLN")
 
-#: The Hurst parameter may be off by so much at T = 900 s, the share of zeros by so much.
+#: Accepted deviations at T = 900 s: of the Hurst parameter, and of the share of zeros.
 HURST_WITHIN, ZEROS_WITHIN = 0.1, 0.02
 
 #: Required of the CV of interarrival times over that of the trace. LLN: that of the modified model,
@@ -48,9 +48,9 @@ PUBLISHED_SERIES = ("data", "plain", "modified", "model", "uniform")
 
 
 def published(table: str, figure: str, trace: str, series: str) -> list[Printed]:
-    """Return what a table prints: of chapter 4 at each time scale, of chapter 5 one figure.
+    """Return the published figures: for chapter 4 one at each time scale, for chapter 5 one.
 
-    Empty where it prints nothing.
+    Empty if there is none.
     """
     if table.startswith("4"):
         for row in published_rows("minh2012_arrivals"):
@@ -67,7 +67,7 @@ def published(table: str, figure: str, trace: str, series: str) -> list[Printed]
 
 @dataclass(kw_only=True)
 class TraceModels(ThesisTrace):
-    """What was found of one trace.
+    """The results of one trace.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class TraceModels(ThesisTrace):
     schedules
         By way; Fig. 5.3.
     notes
-        What the fits have to tell, by way.
+        Notes of the fits, by way.
     """
 
     arrivals: Mapping[float, ArrivalRuns]
@@ -88,17 +88,17 @@ class TraceModels(ThesisTrace):
 
     @property
     def is_required(self) -> bool:
-        """Whether anything is required of it."""
+        """Whether there are requirements on it."""
         return self.trace in REQUIRED and self.is_that_of_the_thesis
 
     def plain(self) -> dict[str, Any]:
-        """Return which data it is, as plain data, with the notes of the fits."""
+        """Return the description of the trace and the notes of the fits, as plain data."""
         notes = {way: list(notes) for way, notes in self.notes.items()}
         return {**super().plain(), "notes": notes}
 
     @cached_property
     def requirements(self) -> list[Requirement]:
-        """What has to be reached on this trace."""
+        """The required figures of this trace."""
         if not self.is_required:
             return []
         found = [*self._arrivals(), *self._jobs(self.jobs[REQUIRED_WAY])]

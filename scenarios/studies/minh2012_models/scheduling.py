@@ -14,35 +14,35 @@ from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import round_half_up
 
-#: Policies of Fig. 5.3 by our names, and what the thesis calls them.
+#: Policies of Fig. 5.3 by our names, with their names in the thesis.
 POLICIES = {"fcfs": "FIFO", "easy": "EASY"}
 
-#: System loads that are simulated; the thesis does not tell its own (chosen here).
+#: System loads that are simulated; those of the thesis are not given (chosen here).
 LOADS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 #: System loads at which the trace has to lie in the band: those of our study of chapter 7, and
-#: between. Below, Thunder's record is smoother than any workload, because its submissions are
-#: starts: it tells no waits. Beyond, jobs respond after weeks under FIFO, in a log of months.
+#: between. Below, Thunder's record is smoother than any workload, because its submit times are
+#: start times: it has no waits. Beyond, responses take weeks under FIFO, in a log of months.
 REQUIRED_LOADS = (0.7, 0.75, 0.8, 0.85, 0.9)
 
 
 #: Largest share of the jobs that may be left out because they are wider than the system: with more,
-#: another workload is simulated. Of LLN it is less than 0.1 %.
+#: the workload would be another one. For LLN it is less than 0.1 %.
 MOST_LEFT_OUT = 0.05
 
 
 class System(NamedTuple):
-    """A system that is as large as a load wants it."""
+    """A system of the size that gives a load."""
 
     processors: int
-    fits: NDArray[np.bool_]  #: which jobs it holds; the others are left out
+    fits: NDArray[np.bool_]  #: the jobs that fit; the others are left out
 
 
 def system_of(workload: Workload, load: float, widest: int | None = None) -> System:
     """Return the system on which a workload has a load (arrival rate x E[run x size] / N).
 
-    Jobs wider than the system are left out, of the load too: the largest system is taken on which
-    the jobs that it holds make the load.
+    Jobs wider than the system are left out, also from the load: it is the largest system on which
+    the jobs that fit make the load.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def system_of(workload: Workload, load: float, widest: int | None = None) -> Sys
     Raises
     ------
     UnavailableError
-        When all jobs come in the same second, or more than :data:`MOST_LEFT_OUT` do not fit.
+        When all jobs have the same submit time, or more than :data:`MOST_LEFT_OUT` do not fit.
     """
     span = float(workload.submit[-1] - workload.submit[0]) if len(workload) else 0.0
     if span <= 0:
@@ -81,7 +81,7 @@ def slowdown_text(number: float) -> str:
 
 
 class Points(NamedTuple):
-    """What came of simulating one workload; shapes (policies, loads) and (loads,)."""
+    """Results of simulating one workload; shapes (policies, loads) and (loads,)."""
 
     slowdown: Floats  #: mean response time / mean run time; not a number without a system
     processors: Int64s  #: of the systems; 0 without one
@@ -95,9 +95,9 @@ class Schedule:
     Attributes
     ----------
     trace
-        Of the trace.
+        Results of the trace.
     workloads
-        Of each generated workload.
+        Results of each generated workload.
     """
 
     trace: Points
@@ -105,24 +105,24 @@ class Schedule:
 
     @property
     def slowdowns(self) -> Floats:
-        """Of the generated workloads, shape (workloads, policies, loads)."""
+        """Slowdowns of the generated workloads, shape (workloads, policies, loads)."""
         return np.array([one.slowdown for one in self.workloads])
 
     @property
     def least(self) -> Floats:
-        """The smallest, shape (policies, loads)."""
+        """The smallest of them, shape (policies, loads)."""
         found: Floats = self.slowdowns.min(axis=0)
         return found
 
     @property
     def mean(self) -> Floats:
-        """The mean, shape (policies, loads)."""
+        """Their mean, shape (policies, loads)."""
         found: Floats = self.slowdowns.mean(axis=0)
         return found
 
     @property
     def most(self) -> Floats:
-        """The largest, shape (policies, loads)."""
+        """The largest of them, shape (policies, loads)."""
         found: Floats = self.slowdowns.max(axis=0)
         return found
 
@@ -147,6 +147,6 @@ class Schedule:
                 yield policy, load, row, column
 
     def count_inside(self, loads: Sequence[float] = LOADS) -> tuple[int, int]:
-        """Return how many points of the trace lie in the band, of how many that are known."""
+        """Return the number of points of the trace in the band, and of all known points."""
         columns = [LOADS.index(load) for load in loads]
         return int(self.inside[:, columns].sum()), int(self.known[:, columns].sum())

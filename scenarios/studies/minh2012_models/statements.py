@@ -1,7 +1,7 @@
-"""Minh 2012, chapters 4 and 5: what the text says of the models, checked on each trace.
+"""Minh 2012, chapters 4 and 5: statements of the text on the models, checked on each trace.
 
-The bounds are ours, each with its reason. Most were set with the figures of HPC and LLN at hand, so
-on these two they are no test of the statements.
+The bounds are ours, each with its reason. Most were set with knowledge of the figures of HPC and
+LLN, so on these two they do not test the statements.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HURST_NEAR = 0.1
 #: Table 4.3 by a tenth of the smallest; here twice that counts for CVs.
 HURST_STABLE, CV_STABLE = 0.1, 1.2
 
-#: "The same percentage", but for what is cut off.
+#: "The same percentage", except for values that are cut off.
 ZEROS_NEAR = 0.02
 
 #: Distances "close to 0", as in chapter 3, of which the thesis says so of 0.074.
@@ -53,7 +53,7 @@ CORRELATION_NEAR = 0.07
 #: "Close to the average": within a factor of two, at loads from this one on.
 AVERAGE_NEAR, AVERAGE_FROM = 2.0, 0.7
 
-#: The way whose jobs and simulations statements are about.
+#: The way that statements on jobs and simulations are about.
 WAY = "thesis"
 
 #: Measures a trace.
@@ -83,9 +83,9 @@ def _scales(
     find
         Returns the number.
     holds
-        Whether the numbers keep the rule.
+        Returns whether the numbers fulfil the rule.
     digits, scale, unit
-        How they are shown.
+        Format of the numbers.
     """
 
     def check(one: TraceModels) -> Finding:
@@ -96,17 +96,17 @@ def _scales(
 
 
 def _modified(figure: str) -> Callable[[ArrivalRuns], float]:
-    """Return what finds a figure of the modified model."""
+    """Return a function that finds a figure of the modified model."""
     return lambda runs: runs.mean("modified", figure)
 
 
 def _off(figure: str) -> Callable[[ArrivalRuns], float]:
-    """Return what finds a figure of the modified model less that of the trace."""
+    """Return a function that finds a figure of the modified model less that of the trace."""
     return lambda runs: runs.mean("modified", figure) - runs.of_trace(figure)
 
 
 def _cv_ratio(model: str) -> Callable[[ArrivalRuns], float]:
-    """Return what finds the CV of a model over that of the trace."""
+    """Return a function that finds the CV of a model over that of the trace."""
     return lambda runs: runs.mean(model, "cv") / runs.of_trace("cv")
 
 

@@ -1,4 +1,4 @@
-"""Minh 2012, chapters 4 and 5: the study, what is shown of it, and how it is run."""
+"""Minh 2012, chapters 4 and 5: the study, its output, and how it is run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, PublishedStudy
 from hpcrowd.scenarios.terminal import Progress
 
 #: The traces of chapters 4 and 5 by their abbreviations. NorduGrid is in another format, and NIKHEF
-#: is not public: files of these names are taken where somebody has converted them.
+#: is not public: files of these names are used if a user has converted them.
 STUDIED = {
     **{name: READABLE[name] for name in ("HPC", "LLN", "LAN", "FS2", "FS3")},
     "NOR": Log("NorduGrid*.swf", f"{ARCHIVE}/"),
@@ -97,9 +97,9 @@ class Minh2012Models(PublishedStudy):
     Attributes
     ----------
     traces
-        What was found, by abbreviation of the trace.
+        The results by abbreviation of the trace.
     seeds
-        How many times every model was drawn from.
+        Number of workloads drawn from every model.
     """
 
     name = "minh2012-models"
@@ -124,7 +124,7 @@ class Minh2012Models(PublishedStudy):
     seeds: int
 
     def tables(self) -> Sequence[Table]:
-        """Return the published tables with ours, the statements, and what is required."""
+        """Return the published tables with ours, the statements, and the requirements."""
         return (
             *(
                 Table(title, *rows(self), left, part, once=True, wrap=True)
@@ -135,7 +135,7 @@ class Minh2012Models(PublishedStudy):
         )  # fmt: skip
 
     def summary(self) -> list[str]:
-        """Return what was reached, what holds, and which traces were not there."""
+        """Return what was reached, what holds, and which traces were missing."""
         lines = [f"{self.score} required figures reached, means of {self.seeds} seeds"]
         lines += [
             f"Not reached: {one.setting}, {one.what}: {one.ours}, required {one.required}"
@@ -148,12 +148,12 @@ class Minh2012Models(PublishedStudy):
                 f"{SCHEDULED}: {found} of {points} points lie in the band at loads "
                 f"{REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}, {inside} of {every} at all loads"
             )
-        lines += [self.checked, *absence_lines("Not there", self.absent)]
+        lines += [self.checked, *absence_lines("Not available", self.absent)]
         for name, one in self.traces.items():
             if not one.is_that_of_the_thesis:
                 lines.append(f"{name}: another version of the log, so nothing is required of it")
             if others := one.facts.get("other_versions"):
-                lines.append(f"{name}: {one.facts['source']} is taken, not {', '.join(others)}")
+                lines.append(f"{name}: {one.facts['source']} is used, not {', '.join(others)}")
         return lines
 
     def pictures(self) -> Sequence[Picture]:
@@ -284,7 +284,7 @@ def reproduce_minh2012_models(
     seeds: Annotated[int, Option("Workloads generated from each model.", least=2)] = SEEDS,
     workers: int = PROCESSES,
 ) -> Minh2012Models:
-    """Run the experiments of chapters 4 and 5 on the traces that are there.
+    """Run the experiments of chapters 4 and 5 on the available traces.
 
     Parameters
     ----------
@@ -293,9 +293,9 @@ def reproduce_minh2012_models(
     progress
         Called before each step.
     seeds
-        How many times every model is drawn from.
+        Number of workloads drawn from every model.
     workers
-        How many share the work; the results do not depend on it.
+        Number of processes that share the work; the results do not depend on it.
 
     Raises
     ------
@@ -336,5 +336,5 @@ def reproduce_minh2012_models(
 
 
 def label_of(task: Task) -> str:
-    """Return what to say about a task that is done."""
+    """Return the progress label of a finished task."""
     return f"{task.trace}: {task.kind} {task.way}"

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 #: A table: headings and rows.
 Texts = tuple[list[str], list[list[str]]]
 
-#: What is not known or not asked.
+#: Stands for values that are not known or not required.
 NONE = "-"
 
-#: Series of chapter 4, for people.
+#: Titles of the series of chapter 4.
 SERIES = {
     "data": "trace",
     "plain": "plain (MWM)",
@@ -73,7 +73,7 @@ PARTS = (
 
 
 def arrival_table(study: Minh2012Models) -> Texts:
-    """Return Tables 4.1 to 4.3: the lines of the paper, then ours."""
+    """Return Tables 4.1 to 4.3: the published lines, then ours."""
     heading = ["table", "figure", "trace", "from", "of"]
     return [*heading, *(f"T = {scale} s" for scale in TIME_SCALES_S)], list(_arrival_rows(study))
 
@@ -92,7 +92,7 @@ def _arrival_rows(study: Minh2012Models) -> Iterator[list[str]]:
 
 
 def _printed(part: Part, trace: str, series: str) -> list[str]:
-    """Return what the paper prints at each time scale; empty for nothing."""
+    """Return the published figures at each time scale; empty for none."""
     for table in reversed(part.table.split(", ")):
         found = [one.text for one in published(table, part.figure, trace, series)]
         if not found:
@@ -117,7 +117,7 @@ def _number(runs: ArrivalRuns, series: str, figure: str) -> float:
 
 
 def choice_table(study: Minh2012Models) -> Texts:
-    """Return which model ``auto`` takes at each time scale."""
+    """Return the model that ``auto`` chooses at each time scale."""
     heading = ["trace", *(f"T = {scale} s" for scale in TIME_SCALES_S)]
     return heading, [
         [name, *(SERIES.get(one.arrivals[t].choice, one.arrivals[t].choice) for t in TIME_SCALES_S)]
@@ -126,7 +126,7 @@ def choice_table(study: Minh2012Models) -> Texts:
 
 
 def job_table(study: Minh2012Models) -> Texts:
-    """Return Tables 5.1 and 5.2, each figure of ours with the paper's beside it."""
+    """Return Tables 5.1 and 5.2, each of our figures with the published one."""
     heading = ["table", "figure", "trace", "data", "paper", "model", "paper", "uniform", "paper"]
     rows = []
     for table, figure in (("5.1", "entropy"), ("5.2", "spearman")):
@@ -215,7 +215,7 @@ def schedule_table(study: Minh2012Models) -> Texts:
 
 
 def way_table(study: Minh2012Models) -> Texts:
-    """Return how many points of the trace lie in the band, by way."""
+    """Return the number of points of the trace in the band, by way."""
     few, many = (
         f"loads {REQUIRED_LOADS[0]:g} to {REQUIRED_LOADS[-1]:g}",
         f"{LOADS[0]:g} to {LOADS[-1]:g}",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: What the columns of the tables are called.
+#: Names of the columns of the tables.
 NAMES = {"tsafrir": "Tsafrir's, last-two", "li": "Li's", "minh": "the thesis', history"}
 
 #: Colours of the columns, and of the kinds of history.
@@ -34,7 +34,7 @@ KINDS = {
 #: Colours of the traces.
 TRACE_COLOURS = ("blue", "vermilion", "green", "purple")
 
-#: Heights of a trace and of everything else in pictures with a line a trace, inches.
+#: Heights of a trace and of everything else in pictures with a line for each trace, inches.
 LINE, REST = 0.62, 1.75
 
 

@@ -1,4 +1,4 @@
-"""Minh 2012, chapter 8: the traces, models and figures measured, and what we require.
+"""Minh 2012, chapter 8: the traces, models and figures measured, and the requirements.
 
 Fitness (Eq. 8.9) is negative. "At least 0.97 of the fitness of the published parameters" is read as
 a cost: the published parameters' fitness over ours is at least 0.97, so that ours is farther from 0
@@ -16,17 +16,17 @@ from hpcrowd.environment.schedulers.predictors.history import HistoryParameters
 from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.study import Requirement
 
-#: How far underestimated shares and weighted errors may be off (our own acceptance, set
-#: beforehand): points of the share, and a part of the error.
+#: Accepted deviations of underestimated shares and weighted errors (chosen by us, beforehand):
+#: points of the share, and a part of the error.
 SHARE_WITHIN, WAE_WITHIN = 0.02, 0.08
 
-#: Least ratio of the published parameters' training fitness to that of our own.
+#: Smallest accepted ratio of the published parameters' training fitness to that of our own.
 FITNESS_RATIO = 0.97
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Which jobs of which log a trace of the thesis is.
+    """The part of a log that is a trace of the thesis.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Cut:
     years
         Calendar years, first and last; None for all.
     training
-        Jobs that train.
+        Number of jobs that train.
     """
 
     log: str
@@ -43,8 +43,8 @@ class Cut:
     training: int
 
 
-#: The traces of the thesis that can be had (section 8.2). It says "the first part" trains; so many
-#: jobs leave the mean run times of Table 8.7 for the rest.
+#: The available traces of the thesis (section 8.2). It says "the first part" trains; with these
+#: numbers of jobs the rest has the mean run times of Table 8.7.
 CUTS = {
     "SDSC04": Cut("SDSC-DS", None, 30_000),
     "HPC2N04": Cut("HPC2N", (2004, 2004), 30_000),
@@ -57,15 +57,15 @@ TABLED = tuple(row["trace"] for row in published_rows("minh2012_tables8"))
 #: Columns of Tables 8.4 to 8.6 and our models for them; Li's parameters are not published.
 PREDICTORS = {"tsafrir": "last-two", "li": None, "minh": "history"}
 
-#: Measures of the tables: column, what it is called, unit, and decimals shown.
+#: Measures of the tables: column, name, unit, and decimals shown.
 MEASURES = (
     ("underestimated", "underestimated", "%", 1),
     ("mae_min", "MAE", "min", 1),
     ("wae_min", "WAE", "min", 0),
 )
 
-#: Models whose figures stand beside each other on the page: label, and text of the predictor, into
-#: which the name of the trace is put.
+#: Models that the page compares: label, and text of the predictor, into which the name of the trace
+#: is put.
 MODELS = {
     "last-two": "last-two",
     "history": "history:{trace}",
@@ -74,7 +74,7 @@ MODELS = {
     "nearest": "nearest",
 }
 
-#: Other readings, by what they are called: text of the predictor and jobs that train (None: as
+#: Other readings, by name: text of the predictor and jobs that train (None: as
 #: chosen; 0.5: half of them).
 READINGS: dict[str, tuple[str, float | None]] = {
     "as chosen": ("history:{trace}", None),
@@ -86,16 +86,16 @@ READINGS: dict[str, tuple[str, float | None]] = {
 
 @dataclass
 class OwnTraining:
-    """Parameters that we trained, and how good they are.
+    """Parameters that we trained, and their accuracy.
 
     Attributes
     ----------
     parameters
-        What was found.
+        The parameters.
     origin
-        By which command, in words.
+        Their origin, in words.
     training, test
-        Their figures on the training part by itself, and on the test part.
+        Their figures on the training part alone, and on the test part.
     details
         Seeds, evaluations and seconds of the search.
     """
@@ -109,14 +109,14 @@ class OwnTraining:
 
 @dataclass
 class TraceOutcomes:
-    """How well the models predict one trace.
+    """The accuracy of the models on one trace.
 
     Attributes
     ----------
     trace
         A name of :data:`CUTS`.
     jobs, training
-        How many jobs there are, and how many of them train.
+        Number of jobs, and how many of them train.
     mean_run_min
         Mean run time of the test part, min.
     requested
@@ -124,7 +124,7 @@ class TraceOutcomes:
     test
         Figures on the test part by :data:`MODELS`.
     published_training
-        Figures of the published parameters on the training part by itself.
+        Figures of the published parameters on the training part alone.
     own
         Our own training.
     readings
@@ -132,7 +132,7 @@ class TraceOutcomes:
     run_s
         Run times of all jobs, s, for pictures.
     facts
-        Which trace it is.
+        Description of the trace.
     """
 
     trace: str
@@ -149,12 +149,12 @@ class TraceOutcomes:
 
     @property
     def fitness_ratio(self) -> float:
-        """Published parameters' training fitness over ours; above 1 ours is better."""
+        """Training fitness of the published parameters over ours; above 1 ours is better."""
         return self.published_training.fitness / self.own.training.fitness
 
     @property
     def requirements(self) -> Iterator[Requirement]:
-        """What it has to reach."""
+        """The required figures."""
         row, ours = published_row(self.trace), self.test["history"]
         share = Printed(row["underestimated_minh"]).value / 100
         yield Requirement(
@@ -188,9 +188,9 @@ class Cell:
     Attributes
     ----------
     trace, measure, predictor
-        What it is, by name of a column.
+        Its place, by name of a column.
     ours
-        Our figure in the unit of the table; None where it cannot be reached.
+        Our figure in the unit of the table; None if it cannot be computed.
     published
         As printed.
     """

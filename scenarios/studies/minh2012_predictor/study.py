@@ -1,9 +1,9 @@
-"""Minh 2012, chapter 8: the study, what is shown of it, and how it is run.
+"""Minh 2012, chapter 8: the study, its output, and how it is run.
 
 Each trace is predicted with the published parameters of Table 8.3 and with the other models.
-Training takes minutes a trace: it is run when asked for. Otherwise parameters of an earlier
-training are taken, kept in the folder ``trained`` as ``hpcrowd predict --train --out`` wrote them;
-their figures are computed anew.
+Training takes minutes for each trace, and is done on request. Otherwise parameters of an earlier
+training are used, in the folder ``trained`` as ``hpcrowd predict --train --out`` wrote them; their
+figures are computed again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from hpcrowd.scenarios.terminal import Progress
 #: The logs that the traces of the thesis are cut from.
 STUDIED = {name: LOGS[name] for name in dict.fromkeys(cut.log for cut in CUTS.values())}
 
-#: What is said of parameters that were trained in this run.
+#: Origin of parameters that were trained in this run.
 TRAINED_HERE = "trained in this run"
 
 #: Steps of a trace: cutting, models, readings and training.
@@ -80,7 +80,7 @@ TABLES = (
 #: The same for a terminal.
 SHOWN = ("trace", "figure", "Tsafrir", "paper", "Li", "paper", "Minh", "paper")
 
-#: What follows the name of a model or a reading.
+#: Headings after the name of a model or a reading.
 FIGURE_HEADINGS = ("underestimated", "MAE (min)", "WAE (min)")
 
 #: Headings of the parameters.
@@ -97,7 +97,7 @@ class Minh2012Predictor(PublishedStudy):
     Attributes
     ----------
     traces
-        What was found, by trace.
+        The results by trace.
     """
 
     name = "minh2012-predictor"
@@ -118,11 +118,11 @@ class Minh2012Predictor(PublishedStudy):
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Every figure of the tables of the traces that were there."""
+        """Every figure of the tables of the available traces."""
         return [cell for one in self.traces.values() for cell in cells_of(one)]
 
     def tables(self) -> Sequence[Table]:
-        """Return Tables 8.4 to 8.6 with ours, all models, what is required, and the readings."""
+        """Return Tables 8.4 to 8.6 with ours, all models, the requirements, and the readings."""
         return (
             Table(
                 "Tables 8.4 to 8.6: ours and published", TABLES, table_rows(self), 2, "tables",
@@ -141,7 +141,7 @@ class Minh2012Predictor(PublishedStudy):
         )  # fmt: skip
 
     def summary(self) -> list[str]:
-        """Return what was reached, what cannot be, and which traces were not there, a line each."""
+        """Return what was reached, what cannot be, and which traces were missing, a line each."""
         lines = [
             f"{self.score} required figures reached",
             "Li's column cannot be run: its parameters are not published",
@@ -149,7 +149,7 @@ class Minh2012Predictor(PublishedStudy):
         origins = {one.own.origin.split(",")[0] for one in self.traces.values()}
         lines.append(f"Own parameters: {', '.join(sorted(origins))}; figures computed in this run")
         if self.absent:
-            lines.append(f"Traces of the tables that are not there: {', '.join(self.absent)}")
+            lines.append(f"Traces of the tables that are not available: {', '.join(self.absent)}")
         return lines
 
     def pictures(self) -> Sequence[Picture]:
@@ -192,7 +192,7 @@ def figures(accuracy: Accuracy) -> list[str]:
 
 
 def model_rows(study: Minh2012Predictor) -> list[list[str]]:
-    """Return all models on each trace, and what users ask for."""
+    """Return all models on each trace, and the users' requests."""
     rows = []
     for one in study.traces.values():
         rows += [[one.trace, model, *figures(one.test[model])] for model in MODELS]
@@ -267,12 +267,12 @@ def reproduce_minh2012_predictor(
     *,
     training: Annotated[
         bool,
-        Option("Train anew; otherwise parameters of an earlier training are taken.", name="train"),
+        Option("Train again; otherwise parameters of an earlier training are used.", name="train"),
     ] = False,
     budget_s: Annotated[
         float,
         Option(
-            "How long to train, each trace.",
+            "How long to train for each trace.",
             name="budget",
             parse=parse_duration,
             shown=lambda seconds: f"{seconds / 60:g}m",
@@ -281,7 +281,7 @@ def reproduce_minh2012_predictor(
     seeds: Annotated[int, Option("Searches that share it; the best counts.", least=1)] = SEEDS,
     only: Iterable[str] = CUTS,
 ) -> Minh2012Predictor:
-    """Run the study on every trace of it that is there.
+    """Run the study on every available trace.
 
     Parameters
     ----------
@@ -290,9 +290,9 @@ def reproduce_minh2012_predictor(
     progress
         Called before each step.
     training
-        Train anew, instead of taking the parameters of an earlier training.
+        Train again, instead of using the parameters of an earlier training.
     budget_s, seeds
-        s for the training of each trace, and how many searches share them.
+        Time to train for each trace, s, and number of searches that share it.
     only
         Names of the traces to look for.
 
@@ -338,11 +338,11 @@ def study_trace(name: str, past: PastJobs, own: Trained | None = None) -> TraceO
     past
         Its jobs.
     own
-        What training found; the parameters of an earlier training unless given.
+        Result of training; the parameters of an earlier training unless given.
     """
     training = CUTS[name].training
     if training >= len(past):
-        training = len(past) // 2  # a small log in its place
+        training = len(past) // 2  # for a small log used instead
 
     def figures(text: str, first: int = training) -> Any:
         return evaluate(past, parse_predictor(text.format(trace=name)), first)
@@ -367,7 +367,7 @@ def study_trace(name: str, past: PastJobs, own: Trained | None = None) -> TraceO
 
 
 def _first(split: float | None, chosen: int, jobs: int) -> int:
-    """Return how many jobs train in a reading."""
+    """Return the number of jobs that train in a reading."""
     if split is None:
         return chosen
     return min(int(split * jobs) if split < 1 else int(split), jobs - 1)

@@ -1,8 +1,8 @@
-"""How near populations drawn from a trace are to it: jobs per week, rhythm, think times.
+"""How close populations drawn from a trace are to it: jobs per week, rhythm, think times.
 
-A draw is a run of the rigid population with recorded waits: what was recorded, moved by whole
-weeks. It is held against the log, and against the same draw with each user moved by a random part
-of a week besides, which keeps all but day and hour. Closed loops under a scheduler are set beside.
+A draw is a run of the rigid population with recorded waits: the record, moved by whole weeks. It is
+compared with the log, and with the same draw in which each user is also moved by a random part of a
+week, which keeps everything but day and hour. Closed loops under a scheduler are compared too.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ SHUFFLED = "draw, shuffled in the week"
 
 @dataclass(frozen=True)
 class Draw:
-    """What was measured of one population.
+    """The measures of one population.
 
     Attributes
     ----------
     jobs_per_week
-        Submitted.
+        Submitted jobs per week.
     week
         Total variation distance of its weekly profile of submissions from the log's.
     think
@@ -69,9 +69,9 @@ class Draws:
     Attributes
     ----------
     jobs_per_week
-        Of the log, in its calendar weeks.
+        Jobs of the log in its calendar weeks.
     kinds
-        By kind, one for each seed.
+        Draws by kind, one for each seed.
     """
 
     jobs_per_week: float
@@ -92,11 +92,11 @@ def draws_of(
     trace
         The log.
     kinds
-        What is drawn, by name; the shuffled draw is added.
+        Kinds of populations by name; the shuffled draw is added.
     seeds
-        How many of each, from seed 0 on.
+        Number of draws of each kind, from seed 0 on.
     progress
-        Called before each.
+        Called before each draw.
     """
     pool, converted = pool_of(trace, ResampleConfig())
     log_week = weekly_profile(converted.jobs.recorded_submit, pool.recorded_clock)
@@ -169,7 +169,7 @@ def think_times(jobs: JobTable, work: Work | None = None) -> Int64s:
     jobs
         The jobs; those that never ended are left out.
     work
-        A record, whose sessions are taken as recorded instead.
+        A record, whose sessions are used as recorded instead.
     """
     if work is None:
         ended = jobs.take(np.flatnonzero(jobs.end != UNKNOWN))

@@ -1,12 +1,12 @@
 """Throughput against the speed of the machine, for several kinds of users: the rebound effect.
 
-A faster machine needs less time for the same work. If users then submit more, part of the time that
-was to be saved is used after all; that part is the *rebound*:
+A faster machine needs less time for the same work. If users then submit more, part of the expected
+saving is used up; that part is the *rebound*:
 
     rebound = 1 - (N(1) - N(s)) / (N(1) - N(1) / s)
 
-with N(s) the node-hours in use per week at s times the speed. It is 0 where the same work is done
-in less time, and 1 where the machine is as busy as before.
+with N(s) the node-hours in use per week at s times the speed. It is 0 if the same work is done
+in less time, and 1 if the machine is as busy as before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from hpcrowd.analysis.paired import Estimate, t_interval
 
-#: What is measured of each run, with the account it comes from and what a page calls it.
+#: Measures of each run, by their accounts, with their titles on a page.
 MEASURES = {
     "throughput_jobs_per_week": "jobs ended per week",
     "work_recorded_node_h_per_week": "work per week, node-hours at recorded speed",
@@ -28,7 +28,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Rebound:
-    """What came out, by kind of users, speed and seed.
+    """The results by kind of users, speed and seed.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Rebound:
         For each kind of users and each speed the accounts of a run by each seed, see
         :mod:`hpcrowd.analysis.accounts.population`.
     settings
-        What all runs have in common.
+        The settings of all runs.
     """
 
     trace: str
@@ -78,7 +78,7 @@ class Rebound:
 
 
 def rebound_of(used: float, base: float, speed: float) -> float:
-    """Return the part of the expected saving that is used after all; see the module's text.
+    """Return the part of the expected saving that is used up; see the module's docstring.
 
     Parameters
     ----------

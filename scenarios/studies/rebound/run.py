@@ -1,15 +1,15 @@
 """A capacity upgrade with rebound: throughput against the speed of the machine.
 
 Covers: populations resampled from a trace; users who come and go by their satisfaction; several
-seeds with intervals; what a forecast makes of the users it assumes.
+seeds with intervals; how a forecast depends on the users it assumes.
 
 Story: the nodes are to be replaced by faster ones, and the question is how much more work will be
 done. Rigid users submit the same at any speed. Users who wait for their jobs submit earlier, but
 their think times stay (Madon et al. 2024, section 7.3.3). In a semi-open population satisfied
-users pause for less time and begin anew, and unsatisfied ones leave, so that throughput is an
-outcome: the faster machine is used for more (rebound), the slower one loses its users.
+users pause for less time and begin again, and unsatisfied ones leave, so that throughput is an
+outcome: the faster machine is used for more work (rebound), the slower one loses its users.
 
-Run: ``python -m hpcrowd.scenarios.studies.rebound.run TRACE``; its page, which also says how near
+Run: ``python -m hpcrowd.scenarios.studies.rebound.run TRACE``; its page, which also shows how close
 populations drawn from logs are to these: ``python -m hpcrowd.scenarios.studies.refresh rebound``.
 """
 
@@ -57,7 +57,7 @@ USERS: dict[str, dict[str, Any]] = {
     "semi-open": {"users": "think-time-windows", "satisfaction": "habit"},
 }
 
-#: The replay that cannot show it: the same log once more, with think times.
+#: The replay that cannot show rebound: the same log, with think times.
 REPLAY = "replay"
 
 #: What is varied in semi-open populations, at :data:`VARIED_AT` times the speed.
@@ -69,7 +69,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "habit, pauses follow (elasticity 1)": {
         "satisfaction": "habit", "consequences": {"elasticity": 1},
     },
-    "habit, nobody leaves or begins again": {
+    "habit, no user leaves or begins again": {
         "satisfaction": "habit", "consequences": {"leave": 0, "again": 0},
     },
     "requested": {"satisfaction": "requested"},
@@ -77,7 +77,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 VARIED_AT = (0.5, 1.0, 2.0)
 
-#: The log of the page, and others that populations are drawn from where they are there.
+#: The log of the page, and others that populations are drawn from if available.
 STUDIED, OTHERS = "KTH", ("SDSC-DS", "LANL-CM5", "HPC2N")
 
 
@@ -102,7 +102,7 @@ def run_rebound(
     speeds
         Multiples of the recorded one; 1 is among them.
     seeds
-        Populations, from seed 0 on.
+        Number of populations, from seed 0 on.
     replayed
         Whether the log itself is replayed too, with think times.
     weeks
@@ -181,7 +181,7 @@ def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
 
 
 def slopes_rows(paths: Mapping[str, Path]) -> str:
-    """Return what logs say of pauses after longer responses, as a table in Markdown."""
+    """Return the slopes of pauses over responses of logs, as a table in Markdown."""
     rows = []
     for name, path in paths.items():
         work = Work.of(jobs_from_trace(read_trace(path)).jobs)
@@ -190,7 +190,7 @@ def slopes_rows(paths: Mapping[str, Path]) -> str:
 
 
 def shown(trace: Trace) -> list[ScriptTable]:
-    """Run the scenario on a trace; return what a terminal shows."""
+    """Run the scenario on a trace; return its tables for a terminal."""
     with progress_bar() as progress:
         found = run_rebound(trace, progress=progress)
     return [

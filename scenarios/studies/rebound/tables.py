@@ -27,14 +27,14 @@ LOOKS = {
 #: The measures that tables and sentences compare.
 JOBS, WORK = "throughput_jobs_per_week", "work_recorded_node_h_per_week"
 
-#: What the panels of the picture show: measure, title, what to divide by.
+#: Panels of the picture: measure, title, divisor.
 PANELS = (
     (JOBS, "Jobs ended per week", 1.0),
     (WORK, "Work per week (1,000 node-hours at recorded speed)", 1e3),
     ("utilization_weeks", "Processors in use (%)", 0.01),
 )
 
-#: What is counted of who comes and goes, with headings.
+#: Counts of users who come and go, with headings.
 COUNTS = {
     "users_there": "there at first",
     "users_arrived": "arrived",
@@ -45,7 +45,7 @@ COUNTS = {
     "users_went_on": "began again",
 }
 
-#: Points of different users at one speed stand apart by this factor, so that intervals are seen.
+#: Points of different users at one speed are moved apart by this factor, to show intervals.
 APART = 1.018
 
 #: The mark of a single value, which has no interval.
@@ -96,7 +96,7 @@ def rebound_rows(found: Rebound) -> list[list[str]]:
 
 
 def visit_rows(found: Rebound, users: str) -> list[list[str]]:
-    """Return a row for each speed: who came and went, averaged over seeds."""
+    """Return a row for each speed: counts of users who came and went, averaged over seeds."""
     return [
         [f"{speed:g}x", *(f"{found.mean_count(users, speed, what):,.1f}" for what in COUNTS)]
         for speed in found.speeds
@@ -120,7 +120,7 @@ def tables(found: Rebound) -> list[Table]:
     ]  # fmt: skip
     shown.append(
         Table(
-            "Rebound: part of the saved node-hours that are used after all, %",
+            "Rebound: part of the saved node-hours that is used up, %",
             by_users, rebound_rows(found), part="rebound",
         )
     )  # fmt: skip
@@ -136,7 +136,7 @@ def tables(found: Rebound) -> list[Table]:
 
 
 def variant_table(found: Rebound) -> Table:
-    """Return a row for each variant: work per week at each speed, and who gave up or came back."""
+    """Return a row for each variant: work per week, and users who gave up or went away."""
     slowest, others = min(found.speeds), [speed for speed in found.speeds if speed != 1.0]
     rows = []
     for name in found.accounts:
@@ -206,7 +206,7 @@ def _draw_panel(axes: Axes, found: Rebound, measure: str, per: float) -> None:
 
 
 def summary_lines(found: Rebound) -> list[str]:
-    """Return what each kind of users does at twice and half the speed, without the full stop."""
+    """Return the results of each kind of users at high and low speed, without the full stop."""
     fast = 2.0 if 2.0 in found.speeds else max(found.speeds)
     slow = min(found.speeds)
     lines = []

@@ -33,7 +33,7 @@ WIDTH_LOG2, A_DECADE = 0.5, 6
 TIMES = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", HOUR: "1 h", 10 * HOUR: "10 h",
          10 * DAY: "10 days"}  # fmt: skip
 
-#: Smallest and largest share of a group's jobs in a cell that colours tell apart, %.
+#: Smallest and largest share of a group's jobs in a cell on the scale of colours, %.
 SHADES = (0.01, 10.0)
 
 

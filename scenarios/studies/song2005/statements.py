@@ -1,7 +1,7 @@
-"""Song et al. 2005: what the text says without a number of a table, checked on each log.
+"""Song et al. 2005: statements of the text that are not in a table, checked on each log.
 
-The bounds of the rules are ours, each with its reason. They were set after KTH and LANL-CM5 had
-been looked at, so on these two logs they are no test of the statements.
+The bounds of the rules are ours, each with its reason. They were set after looking at KTH and
+LANL-CM5, so on these two logs they do not test the statements.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TOP, APART = 10, 4.0
 #: "Very rare", section IV-A.
 RARE = 0.003
 
-#: Groups are "distinct" from here on: KS distance to all other jobs, several times what is called
-#: good agreement in section V-B.
+#: Groups are "distinct" from here on: KS distance to all other jobs, several times that of good
+#: agreement in section V-B.
 DISTINCT = 0.2
 
 #: "Limited impact", section V-A: less than 1 % of the area. "Minor contribution": less than 5 %.
@@ -87,7 +87,7 @@ def _zeros(one: TraceOutcomes) -> Finding:
 
 
 def _more_clusters(one: TraceOutcomes) -> Finding:
-    """More clusters are no better: the mean of both distances over seeds."""
+    """More clusters are not better: the mean of both distances over seeds."""
     means, errors = {}, {}
     for kind in (GROUPED, *(f"{count} clusters" for count in MORE_CLUSTERS)):
         values = np.mean([one.values("ks_processors", kind), one.values("ks_run_time", kind)], 0)
@@ -137,7 +137,7 @@ def _groups_differ(one: TraceOutcomes) -> Finding:
 
 
 def _specific_group(one: TraceOutcomes) -> Finding:
-    """A group of few users and jobs with much area: 6 % of the jobs, over 20 % of the area."""
+    """A group of few users and jobs with a large area: 6 % of the jobs, over 20 % of the area."""
     shares = one.groupings[GROUPS].shares
     best = min(shares, key=lambda one: abs(one.jobs - 6.7) + abs(one.area - 21.3))
     words = f"{best.area:.1f} % of area, {best.jobs:.1f} % of jobs, {best.users:.1f} % of users"
@@ -160,7 +160,7 @@ def _negligible(one: TraceOutcomes) -> Finding:
 
 
 def _minor(one: TraceOutcomes) -> Finding:
-    """What the two smallest of six groups have of the area."""
+    """The share of the area of the two smallest of six groups."""
     area = sum(shares.area for shares in one.groupings[6].shares[-2:])
     return {"area": area}, f"{area:.1f} %", area < MINOR
 

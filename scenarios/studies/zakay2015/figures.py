@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 #: Days of the week, for the axis.
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-#: Panels beside each other where they are narrow.
+#: Number of narrow panels side by side.
 COLUMNS = 3
 
-#: How the record and the simulation are drawn.
+#: Styles of the record and the simulation.
 RECORDED: dict[str, Any] = {"color": COLOURS["grey"], "linewidth": 2.6, "label": "recorded"}
 SIMULATED: dict[str, Any] = {"color": COLOURS["blue"], "linewidth": 1.3}
 
-#: How the four lines of Figure 10 are drawn: black FIFO and blue EASY, feedback dashed.
+#: Styles of the four lines of Figure 10: black FIFO and blue EASY, feedback dashed.
 QUEUES: dict[tuple[str, str], dict[str, Any]] = {
     ("conventional", "easy"): {"color": COLOURS["sky"], "label": "conventional, EASY"},
     ("conventional", "fcfs"): {"color": "black", "label": "conventional, FIFO"},
@@ -76,7 +76,7 @@ def _panels(
 
 
 def _week(logs: Sequence[LogOutcomes], model: str, number: int) -> Figure:
-    """Draw the week of a model beside the recorded one."""
+    """Draw the week of a model and the recorded one."""
     figure, axes = _panels(
         logs, 1, (7.6, 1.25), f"Fig. {number}: arrivals in the week, {model} users",
         "jobs in each hour of the local week",
@@ -144,7 +144,7 @@ def figure10(logs: Sequence[LogOutcomes]) -> Figure:
     return figure
 
 
-#: Figures that hold a model against the record, by number.
+#: Figures that compare a model with the record, by number.
 BESIDE_RECORD = {
     5: (_week, "adjusted"),
     6: (_week, "distribution"),
@@ -153,7 +153,7 @@ BESIDE_RECORD = {
     9: (_activity, "fluid"),
 }
 
-#: What these show.
+#: Captions of these.
 WORDS = {_week: "Arrivals in the week", _activity: "Activity length per user"}
 
 
@@ -162,7 +162,7 @@ def pictures_of(logs: Sequence[LogOutcomes]) -> list[Picture]:
     found = [
         Picture(
             f"figure{number}",
-            f"{WORDS[draw]}, {model} users beside the record (Fig. {number}).",
+            f"{WORDS[draw]}, {model} users and the record (Fig. {number}).",
             partial(draw, logs, model, number),
         )
         for number, (draw, model) in BESIDE_RECORD.items()

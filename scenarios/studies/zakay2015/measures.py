@@ -1,4 +1,4 @@
-"""Zakay and Feitelson 2015: Table I with ours beside it, and the figures that we require."""
+"""Zakay and Feitelson 2015: Table I with ours, and the required figures."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from hpcrowd.scenarios.studies.study import Requirement
 #: When windows open in the distribution model, s after local midnight (section VII-B).
 OPENINGS = (7 * HOUR + HOUR // 2, 17 * HOUR + HOUR // 2)
 
-#: How far a user's own hours may lie from those, s (section VII-B: RAND).
+#: Largest difference of a user's own hours from those, s (section VII-B: RAND).
 SHIFT = HOUR
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a simulation, or the recorded log, was like.
+    """Measures of a simulation, or of the recorded log.
 
     A simulation is reduced to this as soon as it has ended, so that a study of many seeds and large
     logs fits into memory.
@@ -32,7 +32,7 @@ class Outcome:
     Attributes
     ----------
     seed
-        Of the simulation; -1 for the record.
+        Seed of the simulation; -1 for the record.
     wait_mean_s
         Mean wait of the jobs that ran.
     lateness_mean_s
@@ -61,17 +61,17 @@ class Outcome:
 
     @property
     def queue_mean(self) -> float:
-        """Mean number of jobs waiting."""
+        """Mean number of waiting jobs."""
         return float(self.queue @ np.arange(len(self.queue)))
 
 
 def outcome_of(run: Run, seed: int) -> Outcome:
-    """Return what a simulation was like."""
+    """Return the measures of a simulation."""
     return _measure(run, run.jobs.submit, run.jobs.start, seed)
 
 
 def recorded_outcome(run: Run) -> Outcome:
-    """Return what the log was like that a run replays."""
+    """Return the measures of the log that a run replays."""
     return _measure(run, run.jobs.recorded_submit, run.jobs.recorded_start, -1)
 
 
@@ -113,7 +113,7 @@ def queue_shares(submit: Int64s, start: Int64s, begin: int, until: int) -> Float
     submit, start
         s, of jobs that ran, shape (jobs,).
     begin, until
-        s; the time that counts. Where it is empty, no job is waiting.
+        The time that counts, s. If it is empty, no job is waiting.
     """
     if until <= begin or not len(submit):
         return np.ones(1)
@@ -166,7 +166,7 @@ COLUMNS = {
     "Intrepid": "Intrepid",
 }
 
-#: Simulations with FIFO beside those of Table I, for Figure 10 (section VIII).
+#: Simulations with FIFO, in addition to those of Table I, for Figure 10 (section VIII).
 FIFO_MODELS = ("conventional", "fluid")
 
 #: Every simulation: user model and scheduler.
@@ -175,8 +175,8 @@ SIMULATIONS = (
     *((model, "fcfs") for model in FIFO_MODELS),
 )
 
-#: The log that has to reach the ratio of fluid to adjusted, and how far it may be off: our own
-#: acceptance, set beforehand.
+#: The log with a required ratio of fluid to adjusted, and the accepted deviation, chosen by us
+#: beforehand.
 REQUIRED_LOG, REQUIRED_WITHIN = "KTH", 0.05
 
 
@@ -191,16 +191,16 @@ class LogOutcomes:
     recorded
         The log itself.
     outcomes
-        By :data:`SIMULATIONS`, one for each seed.
+        Outcomes by :data:`SIMULATIONS`, one for each seed.
     moved
-        Jobs of ``adjusted`` that were not submitted at their recorded second although each waited
-        as long as recorded (section VII: none).
+        Jobs of ``adjusted`` that were not submitted at their recorded second, although each job
+        waited as long as recorded (section VII: none).
     user_jobs
         Jobs of each user, by user number, shape (users,).
     facts
-        Which trace it is, and what was dropped or repaired.
+        The trace, and what was dropped or repaired.
     settings
-        What all simulations of the log have in common.
+        Settings of all simulations of the log.
     """
 
     log: str
@@ -213,7 +213,7 @@ class LogOutcomes:
 
     @property
     def seeds(self) -> int:
-        """How many seeds were run."""
+        """Number of seeds that were run."""
         return len(self.of("conventional"))
 
     def of(self, model: str, scheduler: str = "easy") -> list[Outcome]:
@@ -240,7 +240,7 @@ class LogOutcomes:
 
     @property
     def requirements(self) -> Iterator[Requirement]:
-        """What it has to reach."""
+        """The required figures."""
         yield Requirement(
             self.log,
             "adjusted users under the recorded schedule submit at the recorded seconds",
@@ -274,7 +274,7 @@ class LogOutcomes:
 
 @dataclass(frozen=True)
 class Spread:
-    """A figure over seeds: its mean, its least and its largest value; None where there is none."""
+    """A figure over seeds: mean, smallest and largest value; None if there is none."""
 
     mean: float | None
     low: float | None
@@ -288,7 +288,7 @@ class Cell:
     Attributes
     ----------
     log, model
-        What it is.
+        Its place.
     ours
         Mean wait over seeds, s.
     published
@@ -310,7 +310,7 @@ class Cell:
 
 
 def published_waits(log: str) -> dict[str, int]:
-    """Return the column of Table I of a log: mean wait by user model, s."""
+    """Return the column of a log in Table I: mean wait by user model, s."""
     return {
         row["user_model"]: int(Printed(row[COLUMNS[log]]).value)
         for row in published_rows("zakay2015_table1")

@@ -3,12 +3,12 @@
 Covers: Table I under other settings and other readings of the text, and why fluid users wait
 longer than adjusted ones on some logs.
 
-Story: three things are left open. Which processors and requested times count, and what becomes of
-jobs that outrun their request, decide about the absolute waits. When a session ends decides which
-batches go on with it. And two changes of the fluid model tell its effects apart: with each user's
-sessions moved by hours at random users no longer come at the same time of the week; and when a
-batch that began a session, and that the submission before released, always waits for the next
-session, sessions no longer run together.
+Story: the paper leaves three things open: which processors and requested times count, what happens
+to jobs that exceed their request, and when a session ends. The first two affect the absolute waits,
+the third which batches continue a session. Two changes of the fluid model separate its effects:
+with each user's sessions moved by random hours, users no longer come at the same time of the week;
+and if a batch that began a session, and was released by the submission before, always waits for the
+next session, sessions no longer run together.
 
 The tables are generated parts of the study's page, and take some minutes.
 """
@@ -46,7 +46,7 @@ TRIED = ("KTH", "LANL-CM5", "SDSC-DS")
 
 
 class OverAtLast(RecordedSessions):
-    """A session is over with its last submission, not after it."""
+    """A session ends with its last submission, not after it."""
 
     @override
     def spans(self, user: User, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
@@ -67,7 +67,7 @@ class UntilJobsEnd(RecordedSessions):
 
 
 class MovedByHours(RecordedSessions):
-    """The sessions of each user come some hours of a week later, drawn once."""
+    """The sessions of each user are moved by some hours of a week, drawn once."""
 
     @override
     def spans(self, user: User, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
@@ -145,11 +145,11 @@ class Reading:
     Attributes
     ----------
     words
-        What is different.
+        The difference in words.
     changes
         Fields of the configuration.
     models
-        The user models that it touches; the others are as chosen.
+        The user models that it changes; the others are as chosen.
     """
 
     words: str
@@ -163,7 +163,7 @@ READINGS = (
     Reading("requested times at least the run time", {"requested": "at-least:1x"}),
     Reading("jobs killed at their requested time", {"overrun": "kill"}),
     Reading(
-        "a session is over with its last submission",
+        "a session ends with its last submission",
         {"users": fluid_with(OverAtLast)},
         ("fluid",),
     ),
@@ -175,7 +175,7 @@ READINGS = (
     Reading("nights begin on their days", {"users": evenings}, ("distribution",)),
 )
 
-#: Changes of the fluid model that tell its effects apart.
+#: Changes of the fluid model that separate its effects.
 EFFECTS: dict[str, Callable[[Work], Composed]] = {
     "moved": fluid_with(MovedByHours),
     "apart": fluid_with(RecordedSessions, SessionsApart),
@@ -228,7 +228,7 @@ def _reading_row(log: str, words: str, found: Mapping[str, float], form: str) ->
 
 
 def effect_row(log: str, trace: Trace, seeds: int = SEEDS) -> list[str]:
-    """Return a row of the table of effects: what makes fluid users wait longer or shorter."""
+    """Return a row of the table of effects on the waits of fluid users."""
     fluid = simulate(trace, log, "fluid")
     adjusted = simulate(trace, log, "adjusted")
     later = (fluid.jobs.submit - adjusted.jobs.submit).mean() / DAY
@@ -243,9 +243,9 @@ def effect_row(log: str, trace: Trace, seeds: int = SEEDS) -> list[str]:
 
 
 def run_together(run: Run) -> float:
-    """Return the share of sessions that began within an hour of the user's submission before.
+    """Return the share of sessions that began within an hour of the previous submission.
 
-    In the record it is none, since an hour without a submission ends a session.
+    In the record it is 0, since an hour without a submission ends a session.
     """
     if run.work is None:
         return 0.0
@@ -258,7 +258,7 @@ def run_together(run: Run) -> float:
 
 
 def readings_parts(traces: str | Path) -> dict[str, str]:
-    """Return the generated parts of the page that this file is for."""
+    """Return the generated parts of the page that come from this file."""
     logs = {name: read_trace(path) for name, path in find_logs(traces, STUDIED).items()}
     readings = [row for log in TRIED if log in logs for row in reading_rows(log, logs[log])]
     effects = [effect_row(log, trace) for log, trace in logs.items()]

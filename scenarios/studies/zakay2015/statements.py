@@ -1,4 +1,4 @@
-"""Zakay and Feitelson 2015: what the text says of the user models, checked on every log.
+"""Zakay and Feitelson 2015: statements of the text on the user models, checked on every log.
 
 The paper shows most of it in pictures and gives no numbers. Each statement becomes a measure and a
 rule; the bounds of the rules are ours. All figures are means over seeds.
@@ -27,7 +27,7 @@ MUCH_SMALLER = 0.5
 #: Two distributions are close up to this Kolmogorov-Smirnov distance.
 CLOSE = 0.15
 
-#: The slots in which windows open stand out from this multiple of their recorded share on.
+#: The slots in which windows open are peaks from this multiple of their recorded share on.
 SHARP = 1.5
 
 #: Users are hyperactive when they have this many times as many jobs as the median user.
@@ -37,7 +37,7 @@ HYPERACTIVE = 10
 FEW = 0.1
 
 
-#: What is found of ratios of waits where there are none.
+#: The finding on ratios of waits if there are none.
 NOBODY_WAITED: Finding = ({}, "-", False)
 
 

@@ -1,9 +1,9 @@
-"""Zakay and Feitelson 2015: the study, what is shown of it, and how it is run.
+"""Zakay and Feitelson 2015: the study, its output, and how it is run.
 
 Every log is simulated with conventional (rigid), adjusted, distribution and fluid users under EASY,
-and with the first and the last also under FIFO. What a seed changes: the draws of the users, and,
-but for the first seed, the order of the jobs that were submitted in the same second, which the log
-leaves open. So models that draw nothing have a range too.
+and with the first and the last also under FIFO. A seed changes the draws of the users and, except
+for the first seed, the order of the jobs that were submitted in the same second, which is not in
+the log. So models without random draws have a range too.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from hpcrowd.scenarios.terminal import Progress
 #: The logs of the study, in the order in which they are shown.
 STUDIED = {name: LOGS[name] for name in COLUMNS}
 
-#: What all simulations have in common: the defaults of a replay. The paper does not say what it
-#: took; see the readings in ``docs/studies/zakay2015.md``.
+#: Settings of all simulations: the defaults of a replay. The paper does not give its settings; see
+#: the readings in ``docs/studies/zakay2015.md``.
 COMMON = {"job_processors": "requested", "requested": "given", "overrun": "keep"}
 
-#: What differs by log. The jobs of CEA Curie ran on 80,640 processors in thin nodes; the other
-#: 12,672 of the header's MaxProcs are in fat and hybrid nodes (note in the header of the log).
+#: Settings that differ by log. The jobs of CEA Curie ran on 80,640 processors in thin nodes;
+#: the other 12,672 of the header's MaxProcs are in fat and hybrid nodes (note in its header).
 SETTINGS = {"CEA": {"processors": "80640"}}
 
-#: Seeds of a log, and of one that has more lines than this.
+#: Number of seeds of a log, and of one with more lines than this.
 SEEDS, SEEDS_OF_LARGE, LARGE = 10, 5, 50_000
 
 #: Steps of a log: reading, the identity, and its simulations.
@@ -90,7 +90,7 @@ SIMULATION = (
 
 @dataclass
 class Zakay2015(PublishedStudy):
-    """User models on every log of Table I that was there.
+    """User models on every available log of Table I.
 
     Attributes
     ----------
@@ -114,11 +114,11 @@ class Zakay2015(PublishedStudy):
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Every figure of Table I of the logs that were there."""
+        """Every figure of Table I of the available logs."""
         return [cell for log in self.traces.values() for cell in cells_of(log)]
 
     def tables(self) -> Sequence[Table]:
-        """Return Table I with ours, what is required, and the statements."""
+        """Return Table I with ours, the requirements, and the statements."""
         return (
             Table(
                 "Table I: mean wait by user model under EASY, s", TABLE1,
@@ -129,13 +129,13 @@ class Zakay2015(PublishedStudy):
         )  # fmt: skip
 
     def summary(self) -> list[str]:
-        """Return what was reached, what holds, and which logs were not there."""
+        """Return what was reached, what holds, and which logs were missing."""
         lines = [
             f"{self.score} required figures reached; "
             f"{self.verdicts[True]} of {len(self.claims)} statements hold"
         ]
         if self.absent:
-            lines.append(f"Logs of Table I that are not there: {', '.join(self.absent)}")
+            lines.append(f"Logs of Table I that are not available: {', '.join(self.absent)}")
         return lines
 
     def pictures(self) -> Sequence[Picture]:
@@ -173,7 +173,7 @@ class Zakay2015(PublishedStudy):
         }
 
     def more_parts(self, traces: Path) -> dict[str, str]:
-        """Return other readings of the text, and what tells the effects of fluid users apart."""
+        """Return other readings of the text, and the effects of the fluid model one by one."""
         from hpcrowd.scenarios.studies.zakay2015.readings import readings_parts
 
         return readings_parts(traces)
@@ -235,7 +235,7 @@ def reproduce_zakay2015(
     ] = None,
     only: Iterable[str] = COLUMNS,
 ) -> Zakay2015:
-    """Run the study on every log of it that is there.
+    """Run the study on every available log.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def study_log(
     seeds
         See :func:`reproduce_zakay2015`.
     steps
-        To be told of each step.
+        Called before each step.
     """
     steps = steps or Steps(0, None)
     if seeds is None:
