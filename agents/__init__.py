@@ -1,6 +1,6 @@
 """Who submits: users, their sessions and graphs, their behaviours.
 
-The public names stand in ``__init__.pyi``; each is loaded when it is first used.
+The public names are in ``__init__.pyi``; each is loaded when it is first used.
 """
 
 import lazy_loader

@@ -159,7 +159,7 @@ def with_running(count: int) -> JobTable:
 def bench_running(figure: Figure, count: int, name: str) -> None:
     """The cost of a pass against the number of jobs that only run.
 
-    The ends of all running jobs stand in a heap, whose depth is 2.4 times that of the smallest.
+    The ends of all running jobs are in a heap, whose depth is 2.4 times that of the smallest.
     """
     jobs = with_running(count)
     times = []

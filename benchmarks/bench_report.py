@@ -19,7 +19,7 @@ TARGETS = {"KTH-SP2-1996-2.1-cln": (15, 3), "CEA-Curie-2011-2.1-cln": (60, 5)}
 
 @pytest.mark.parametrize("trace", TARGETS)
 def bench_report(trace_path: Any, figure: Callable[..., None], tmp_path: Path, trace: str) -> None:
-    """The report on a replay that stands in a folder."""
+    """The report on a replay in a folder."""
     from hpcrowd.analysis import write_results
     from hpcrowd.environment import read_swf
     from hpcrowd.scenarios.kinds.replay import replay

@@ -80,7 +80,7 @@ PICTURES = {
 def rows(trace: Any, name: str, seeds: range = SEEDS) -> Iterator[dict[str, Any]]:
     """Yield the measures of each preset on a trace; those that draw with each seed.
 
-    Users who make up their work have no record to be held against; they have a page of their own.
+    Users who make up their work have no record to compare with; they have a page of their own.
     """
     from hpcrowd.agents.presets import PRESETS, Recipe
     from hpcrowd.analysis.comparison.numbers import measure

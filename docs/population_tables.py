@@ -67,7 +67,7 @@ def decision_columns_table() -> str:
 
 
 def _columns(meanings: dict[str, str]) -> str:
-    """Return columns with unit and meaning, which stand in one text, ``unit; meaning``."""
+    """Return columns with unit and meaning, which are one text, ``unit; meaning``."""
     rows = []
     for name, text in meanings.items():
         unit, _, meaning = text.partition("; ")

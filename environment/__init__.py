@@ -1,6 +1,6 @@
 """What users submit to: jobs, traces, the clock, clusters and their schedulers.
 
-The public names stand in ``__init__.pyi``; each is loaded when it is first used.
+The public names are in ``__init__.pyi``; each is loaded when it is first used.
 """
 
 import lazy_loader

@@ -278,7 +278,7 @@ def test_night_is_what_the_day_leaves(
         ({"weekday_share": float("nan")}, "weekday_share nan"),
         ({"shift": -1}, "shift -1 s: at least 0"),
         ({"opens": 5, "closes": 5}, "window 5 to 5 s"),
-        ({"opens": 0, "closes": DAY}, "leaves no night for the 0.3 of users"),
+        ({"opens": 0, "closes": DAY}, "leaves no night for the share 0.3 of users"),
     ],
 )
 def test_shifts_that_cannot_be(choices: dict[str, Any], message: str) -> None:

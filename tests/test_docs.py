@@ -362,22 +362,29 @@ DIALECT = {
 }
 
 
-@pytest.mark.parametrize("phrase", DIALECT)
-def test_plain_english(phrase: str) -> None:
-    """Pages and help say it as people do."""
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    """Return everything that people read: pages, help, and messages and docstrings in sources."""
     from hpcrowd.scenarios.cli import CommandFiles
 
-    texts = {
-        named(page): FENCE.sub("", page.read_text())
-        for page in (*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md")
-    }
+    pages = (*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md")
+    found = {named(page): FENCE.sub("", page.read_text()) for page in pages}
     for name, command in CommandFiles().items():
         shown = [command.help, *(getattr(one, "help", "") for one in command.params)]
-        texts[f"hpcrowd {name}"] = "\n".join(filter(None, shown))
+        found[f"hpcrowd {name}"] = "\n".join(filter(None, shown))
+    for folder in ("agents", "analysis", "benchmarks", "docs", "environment", "scenarios", "tests"):
+        found |= {named(path): path.read_text() for path in (ROOT / folder).rglob("*.py")}
+    del found[named(Path(__file__))]  # it has the list
+    return {name: " ".join(text.split()) for name, text in found.items()}
+
+
+@pytest.mark.parametrize("phrase", DIALECT)
+def test_plain_english(phrase: str, texts: dict[str, str]) -> None:
+    """Pages, help and sources say it as people do."""
     found = [
-        f"{name}: {hit[0]}"
+        f"{name}: {text[max(0, hit.start() - 30) : hit.end() + 30]}"
         for name, text in texts.items()
-        for hit in re.finditer(rf".{{0,30}}{phrase}.{{0,30}}", " ".join(text.split()))
+        for hit in re.finditer(phrase, text)
     ]
     assert [] == found, f"write: {DIALECT[phrase]}"
 

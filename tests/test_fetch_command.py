@@ -120,7 +120,7 @@ def test_all_names_are_checked_first(call: Call, server: Server) -> None:
     """A name that is not known ends the command before anything is fetched."""
     code, out, err = call("toy-a", "T0Y-B-1999")
     assert (2, "") == (code, out)
-    assert "hpcrowd: log 'T0Y-B-1999': not known; near: " in err
+    assert "hpcrowd: log 'T0Y-B-1999': not known; similar: " in err
     assert [] == server.asked
 
 

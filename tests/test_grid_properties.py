@@ -100,7 +100,7 @@ def test_a_grid_of_one_cluster_is_the_cluster(
 def test_a_grid_needs_schedulers() -> None:
     """The recorded schedule knows no free processors."""
     jobs, _ = table([[]])
-    with pytest.raises(ValueError, match="grid with home: its schedule is the recorded one"):
+    with pytest.raises(ValueError, match="grid with home: it follows the recorded schedule"):
         Simulation(jobs, 4, "recorded", grid=GridSpec())
     with pytest.raises(ValueError, match="broker 'best': not known; choose first-fit"):
         GridSpec("best")

@@ -162,7 +162,7 @@ def test_every_panel_shows_something(browser: Browser, address: str) -> None:
     for panel in CLUSTER:
         assert spread(reader, panel) > NOT_EMPTY, panel
     rows = reader.page.locator("#queue-a tbody tr").all_inner_texts()
-    assert any(re.search(r"asks \d+ processors", row) for row in rows), rows
+    assert any(re.search(r"requests \d+ processors", row) for row in rows), rows
     reader.part("Users")
     reader.page.wait_for_selector("#users-a tbody tr")
     assert 12 == reader.page.locator("#users-a tbody tr").count()

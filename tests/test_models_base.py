@@ -150,7 +150,7 @@ def test_a_file_keeps_the_model(fitted: object, tmp_path: Path) -> None:
     ("change", "message"),
     [
         (lambda wire: wire | {"version": 2}, "version 2, but this hpcrowd reads only up to 1"),
-        (lambda wire: wire | {"format": "soup"}, "not a workload model; hpcrowd fit makes one"),
+        (lambda wire: wire | {"format": "soup"}, "not a workload model; make one with hpcrowd fit"),
         (lambda wire: wire | {"machine": 0}, "machine 0: must be 1 or more"),
         (lambda wire: wire | {"load": "much"}, "load 'much': must be positive or null"),
         (lambda wire: {k: v for k, v in wire.items() if k != "jobs"}, "damaged: no 'jobs'"),

@@ -121,7 +121,7 @@ def test_header_tells_how_it_was_read() -> None:
     assert "Sat Apr 18 00:00:15 UTC 2009" == header.get("StartTime")
     assert 10 == header.processors
     assert ["1 batch", "2 long"] == [value for key, value in header.entries() if key == "Queue"]
-    assert "local times of records taken as UTC, as no zone was told" in [
+    assert "local times of records taken as UTC, as no time zone was given" in [
         value for key, value in header.entries() if key == "Note"
     ]
 

@@ -116,7 +116,7 @@ def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(f"\n{name} " in shown for name in SCHEDULERS)
     policies("easy", as_json=False)
     shown = capsys.readouterr().out
-    assert re.search(r"^backfill +queue +In which order", shown, re.M)
+    assert re.search(r"^backfill +queue +The order in which", shown, re.M)
     policies("sjf", as_json=False)
     assert "It has no options." in capsys.readouterr().out
     policies(None, as_json=True)

@@ -242,7 +242,7 @@ def test_presence_reaches_at_least_one_opening(make_jobs: MakeJobs) -> None:
 def test_impossible_parameters_are_refused(choice: dict[str, int | str]) -> None:
     """A wrong parameter is named with its value and the rule."""
     (name,) = choice
-    with pytest.raises(QuantityError, match=f"{name}.*(choose|at least)"):
+    with pytest.raises(QuantityError, match=f"{name}.*(choose|at least|or more)"):
         SiteModel(**choice)  # type: ignore[arg-type]
 
 

@@ -46,7 +46,7 @@ class Trigger:
     #: Whether :meth:`heard` wants to be called.
     listens: ClassVar[bool] = False
 
-    #: Whether :meth:`until` can tell when it is over.
+    #: Whether :meth:`until` knows when it ends.
     ends: ClassVar[bool] = False
 
     def begin(self, user: ReplayUser) -> None:

@@ -239,7 +239,7 @@ class GeneratedUser(User):
             (self.late, Why.AWAY),
         ):
             if waited:
-                # What shortens a pause is told when the pause is over, not after that.
+                # What shortens a pause is noted when the pause has ended, not later.
                 log.note(
                     since + min(waited, 0), self.number, What.WAITS, reason, Kind.BATCH, unit,
                     cause, waited, mood=mood,

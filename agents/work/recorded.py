@@ -87,7 +87,7 @@ class Work:
         converted
             The jobs made from it; repairs of preceding jobs are added to its repairs.
         definition
-            How sessions are told apart.
+            How sessions are separated.
         strict
             Make the first repair an error.
 

@@ -8,7 +8,7 @@ one user in the order of submission, arr and end their submissions and ends:
 arrival   same session while ``arr[i] - arr[i-1] <= threshold``; batches inside each session by Max
 last      think time ``arr[i] - end[i-1]``; negative: same batch; up to the threshold: same session
 max       the same with the latest end so far, ``arr[i] - max(end[:i])``
-+cut      ends count at most ``cut`` after their submission when sessions are told apart
++cut      ends count at most ``cut`` after their submission when sessions are separated
 preceding every job is a session; what it follows is known, :mod:`hpcrowd.agents.work.repeated`
 ========= =======================================================================================
 """
@@ -90,7 +90,7 @@ class SessionDefinition:
 class Sessions:
     """The sessions and batches of all users.
 
-    Jobs stand in ``rows`` user by user, by submission; batches, sessions and users are consecutive
+    Jobs are in ``rows`` user by user, by submission; batches, sessions and users are consecutive
     pieces of it, numbered from 0 in that order.
 
     Attributes

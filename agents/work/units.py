@@ -122,7 +122,7 @@ def batch_units(jobs: JobTable, sessions: Sessions, dependencies: Dependencies) 
     in between waits for are left out, as in :func:`find_dependencies`: their batches
     are always over earlier. The think time on each edge is that of the batch that waits.
 
-    Where sessions are told apart by ``last``, a batch may begin before the one before it has ended.
+    Where sessions are separated by ``last``, a batch may begin before the one before it has ended.
     Then it depends on those of its session that had ended, and who waits for a session waits for
     all batches of it that no other one waits for. For other definitions that is the same.
 

@@ -383,7 +383,7 @@ def _plain(value: Any) -> Any:
     return json.dumps(value, default=str) if isinstance(value, list) else value
 
 
-#: Most lines of a picture, so that they can be told apart.
+#: Most lines of a picture, so that readers can distinguish them.
 MOST_LINES = 24
 
 #: Offset between lines, as a share of the distance of two values, so that none hides another.

@@ -322,7 +322,7 @@ def parse_grid_policy(policy: str | GridPolicy) -> GridPolicy:
 
 
 def grid_job(jobs: JobTable, rows: Sequence[int]) -> GridJob:
-    """Return a job as its broker sees it, whose components stand in ``rows``."""
+    """Return a job as its broker sees it, whose components are ``rows``."""
     first = rows[0]
     components = tuple(int(jobs.processors[row]) for row in rows)
     return GridJob(

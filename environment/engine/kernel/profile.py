@@ -36,7 +36,7 @@ BEFORE, LATELY = 1, 2
 class Profile(NamedTuple):
     """The step function."""
 
-    #: step i of block b stands in ``[b, :, i]``: time (s), processors free from then to the next
+    #: step i of block b is ``[b, :, i]``: time (s), processors free from then to the next
     #: step (the last for ever), and whether something became free there that not all waiting jobs
     #: have looked at (LATELY in this walk through the queue, BEFORE earlier); (blocks, 3, WIDTH)
     steps: Int64s

@@ -107,7 +107,7 @@ class CompiledPass(ABC):
         ended
             Rows of the jobs that ended since the last pass, in the order of their ends.
         arrived
-            Rows of the jobs that arrived since, by submission and number; their estimates stand in
+            Rows of the jobs that arrived since, by submission and number; their estimates are in
             the column ESTIMATE. The array is the engine's: copy what is to be kept.
 
         Returns

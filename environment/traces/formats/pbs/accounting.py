@@ -239,7 +239,7 @@ def _header(
     most = most_in_use(*(one[ran].astype(np.int64) for one in (start, end, size)))
     notes = ["from an accounting log of PBS"]
     if zone is None:
-        notes.append("local times of records taken as UTC, as no zone was told")
+        notes.append("local times of records taken as UTC, as no time zone was given")
     if most:
         notes.append("MaxProcs is the most processors that jobs held at one time")
     return made_header(
