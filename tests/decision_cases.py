@@ -14,7 +14,7 @@ LAST = (What.DONE, What.GAVE_UP)
 
 
 def ends_of(jobs: JobTable, *, hears: bool = True) -> dict[int, int]:
-    """When each unit was over for its user: a job that never ran was over at once."""
+    """When each unit ended for its user: a job that never ran ended at once."""
     heard = np.where(jobs.end >= 0, jobs.end, jobs.submit)
     over = heard if hears else jobs.submit + jobs.run_time
     ends: dict[int, int] = {}

@@ -57,7 +57,7 @@ def test_fetch_into_a_folder(server: Server, tmp_path: Path) -> None:
     assert not cache_folder().exists()
 
 
-def test_damaged_file_is_told_and_repaired(server: Server, cache: Path) -> None:
+def test_damaged_file_is_reported_and_repaired(server: Server, cache: Path) -> None:
     """A damaged file in the cache is not used; the error says how to repair it, and that works."""
     path = get()
     path.write_bytes(packed(A)[:-10])
@@ -70,7 +70,7 @@ def test_damaged_file_is_told_and_repaired(server: Server, cache: Path) -> None:
 
 @pytest.mark.parametrize("unpacked", [False, True])
 def test_file_put_by_hand_counts(server: Server, cache: Path, unpacked: bool) -> None:
-    """A log that somebody put into the cache is used, gzipped or not, without a request."""
+    """A log that was placed in the cache is used, gzipped or not, without a request."""
     path = cache / (f"{A}.swf" if unpacked else f"{A}.swf.gz")
     path.write_bytes(LOGS[A][1] if unpacked else packed(A))
     assert path == get() == resolve_path("archive:toy-a")

@@ -12,8 +12,8 @@ from hpcrowd.environment.errors import UnavailableError
 #: Length and number of the series.
 LENGTH, SERIES = 16_384, 12
 
-#: How far estimators may lie from the truth on series of this length, beside chance: variance and
-#: R/S are low where H is high (Taqqu et al. 1995), R/S is high where there is no dependence.
+#: How far estimators may lie from the truth on series of this length, apart from chance: variance
+#: and R/S are low where H is high (Taqqu et al. 1995), R/S is high where there is no dependence.
 BIAS = {0.5: 0.03, 0.6: 0.02, 0.7: 0.02, 0.8: 0.03, 0.9: 0.05}
 
 

@@ -34,7 +34,7 @@ from hypothesis import HealthCheck, given, settings
 
 @pytest.fixture(scope="session")
 def told(tmp_path_factory: pytest.TempPathFactory) -> FormatOptions:
-    """What the formats want to be told."""
+    """The options that the formats need."""
     return options(tmp_path_factory.mktemp("mapping"))
 
 

@@ -1,4 +1,4 @@
-"""Tables of one's own: what a mapping may say, and what it does to values."""
+"""Your own tables: what a mapping may say, and what it does to values."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_start_and_end_instead_of_wait_and_run() -> None:
 
 
 def test_words_of_states() -> None:
-    """Words stand for numbers as the mapping says; one that it does not know is told."""
+    """Words stand for numbers as the mapping says; one that it does not know is reported."""
     columns = {"status": {"column": "state", "values": {"ok": 1, "bad": 0}}}
     assert [1, 0, -1] == mapped("at,took,state\n0,1,ok\n0,1,bad\n0,1,\n", columns)[
         "status"
@@ -135,7 +135,7 @@ def test_names_are_numbered_unless_they_are_numbers() -> None:
     ],
 )
 def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]) -> None:
-    """A mistake in the file is told in one line with its place."""
+    """A mistake in the file is reported in one line with its place."""
     path = tmp_path / "mine.toml"
     path.write_text(toml)
     with pytest.raises(QuantityError) as caught:
@@ -155,7 +155,7 @@ def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]
     ],
 )
 def test_malformed_lines(text: str, line: int, field: str | None, value: str) -> None:
-    """The first malformed line is told, also after blank lines and quoted line ends."""
+    """The first malformed line is reported, also after blank lines and quoted line ends."""
     with pytest.raises(ParseError) as caught:
         mapped(text, {})
     error = caught.value
@@ -163,7 +163,7 @@ def test_malformed_lines(text: str, line: int, field: str | None, value: str) ->
 
 
 def test_column_that_is_not_there() -> None:
-    """A column that the mapping names and the table lacks is told with those there are."""
+    """A column that the mapping names and the table lacks is reported with those there are."""
     with pytest.raises(QuantityError, match=r"mine.csv: no column 'who'.* it has 'at', 'took'"):
         mapped("at,took\n0,1\n", {"user": "who"})
 
@@ -179,7 +179,7 @@ def test_what_units_cannot_hold_is_counted() -> None:
     assert 3 == lost.counts["user", "the mapping has no column"]
 
 
-def test_minus_one_is_no_moment() -> None:
+def test_minus_one_is_not_a_moment() -> None:
     """A Unix time of -1 is unknown, as every other -1, and no second of 1969."""
     columns = {"submit": {"column": "at", "time": "unix"},
                "start": {"column": "began", "time": "unix"}}  # fmt: skip

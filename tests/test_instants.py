@@ -1,4 +1,4 @@
-"""What happens in which order within one instant, and users of one's own."""
+"""What happens in which order within one instant, and your own users."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_event_submits_into_its_own_second(make_jobs: MakeJobs, plain: bool) -> 
 
 
 class Alarm(Behaviour[User]):
-    """Submits one job at its second through an event, and notes when it is over."""
+    """Submits one job at its second through an event, and notes when it has ended."""
 
     def __init__(self, row: int, at: int) -> None:
         self.row, self.at = row, at

@@ -181,7 +181,7 @@ def test_the_range_over_orders_counts_where_a_table_says_so() -> None:
 
 
 def test_rules_name_logs_and_reasons() -> None:
-    """Every table tells why it is required so, and on which logs; every log that can be had."""
+    """Every table shows why it is required so, and on which logs; every log that can be had."""
     for table in TABLES:
         assert table.reason
         assert table.required is None or set(table.required) <= set(CHECKED)
@@ -249,7 +249,7 @@ def test_the_version_nearest_to_the_thesis_is_measured(small: Minh2012Features) 
     assert "HPC2N-2002-2.1-cln" == log_name(Path("HPC2N-2002-2.1-cln.swf.gz"))
 
 
-def test_traces_that_are_absent_are_told(small: Minh2012Features) -> None:
+def test_traces_that_are_absent_are_reported(small: Minh2012Features) -> None:
     """Each trace of Table 3.1 is measured or named, with the reason."""
     assert {"HPC", "LLN"} == set(small.traces)
     assert 14 == len(small.absent)

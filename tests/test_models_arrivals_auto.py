@@ -35,7 +35,7 @@ def rate_zeros(model: Wavelet) -> float:
     return float(np.mean([(one == 0).mean() for one in rates]))
 
 
-def test_the_nearest_is_taken_and_the_numbers_are_told() -> None:
+def test_the_nearest_is_taken_and_the_numbers_are_reported() -> None:
     """Notes name the choice and have a line for the trace and each candidate."""
     workload = bursty_workload(6000, 3)
     found = Auto.fit(workload)

@@ -60,7 +60,7 @@ def test_nobody_in_the_queue_is_delayed(make_jobs: MakeJobs, plain: bool) -> Non
 
 @both
 def test_the_latest_in_the_queue_loses_its_reservation(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job that outruns its estimate at 20 s is believed to go on to 80 s, so one has to wait.
+    """A job that outruns its estimate at 20 s is believed to continue to 80 s, so one has to wait.
 
     Both that wait were promised 20 s. The first keeps that, the second gets 50 s.
     """
@@ -184,7 +184,7 @@ def test_borders_of_the_categories() -> None:
     ],
 )
 def test_wrong_options(text: str, told: str) -> None:
-    """Values that cannot be are told in one line with the rule."""
+    """Values that cannot be are reported in one line with the rule."""
     with pytest.raises(QuantityError) as caught:
         parse_scheduler(text)
     assert told in str(caught.value)

@@ -245,7 +245,7 @@ def test_nearest_weighs_by_distance(make_jobs: Callable[..., JobTable]) -> None:
 
 
 def test_published_parameters() -> None:
-    """Table 8.3 is there, and what it has no column for is told with what there is."""
+    """Table 8.3 is there, and what it has no column for is reported with what there is."""
     parameters = HistoryParameters.published("SDSC04")
     assert Group(6268, 8, 0.976, 0.958) == parameters.small
     assert ("ug.j", 40931) == (parameters.template, parameters.pivot_s)

@@ -60,7 +60,7 @@ def test_script_tells_its_usage(arguments: list[str], capsys: pytest.CaptureFixt
 
 
 def test_script_with_a_short_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A trace that ends before the call is told in one line."""
+    """A trace that ends before the call is reported in one line."""
     path = tmp_path / "short.swf"
     path.write_text(DAYS_LONG + "\n")
     assert 2 == demand_response.main([str(path)])

@@ -87,14 +87,14 @@ def test_offset_west_of_greenwich() -> None:
 
 
 def test_local_times_are_those_of_the_zone() -> None:
-    """A time without an offset is a local time of the zone that is told."""
+    """A time without an offset is a local time of the zone that is given."""
     trace = read({}, zone="Europe/Paris")
     assert 1706698800 == trace.header.integer("UnixStartTime")
     assert "Europe/Paris" == trace.header.get("TimeZoneString")
     assert {} == trace.repaired
 
 
-def test_no_zone_is_told() -> None:
+def test_no_zone_is_reported() -> None:
     """Without a zone local times are taken as UTC, which is counted, and noted in the header."""
     unix = {"Submit": "1706702400", "Start": "1706702700", "End": "Unknown"}
     trace = read({}, {"JobID": "2"} | unix, zone=None)

@@ -19,7 +19,7 @@ def test_fcfs(plain: bool) -> None:
 
 @engines
 def test_easy(plain: bool) -> None:
-    """Job 3 takes what is spare beside the head at 04:00, so there is no room for the rest."""
+    """Job 3 takes what is spare next to the head at 04:00, so there is no room for the rest."""
     assert {
         2: "first in the queue: asks 4 processors, none is free; start expected Mon 04:00",
         4: "asks 1 processor, none is free",
@@ -51,7 +51,7 @@ def test_easy_keeps_the_head_from_being_delayed(plain: bool) -> None:
     ],
 )
 def test_orders(policy: str, order: str, places: tuple[int, int, int], plain: bool) -> None:
-    """Another order than by submission is told, with the place in it."""
+    """Another order than by submission is reported, with the place in it."""
     head, second, third = places
     found = told(policy, plain, rows=FULL)
     room = {2: "asks 4 processors", 3: "asks 2 processors", 4: "asks 5 processors"}[head]
@@ -156,7 +156,7 @@ def test_fair_share_tells_the_place(plain: bool) -> None:
 
 
 @engines
-def test_adaptive_tells_what_the_policy_in_charge_tells(plain: bool) -> None:
+def test_adaptive_shows_what_the_policy_in_charge_tells(plain: bool) -> None:
     """Selective at first; FCFS after a switch."""
     assert told("selective", plain) == told("adaptive", plain)
     switch = [SwitchPolicy(30 * 60, "fcfs")]
