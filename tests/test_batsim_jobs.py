@@ -77,7 +77,7 @@ def test_what_was_read_is_written_as_it_was() -> None:
 
 
 def test_jobs_are_placed_by_first_fit() -> None:
-    """Jobs of a pool get the lowest processors that are free; states tell how they ended."""
+    """Jobs of a pool get the lowest processors that are free; states show how they ended."""
     rows = [line.split(",") for line in generate_batsim_jobs(parse_swf(SWF)).decode().splitlines()]
     columns = {name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])}
     assert ["0-3", "4-6", "0-5", "7", "", "0-1"] == columns["allocated_resources"]
@@ -142,7 +142,7 @@ def test_states_that_are_not_known_are_counted() -> None:
      ("9" * 16, None, None), ("-1", None, None)],
 )  # fmt: skip
 def test_sets_of_resources(text: str, count: int | None, last: int | None) -> None:
-    """Intervals may overlap and stand in any order; what is none is distinguished."""
+    """Intervals may overlap and stand in any order; invalid ones are distinguished."""
     assert count == count_of(text)
     if count is not None:
         assert last == last_of(text)

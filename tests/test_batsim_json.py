@@ -243,7 +243,7 @@ def test_bytes_that_are_not_text() -> None:
     ],
 )  # fmt: skip
 def test_no_workload(text: str) -> None:
-    """What is JSON but no workload, or is nested without end, is told in one short line."""
+    """JSON that is not a workload, or is nested without end, gives one short line."""
     with pytest.raises(TraceError) as caught:
         parse_batsim(text, source="a.json")
     assert str(caught.value).startswith("a.json")

@@ -128,7 +128,7 @@ def test_results_do_not_replace_other_things(call: Any, trace: Path, tmp_path: P
     ],
 )
 def test_wrong_choices(call: Any, trace: Path, arguments: list[str], words: list[str]) -> None:
-    """A wrong choice is one line on standard error that tells value and cure; exit code 2."""
+    """A wrong choice is one line on standard error with value and cure; exit code 2."""
     code, out, err = call("replay", trace, "--json", *arguments)
     assert (2, "") == (code, out)
     assert 1 == len(err.strip().splitlines())

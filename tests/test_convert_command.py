@@ -84,7 +84,7 @@ def test_strict_refuses_what_is_lost(here: Path, call: Call) -> None:
 
 
 def test_a_table_of_ones_own(here: Path, call: Call) -> None:
-    """A mapping tells columns and units; names are kept next to the trace."""
+    """A mapping gives columns and units; names are kept next to the trace."""
     code, out, _ = call("convert", "mine.csv", "mine.swf.gz", "--map", "mine.toml")
     assert 0 == code
     assert "mine.csv (table): 3 jobs" in out

@@ -57,6 +57,6 @@ def test_scale_and_shift_of_the_series_do_not_matter() -> None:
     ],
 )
 def test_what_has_no_parameter_says_why(series: object, reason: str) -> None:
-    """Constant, short and almost constant series are told as such, without a warning."""
+    """Constant, short and almost constant series are reported as such, without a warning."""
     with pytest.raises(UnavailableError, match=reason):
         hurst(series)  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ def test_burst_of_one_user(make_trace: Make) -> None:
 
 
 def test_order_of_lines_does_not_matter(make_trace: Make) -> None:
-    """Jobs need not stand in the order of their submission."""
+    """Jobs need not be in the order of their submission."""
     found, flurries = FlurryRule(2, 10).find(make_trace(*jobs((1, 9), (1, 50), (1, 0), (1, 5))))
     assert [True, False, True, True] == found.tolist()
     assert [Flurry(1, 0, 9, 3)] == flurries

@@ -113,7 +113,7 @@ def test_parquet_with_odd_numbers(value: float) -> None:
 
 @pytest.mark.parametrize("where", [4, 200, -20, -6])
 def test_damaged_parquet(where: int) -> None:
-    """A changed byte is either harmless or told as damage; never anything else."""
+    """A changed byte is either harmless or reported as damage; never anything else."""
     data = bytearray(generate_parquet(parse_csv("submit,run\n" + "0,1\n" * 500)))
     data[where] ^= 0xFF
     try:

@@ -1,4 +1,4 @@
-"""Words become numbers and come back; pseudonyms tell nothing of them."""
+"""Words become numbers and come back; pseudonyms reveal nothing about them."""
 
 from __future__ import annotations
 

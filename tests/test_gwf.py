@@ -98,7 +98,7 @@ def test_times_since_1970_are_moved_to_the_first_submission() -> None:
     [(b"# UnixStartTime: 0\n", 1136070024), (b"# Note: x\n", 86400), (b"", 10**10)],
 )
 def test_times_that_count_otherwise_stay(header: bytes, first: int) -> None:
-    """Where the header tells the origin, or times are none of our age, nothing is moved."""
+    """Where the header gives the origin, or times are none of our age, nothing is moved."""
     trace = parse_gwf(header + LINE.replace(b"1 0 ", b"1 %d " % first))
     assert [first] == trace["submit"].tolist()
     assert {} == trace.repaired

@@ -1,4 +1,4 @@
-"""What stands behind the page, without a browser: settings, links, courses, sittings, files."""
+"""What is behind the page, without a browser: settings, links, courses, sittings, files."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_markdown_has_every_figure(small: Madon2024) -> None:
 
 
 def test_generated_parts_are_replaced() -> None:
-    """Only what stands between the marks of a part changes, and a second time nothing does."""
+    """Only what is between the marks of a part changes, and a second time nothing does."""
     page = "a\n<!-- generated: x -->\nold\n<!-- end of x -->\nb\n"
     once = refresh_page(page, {"x": "new"})
     assert "a\n<!-- generated: x -->\n\nnew\n\n<!-- end of x -->\nb\n" == once

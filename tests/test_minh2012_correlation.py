@@ -177,7 +177,7 @@ def test_folder_holds_everything(small: Minh2012Correlation, tmp_path: Path) -> 
 
 
 def test_progress_ends_at_the_last_workload(small_folder: Path) -> None:
-    """Reading is told log by log, then one step for each workload."""
+    """Reading is reported log by log, then one step for each workload."""
     calls: list[tuple[str, int, int]] = []
     reproduce_minh2012_correlation(
         small_folder, lambda *call: calls.append(call), plan=SMALL, workers=1

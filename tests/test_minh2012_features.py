@@ -286,7 +286,7 @@ def test_tables_go_by_number(small: Minh2012Features) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_panels_say_what_cannot_be_drawn(panel: Callable[..., None]) -> None:
-    """A trace of four jobs gets a sheet whose panels are drawn or tell why not."""
+    """A trace of four jobs gets a sheet whose panels are drawn or say why not."""
     workload = Workload.of([0, 1000, 2000, 4000], [10.0, 20.0, 5.0, 7.0], user=[1, 2, 3, 4])
     figure = sheet(study_trace("FS4", workload))
     axes = figure.axes[PANELS.index(panel)]

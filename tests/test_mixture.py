@@ -78,7 +78,7 @@ def test_one_user_more_does_not_change_the_others(make_jobs: MakeJobs) -> None:
     ],
 )
 def test_what_is_not_a_mixture(parts: list[Part], message: str) -> None:
-    """Shares that are none or do not add up, and who is named twice, are told at once."""
+    """Shares that are none or do not add up, and users named twice, are reported at once."""
     with pytest.raises(QuantityError, match=message):
         Mixture(parts)
 

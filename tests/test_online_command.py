@@ -79,7 +79,7 @@ def test_models_are_in_the_provenance(log: Path, model: Path, tmp_path: Path) ->
 
 
 def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
-    """A predictor object stands in the configuration with its settings, and in the label by name.
+    """A predictor object is in the configuration with its settings, and in the label by name.
 
     It starts again with each run.
     """

@@ -115,7 +115,7 @@ def test_story_of_torque() -> None:
 
 
 def test_header_shows_how_it_was_read() -> None:
-    """The beginning, the zone, the largest use of the machine and the queues stand there."""
+    """The beginning, the zone, the largest use of the machine and the queues are there."""
     header = parse_pbs(TORQUE).header
     assert DAY + 15 == header.integer("UnixStartTime")
     assert "Sat Apr 18 00:00:15 UTC 2009" == header.get("StartTime")

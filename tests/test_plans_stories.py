@@ -192,7 +192,7 @@ def test_wrong_options(text: str, told: str) -> None:
 
 
 def test_policies_are_given_back_as_text() -> None:
-    """Options that are not default stand in the text of a policy."""
+    """Options that are not default are in the text of a policy."""
     assert "conservative" == str(Conservative())
     assert "selective:threshold=1.5,bound=10" == str(Selective(threshold="1.5", bound=10))
     assert "selective-categorized" == str(SelectiveCategorized(categories="1000/10001"))

@@ -110,7 +110,7 @@ def test_pictures_can_be_drawn(script: Any) -> None:
 
 
 def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """``hpcrowd policies`` names every policy; with a name it tells the options."""
+    """``hpcrowd policies`` names every policy; with a name it lists the options."""
     policies(None, as_json=False)
     shown = capsys.readouterr().out
     assert all(f"\n{name} " in shown for name in SCHEDULERS)

@@ -244,7 +244,7 @@ def test_rigid_users_keep_recorded_fields_17_and_18(
 
 
 def test_folder_of_a_run_is_readable_by_others(kth: Trace, tmp_path: Path) -> None:
-    """jobs.parquet opens with pandas and the trace with gzip, and both tell of the same jobs."""
+    """jobs.parquet opens with pandas and the trace with gzip, and both hold the same jobs."""
     import pandas as pd
 
     run = replay(kth)

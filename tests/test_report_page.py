@@ -78,7 +78,7 @@ def test_page_loads_nothing(pages: Pages, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pictures_show_something(pages: Pages, runs: dict[str, Run], kind: str) -> None:
-    """Every picture that the run has is there, sharp, not blank, and told in words."""
+    """Every picture that the run has is there, sharp, not blank, and described in words."""
     page = Page(pages[kind])
     expected = [one.title for _, one in figures_of(runs[kind])]
     images, figures = page.all("img"), page.pictures()

@@ -112,7 +112,7 @@ def test_line_ends_and_last_columns(end: str, tail: str) -> None:
 
 @pytest.mark.parametrize("delimiter", ["|", ",", ";", "\t", "\x1f", ":", "%", "\\", "'"])
 def test_delimiters(delimiter: str) -> None:
-    """What stands between values is found from the header."""
+    """The separator of the values is found from the header."""
     row = {"TotalCPU": "", "Submit": "1706702400", "Start": "1706702700", "End": "1706703300"}
     trace = parse_sacct(text(row, delimiter=delimiter))
     assert 300 == trace["wait"][0]

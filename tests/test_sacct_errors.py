@@ -1,4 +1,4 @@
-"""What is no accounting of Slurm is told in one line that names file, line, column and value."""
+"""What is not accounting of Slurm gives one line that names file, line, column and value."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_binary_file() -> None:
 
 
 def test_no_header() -> None:
-    """Rows without a header (``-n``) are told so."""
+    """Rows without a header (``-n``) are reported as such."""
     error = refused(text({}).split(b"\n", 1)[1])
     assert "no header of sacct" in str(error)
     assert 1 == place(error)[0]

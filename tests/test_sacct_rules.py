@@ -39,7 +39,7 @@ def test_run_longer_than_any() -> None:
 
 
 def test_start_is_end_less_run() -> None:
-    """Without Start, the wait is told by End and the run time."""
+    """Without Start, the wait follows from End and the run time."""
     assert (300, 600) == (told(Start="no")["wait"], told(Start="no")["run"])
     assert 300 == told(Start="Unknown")["wait"]
 
@@ -64,7 +64,7 @@ def test_job_without_submission_stands_first() -> None:
 
 
 def test_unix_times() -> None:
-    """Times of ``SLURM_TIME_FORMAT=%s`` are told in no zone; 0 is unknown."""
+    """Times of ``SLURM_TIME_FORMAT=%s`` have no zone; 0 is unknown."""
     unix = {"Submit": "1706702400", "Start": "1706702700", "End": "0"}
     trace = read(unix, zone=None)
     assert {} == trace.repaired
@@ -213,7 +213,7 @@ def test_allocated_processors(column: str, word: str) -> None:
 
 
 def test_allocated_processors_of_a_job_that_has_none() -> None:
-    """Trackable resources without processors tell nothing."""
+    """Trackable resources without processors give nothing."""
     assert -1 == told(AllocCPUS="no", AllocTRES="")["allocated_processors"]
     assert -1 == told(AllocCPUS="no", AllocTRES="gres/gpu=1")["allocated_processors"]
 
@@ -248,7 +248,7 @@ def test_average_cpu_time(word: str, seconds: float) -> None:
 
 
 def test_average_cpu_time_to_a_thousandth() -> None:
-    """It is told to a thousandth of a second, as TotalCPU is."""
+    """It is given to a thousandth of a second, as TotalCPU is."""
     assert 3.333 == one(TotalCPU="00:10", AllocCPUS="3")["average_cpu"]
     assert -1 == one(TotalCPU="00:10", AllocCPUS="0")["average_cpu"]
 
@@ -270,7 +270,7 @@ def test_units_of_used_memory(word: str, kilobytes: float) -> None:
 
 
 def test_average_memory_without_the_largest() -> None:
-    """A step that does not tell MaxRSS tells AveRSS."""
+    """A step that does not give MaxRSS gives AveRSS."""
     data = text(
         {"AveRSS": ""},
         {"JobID": "1.0", "MaxRSS": "", "AveRSS": "7K"},

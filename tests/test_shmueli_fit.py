@@ -129,7 +129,7 @@ def test_jobs_of_a_stranger_are_its_groups(make_jobs: MakeJobs) -> None:
 
 
 def test_a_single_job_is_a_record(make_jobs: MakeJobs) -> None:
-    """One job tells a width and a repetition, and no pause."""
+    """One job gives a width and a repetition, and no pause."""
     habits = fit(make_jobs((5, 10, 1)))
     found = (habits.think, habits.pauses, habits.gaps, habits.widths, habits.repeats)
     assert [0, 0, 0, 1, 1] == [len(values) for values in found]
