@@ -1,4 +1,4 @@
-"""A made-up archive of two logs on a local server that can be told to misbehave."""
+"""A made-up archive of two logs on a local server that can be made to misbehave."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one request as the server was told to."""
+    """Answers one request as the server was set to."""
 
     server: Server
 

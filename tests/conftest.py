@@ -21,7 +21,7 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Other processes that tests start run the code beside the tests, too.
+# Other processes that tests start run the code next to the tests, too.
 os.environ["PYTHONPATH"] = str(ROOT / "src")
 
 # How wide the terminal is that runs the tests is nothing that they may depend on.

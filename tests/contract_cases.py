@@ -1,4 +1,4 @@
-"""What the contract of behaviours is held against: all of them, workloads, and what must hold."""
+"""What the contract of behaviours is compared with: all of them, workloads, and what must hold."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def products() -> dict[str, Recipe]:
         except QuantityError:
             continue
         name = f"{when} x {think} x {window}{' x waits' if waits else ''}"
-        # Few of the small workloads have a line of their own.
+        # Few of the small workloads have their own line.
         found[name] = replace(recipe, think=LinearThink()) if think == "linear" else recipe
     return found
 
@@ -111,13 +111,13 @@ def run(
 
 
 def outcome(jobs: JobTable) -> dict[str, bytes]:
-    """What became of every job, to compare."""
+    """The outcome of every job, to compare."""
     return {name: getattr(jobs, name).tobytes() for name in OUTCOME}
 
 
 def holds(recipe: Recipe, jobs: JobTable, work: Work, processors: int) -> None:
     """Check everything that a behaviour promises of any run."""
-    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job is over at once
+    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job ends at once
     rejected = jobs.processors > processors
     expected = np.where(rejected, State.REJECTED, State.COMPLETED)
     assert expected.tolist() == jobs.state.tolist()

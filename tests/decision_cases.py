@@ -14,7 +14,7 @@ LAST = (What.DONE, What.GAVE_UP)
 
 
 def ends_of(jobs: JobTable, *, hears: bool = True) -> dict[int, int]:
-    """When each unit was over for its user: a job that never ran was over at once."""
+    """When each unit ended for its user: a job that never ran ended at once."""
     heard = np.where(jobs.end >= 0, jobs.end, jobs.submit)
     over = heard if hears else jobs.submit + jobs.run_time
     ends: dict[int, int] = {}
@@ -52,7 +52,7 @@ def check_sums(jobs: JobTable, found: Iterable[Decision], *, hears: bool = True)
         # Each wait begins where what came before it ends.
         at = one.time - put_off
         for wait in sorted(waits[unit], key=lambda wait: wait.why != Why.PACE):
-            came = at + min(wait.seconds, 0)  # what shortens a pause is told when it has
+            came = at + min(wait.seconds, 0)  # what shortens a pause is noted when it has
             assert (came, one.user, one.cause) == (wait.time, wait.user, wait.cause)
             at += wait.seconds
 

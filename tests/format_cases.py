@@ -52,7 +52,7 @@ JOBS = b"""1 0 5 60 4 12 900 4 90 1024 1 7 3 2 1 1 -1 -1
 
 
 def options(folder: Path) -> FormatOptions:
-    """What the formats want to be told."""
+    """The options that the formats need."""
     path = folder / "mapping.toml"
     path.write_text(MAPPING)
     return FormatOptions(zone="Europe/Stockholm", mapping=read_mapping(path))
@@ -146,7 +146,7 @@ def round_trip(trace: Trace, kind: Format, told: FormatOptions) -> tuple[Trace, 
     """The trace after writing and reading in a format, and what was counted as lost."""
     lost = Losses()
     if not kind.holds_names:
-        trace.names.clear()  # they are kept in a file beside it
+        trace.names.clear()  # they are kept in a file next to it
     data = kind.generate(trace, lost, told)
     return kind.parse(data, f"made.{kind.name}", told), lost
 

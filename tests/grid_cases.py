@@ -28,7 +28,7 @@ class Job(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A unit, submitted ``think`` seconds after the last one was over."""
+    """A unit, submitted ``think`` seconds after the last one had ended."""
 
     think: int
     jobs: list[Job]
@@ -113,7 +113,7 @@ class Player:
         self.done += 1
 
     def on_finished(self, unit: int, now: int) -> None:
-        """Note it, go on."""
+        """Note it, continue."""
         self.log.append((now, self.number))
         self.go_on(now)
 
@@ -129,7 +129,7 @@ def play(
     stops: tuple[int, ...] = (),
     room: int = 1024,
 ) -> tuple[Outcome, list[tuple[int, int]]]:
-    """What becomes of every job, and which user heard of an end when."""
+    """What happens to every job, and which user heard of an end when."""
     with pytest.MonkeyPatch.context() as patch:
         jobs, rows = table(users)
         renounced = jobs.state.copy()

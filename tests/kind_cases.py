@@ -1,4 +1,4 @@
-"""What holds of every run that somebody looks at, whatever kind it is."""
+"""What holds of every run that is inspected, whatever kind it is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Watch:
     """Looks at a course now and then, and remembers what must hold later, too."""
 
     course: Course
-    #: Submissions of users who were told to be done, by number.
+    #: Submissions of users who were notified, by number.
     done: dict[int, int] = field(default_factory=dict)
     #: Submissions so far.
     submissions: int = 0
@@ -168,18 +168,18 @@ def check_numbers(frame: pd.DataFrame) -> None:
 def walk(
     course: Course, steps: Iterable[int], users: Sequence[int] = (), *, drawn: Sequence[int] = ()
 ) -> Watch:
-    """Look, go on by each of the steps and look again, then go on to the end.
+    """Look, continue by each of the steps and look again, then continue to the end.
 
     Parameters
     ----------
     course
         At its beginning.
     steps
-        s; the last one is repeated until it is over.
+        s; the last one is repeated until it has ended.
     users
         At whom to look.
     drawn
-        At which of the looks pictures are drawn, counted from 0; -1 for when it is over.
+        At which of the looks pictures are drawn, counted from 0; -1 for when it has ended.
     """
     watch = Watch(course)
     watch.look(users, draw=0 in drawn)

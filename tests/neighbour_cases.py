@@ -12,7 +12,7 @@ from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import strategies as st
 
-#: Words as they stand in logs, and words that are hard on formats.
+#: Words as in logs, and words that are hard on formats.
 WORDS = st.one_of(
     st.sampled_from(["alice", "bob", "7", "007", "-1", "", "None", "a b", "x,y", 'q"q', "#", "é"]),
     st.text(max_size=6),

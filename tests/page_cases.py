@@ -88,7 +88,7 @@ def started_browser() -> Iterator[Browser]:
 
 
 class Reader:
-    """Somebody who looks at the page.
+    """A user who looks at the page.
 
     Attributes
     ----------

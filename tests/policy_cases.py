@@ -103,7 +103,7 @@ class LastRun(Predictor):
     name = "last run"
 
     def begin(self, jobs: JobTable) -> None:
-        """Know nobody."""
+        """Know no user."""
         self.jobs = jobs
         self.last: dict[int, int] = {}
 
@@ -159,7 +159,7 @@ def run(
 ) -> JobTable:
     """The jobs after all were submitted as recorded.
 
-    At the second ``switch[0]`` another policy takes over, or, if it is None, the same one anew.
+    At the second ``switch[0]`` another policy takes over, or, if it is None, the same one again.
     """
     jobs = make(rows)
     estimates = cluster["estimates"]
@@ -192,5 +192,5 @@ def take_over(model: Simulation, at: int, scheduler: str | None) -> None:
 
 
 def outcome(jobs: JobTable) -> dict[str, list[int]]:
-    """What became of every job."""
+    """The outcome of every job."""
     return {name: getattr(jobs, name).tolist() for name in OUTCOME}

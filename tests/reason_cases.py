@@ -1,4 +1,4 @@
-"""A story of jobs that wait, and what is told of it."""
+"""A story of jobs that wait, and the reasons that are given."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def told(
     processors: int = 8,
     **more: Any,
 ) -> dict[int, str]:
-    """What is told of the story at 01:00, or at another second."""
+    """The reasons given at 01:00, or at another second."""
     jobs = make(rows)
     model = Simulation(jobs, processors, policy, plain=plain, **more)
     model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)

@@ -94,7 +94,7 @@ def busy_trace(make_trace: Callable[..., Trace], jobs: int = 90, header: str = H
 
 
 def runs_of_every_kind(make_trace: Callable[..., Trace], folder: Path) -> dict[str, Run]:
-    """Return a run of every kind that a report tells of, by what is special with it."""
+    """Return a run of every kind that a report describes, by what is special with it."""
     trace = busy_trace(make_trace)
     trace.sha256 = "f" * 64
     write_swf(trace, folder / "log.swf")

@@ -82,7 +82,7 @@ def one(**row: str) -> dict[str, float]:
 
 
 def told(**row: str) -> dict[str, float]:
-    """The fields of one job, of whose columns some are missing: those that are told as ``no``."""
+    """The fields of one job, of whose columns some are missing: those given as ``no``."""
     missing = [name for name, value in row.items() if value == "no"]
     kept = {name: value for name, value in row.items() if value != "no"}
     return job(parse_sacct(without(*missing, **kept), options=UTC))

@@ -14,7 +14,7 @@ RESULTS = ("frame.parquet", "frame.csv", "summary.csv", "utilization.png")
 
 SCENARIO = '[scenario]\nkind = "replay"\ntrace = "busy.swf"\nusers = "fluid"\n'
 
-#: Axes and what is told, beside the scenario.
+#: Axes and what is reported, in addition to the scenario.
 STUDY = """
 [axes]
 speed = ["1x", "0.7x"]
@@ -49,7 +49,7 @@ def write_busy(folder: Path, jobs: int = 250) -> Path:
 
 
 def write_study(folder: Path, text: str = SCENARIO + STUDY, *, name: str = "study.toml") -> Path:
-    """Write a study beside the busy log, and the log if it is not there; return its path."""
+    """Write a study next to the busy log, and the log if it is not there; return its path."""
     if not (folder / "busy.swf").exists():
         write_busy(folder)
     path = folder / name

@@ -124,7 +124,7 @@ def test_flat_profile_changes_nothing(
 @pytest.mark.parametrize(
     ("recorded", "released", "pause", "expected"),
     [
-        # Two hours within the day; the second of them goes on the next morning.
+        # Two hours within the day; the second of them continues the next morning.
         (9 * HOUR, 10 * HOUR, 2 * HOUR, 12 * HOUR),
         (9 * HOUR, 17 * HOUR, 2 * HOUR, DAY + 9 * HOUR),
         # Over the weekend, and over the end of the week.

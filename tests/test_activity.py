@@ -1,4 +1,4 @@
-"""When users are at work: recorded sessions that come again, and hours and days by lot."""
+"""When users are at work: recorded sessions that come again, and hours and days at random."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_night_is_what_the_day_leaves(
     ],
 )
 def test_shifts_that_cannot_be(choices: dict[str, Any], message: str) -> None:
-    """Shares that are none and hours that leave somebody without any are told before a run."""
+    """Shares that are none and hours that leave a user without any are reported before a run."""
     with pytest.raises(QuantityError, match=message):
         Shifts(**choices)
     assert Shifts(0, DAY, day_share=1).hours(by_day=True) == (0, DAY)
@@ -292,7 +292,7 @@ def test_shifts_that_cannot_be(choices: dict[str, Any], message: str) -> None:
 def test_distribution_submits_within_hours(make_jobs: MakeJobs, plain: bool) -> None:
     """Who breaks off is back within its hours; first submissions come as recorded.
 
-    Without the probability to go on, every submission but the first is in a window.
+    Without the probability to continue, every submission but the first is in a window.
     """
     random = np.random.default_rng(2)
     jobs = make_jobs(

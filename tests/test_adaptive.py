@@ -22,7 +22,7 @@ from hpcrowd.environment.clock import DAY, HOUR, WEEK
 
 engines = pytest.mark.parametrize("plain", [False, True])
 
-#: Every state has a policy of its own.
+#: Every state has its own policy.
 STATES = {
     "overload-positive": "sjf",
     "overload-negative": "fcfs",
@@ -74,7 +74,7 @@ def test_states_pick_policies() -> None:
 
 @engines
 def test_overload_is_seen_at_the_next_look(plain: bool) -> None:
-    """EASY starts job 3 beside job 0; from the look at 10 s on SJF lets job 2 go first.
+    """EASY starts job 3 next to job 0; from the look at 10 s on SJF lets job 2 go first.
 
     At 10 s jobs of 4 + 3 processors wait for a machine of 4. At 110 s nothing waits any more.
     """
@@ -151,7 +151,7 @@ def test_a_switch_at_a_date_begins_and_ends_it(plain: bool) -> None:
         ("adaptive:overload=inf", "overload inf: must be 0 or more"),
     ],
 )
-def test_wrong_options_are_told(text: str, said: str) -> None:
+def test_wrong_options_are_reported(text: str, said: str) -> None:
     """Each in one line."""
     with pytest.raises(QuantityError, match=said):
         parse_scheduler(text)
@@ -166,6 +166,6 @@ def test_options_of_a_policy_go_in() -> None:
 
 
 def test_it_selects_no_jobs_itself() -> None:
-    """Whoever asks it is told to use a simulation."""
+    """A direct call is refused; use a simulation."""
     with pytest.raises(SchedulerError, match="give it to a Simulation"):
         Adaptive().select(Look(0, [], [], 4, 4))

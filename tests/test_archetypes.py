@@ -145,8 +145,8 @@ def test_log_normal_keeps_its_bounds_and_median() -> None:
     assert pytest.approx(0.5, abs=5 * 0.5 / 100) == float(np.mean(drawn > 600))
 
 
-def test_debugger_goes_on_as_published() -> None:
-    """The probability to go on is 0.8 at once, and 0.8 / (0.05 * 20 + 1) after 20 minutes."""
+def test_debugger_continues_as_published() -> None:
+    """The probability to continue is 0.8 at once, and 0.8 / (0.05 * 20 + 1) after 20 minutes."""
     habits = DebuggerHabits()
     assert 0.8 == habits.law.probability(0)
     assert pytest.approx(0.4) == habits.law.probability(20 * MINUTE)
@@ -168,7 +168,7 @@ def test_debugger_waits_for_each_result() -> None:
 
 
 def test_debugger_without_patience_pauses() -> None:
-    """A user who never goes on comes back after its pause."""
+    """A user who never continues comes back after its pause."""
     habits = DebuggerHabits(
         office=PLAIN_OFFICE, run_time=fixed(HOUR), pause=fixed(3 * HOUR), law=ContinuationLaw(0.0)
     )
@@ -185,7 +185,7 @@ def test_slow_cluster_makes_debuggers_submit_less() -> None:
 
 
 def test_sweeper_waits_for_the_whole_bag() -> None:
-    """The next bag comes a think time after the last job of the bag is over, not before."""
+    """The next bag comes a think time after the last job of the bag has ended, not before."""
     habits = SweeperHabits(
         office=PLAIN_OFFICE,
         jobs=(3, 3),
@@ -307,13 +307,13 @@ def test_small_machines_get_smaller_jobs() -> None:
 
 @pytest.mark.parametrize("counts", [{"gambler": 1}, {"debugger": 100}, {"debugger": -1}])
 def test_impossible_populations_are_refused(counts: dict[str, int]) -> None:
-    """Unknown archetypes and counts that clash with the numbering are told by name."""
+    """Unknown archetypes and counts that clash with the numbering are reported by name."""
     with pytest.raises(QuantityError, match=next(iter(counts))):
         simulate(counts=counts)
 
 
 def test_every_parameter_is_documented(root: Path) -> None:
-    """Each archetype and each of its parameters stands on the reference page."""
+    """Each archetype and each of its parameters is on the reference page."""
     text = (root / "docs" / "reference" / "archetypes.md").read_text()
     habits = (Office, DebuggerHabits, SweeperHabits, LargeRunHabits, NightScriptHabits)
     names = [field.name for kind in habits for field in dataclasses.fields(kind)]

@@ -57,7 +57,7 @@ def test_fetch_into_a_folder(server: Server, tmp_path: Path) -> None:
     assert not cache_folder().exists()
 
 
-def test_damaged_file_is_told_and_repaired(server: Server, cache: Path) -> None:
+def test_damaged_file_is_reported_and_repaired(server: Server, cache: Path) -> None:
     """A damaged file in the cache is not used; the error says how to repair it, and that works."""
     path = get()
     path.write_bytes(packed(A)[:-10])
@@ -70,7 +70,7 @@ def test_damaged_file_is_told_and_repaired(server: Server, cache: Path) -> None:
 
 @pytest.mark.parametrize("unpacked", [False, True])
 def test_file_put_by_hand_counts(server: Server, cache: Path, unpacked: bool) -> None:
-    """A log that somebody put into the cache is used, gzipped or not, without a request."""
+    """A log that was placed in the cache is used, gzipped or not, without a request."""
     path = cache / (f"{A}.swf" if unpacked else f"{A}.swf.gz")
     path.write_bytes(LOGS[A][1] if unpacked else packed(A))
     assert path == get() == resolve_path("archive:toy-a")
@@ -80,7 +80,7 @@ def test_file_put_by_hand_counts(server: Server, cache: Path, unpacked: bool) ->
 def test_folder_of_traces_comes_first(
     server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HPCROWD_TRACES is looked into before the cache; a damaged file there is told, not used."""
+    """HPCROWD_TRACES is looked into before the cache; a damaged file there is reported, not used."""
     cached, mine = get(), tmp_path / "mine" / f"{A}.swf.gz"
     mine.parent.mkdir()
     monkeypatch.setenv("HPCROWD_TRACES", str(mine.parent))
@@ -112,7 +112,7 @@ def test_paths_are_left_alone(server: Server) -> None:
     ],
 )
 def test_names(server: Server, name: str, expected: str) -> None:
-    """Names are found by their beginning, upper or lower case; others are told with near ones."""
+    """Names are found by their beginning, upper or lower case; others are refused with similar ones."""
     if expected == A:
         assert A == find_log(name).name
     else:

@@ -52,7 +52,7 @@ def test_rest_only_is_asked_for(server: Server, cache: Path) -> None:
     assert [f"{A}.swf.gz"] == names(cache)
 
 
-def test_server_without_parts_starts_anew(server: Server, cache: Path) -> None:
+def test_server_without_parts_starts_again(server: Server, cache: Path) -> None:
     """Where all is sent though a part was asked for, what was there does not stand before it."""
     server.ranges = False
     (cache / f"{A}.swf.gz.part").write_bytes(packed(A)[:1000])
@@ -60,7 +60,7 @@ def test_server_without_parts_starts_anew(server: Server, cache: Path) -> None:
     assert [(TARGET, "bytes=1000-")] == server.asked
 
 
-def test_other_part_than_asked_for_starts_anew(server: Server, cache: Path) -> None:
+def test_other_part_than_asked_for_starts_again(server: Server, cache: Path) -> None:
     """A server that sends from another byte on is asked for everything."""
     server.shift = 10
     (cache / f"{A}.swf.gz.part").write_bytes(packed(A)[:1000])
@@ -75,7 +75,7 @@ def test_whole_part_needs_no_server(server: Server, cache: Path) -> None:
     assert [] == server.asked
 
 
-def test_part_that_is_too_long_starts_anew(server: Server, cache: Path) -> None:
+def test_part_that_is_too_long_starts_again(server: Server, cache: Path) -> None:
     """A refusal of the part (416) leads to a request for everything."""
     (cache / f"{A}.swf.gz.part").write_bytes(packed(A) + b"more")
     assert packed(A) == get().read_bytes()
@@ -83,7 +83,7 @@ def test_part_that_is_too_long_starts_anew(server: Server, cache: Path) -> None:
 
 
 def test_part_of_full_length_but_wrong(server: Server, cache: Path) -> None:
-    """A part of full length with another content is told and thrown away; then it works."""
+    """A part of full length with another content is reported and thrown away; then it works."""
     (cache / f"{A}.swf.gz.part").write_bytes(b"x" * SIZE)
     assert "SHA-256" in refusal(get)
     assert [] == names(cache)
@@ -98,7 +98,7 @@ def test_truncated_answer_is_gone_on_with(server: Server, cache: Path) -> None:
 
 
 def test_truncated_answer_is_kept(server: Server, cache: Path) -> None:
-    """Where attempts run out, the error says what is kept and how to go on, and it is true."""
+    """Where attempts run out, the error says what is kept and how to continue, and it is true."""
     server.cut = [1000, 500]
     told = refusal(partial(get, retries=1))
     part = cache / f"{A}.swf.gz.part"
@@ -124,7 +124,7 @@ def test_stalled_server_is_left(server: Server, cache: Path) -> None:
 
 
 def test_corrupted_answer_is_thrown_away(server: Server, cache: Path) -> None:
-    """Another content than expected is told with both sums; nothing of it stays."""
+    """Another content than expected is reported with both sums; nothing of it stays."""
     other = LOGS[A][1].replace(b"1 0 0 ", b"1 1 0 ", 1)
     server.files[TARGET] = gzip.compress(other)
     expected, found = (hashlib.sha256(text).hexdigest() for text in (LOGS[A][1], other))
@@ -144,7 +144,7 @@ def test_corrupted_answer_is_thrown_away(server: Server, cache: Path) -> None:
         (b"", "SHA-256"),
     ],
 )
-def test_what_is_no_such_log_is_said(
+def test_what_is_not_such_a_log_is_reported(
     server: Server, cache: Path, content: bytes, words: str
 ) -> None:
     """A gzip file that is damaged or too long, a web page, another text and nothing are refused."""
@@ -160,7 +160,7 @@ def test_endless_answer_is_ended(server: Server, cache: Path) -> None:
     assert [] == names(cache)
 
 
-def test_log_packed_anew_is_right(server: Server, cache: Path) -> None:
+def test_log_packed_again_is_right(server: Server, cache: Path) -> None:
     """Packed otherwise it is the same log; the sum of what is in it decides."""
     server.files[TARGET] = gzip.compress(LOGS[A][1], compresslevel=1)
     path = get()
@@ -176,8 +176,8 @@ def test_log_that_comes_unpacked_is_named_so(server: Server, cache: Path) -> Non
     assert 1 == len(server.asked)
 
 
-def test_missing_file_tells_what_to_do(server: Server, cache: Path) -> None:
-    """Not found (404) is told once, with the address and where to put the file by hand."""
+def test_missing_file_shows_what_to_do(server: Server, cache: Path) -> None:
+    """Not found (404) is reported once, with the address and where to put the file by hand."""
     del server.files[TARGET]
     assert (
         f"{server.base}{TARGET}: not found (404); it may have moved; get {A}.swf.gz elsewhere and "
@@ -201,10 +201,10 @@ def test_refusals_that_may_pass_are_tried_again(server: Server, cache: Path) -> 
     assert 7 == len(server.asked)
 
 
-def test_refused_connection_tells_what_to_do(
+def test_refused_connection_shows_what_to_do(
     server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nobody listens, one line says so and where to put the file by hand."""
+    """Where no server listens, one line reports it and where to put the file by hand."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("HPCROWD_ARCHIVE", f"http://127.0.0.1:{free.getsockname()[1]}/pwa/")
@@ -253,7 +253,7 @@ def test_two_fetches_at_once(server: Server, cache: Path) -> None:
     assert [f"{A}.swf.gz"] == names(cache)
 
 
-def test_interrupted_fetch_goes_on(server: Server, cache: Path) -> None:
+def test_interrupted_fetch_continues(server: Server, cache: Path) -> None:
     """Ctrl-C leaves what has come, and the next fetch asks for the rest."""
 
     def interrupt(name: str, have: int, total: int) -> None:
@@ -268,7 +268,7 @@ def test_interrupted_fetch_goes_on(server: Server, cache: Path) -> None:
     assert "bytes=700-" == server.asked[1][1]
 
 
-def test_killed_fetch_goes_on(server: Server, cache: Path) -> None:
+def test_killed_fetch_continues(server: Server, cache: Path) -> None:
     """A process that is killed leaves no lock behind, and a part that is gone on with."""
     server.stall = True
     code = (
@@ -288,7 +288,7 @@ def test_killed_fetch_goes_on(server: Server, cache: Path) -> None:
 
 
 def test_folder_that_cannot_be_written(server: Server, tmp_path: Path) -> None:
-    """A file in the way of the folder is told with the options that name another."""
+    """A file in the way of the folder is reported with the options that name another."""
     (tmp_path / "file").write_text("")
     told = refusal(lambda: fetch(A, folder=tmp_path / "file"))
     assert told.endswith("choose another folder with --folder or HPCROWD_CACHE")

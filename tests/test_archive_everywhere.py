@@ -45,7 +45,7 @@ REFUSED = {
     "judge": (("judge", "m.json", LOG), "m.json"),
 }
 
-#: Commands that take one and go on for ever, or need a chosen user; tested by themselves.
+#: Commands that take one and continue for ever, or need a chosen user; tested by themselves.
 ELSEWHERE = {"inspect"}
 
 
@@ -81,7 +81,7 @@ def test_command_takes_a_log_of_the_archive(here: Path, call: Call, name: str) -
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_command_reads_the_log_before_it_refuses(here: Path, call: Call, name: str) -> None:
-    """What is told is about the jobs in the log, or another file: not about its name."""
+    """The output is about the jobs in the log, or another file: not about its name."""
     arguments, reason = REFUSED[name]
     code, _, err = call(*arguments)
     if code:
@@ -122,7 +122,7 @@ def test_page_takes_a_log_of_the_archive(here: Path) -> None:
 
 
 def test_unknown_log_is_one_line(here: Path, call: Call) -> None:
-    """A name that nobody knows is told with how to see those there are."""
+    """A name that is unknown is reported with how to see those there are."""
     code, _, err = call("replay", "archive:NOBODY-1999")
     assert (2, 1) == (code, len(err.splitlines()))
     assert "hpcrowd fetch --list" in err

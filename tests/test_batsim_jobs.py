@@ -45,7 +45,7 @@ SWF = """\
 
 
 def test_story() -> None:
-    """Times, sizes, states and resources stand where they belong, exactly."""
+    """Times, sizes, states and resources are where they belong, exactly."""
     trace = parse_batsim_jobs(JOBS)
     assert [5, 6, 7] == trace["number"].tolist()
     assert [0, 1.5, 9] == trace["submit"].tolist()
@@ -77,7 +77,7 @@ def test_what_was_read_is_written_as_it_was() -> None:
 
 
 def test_jobs_are_placed_by_first_fit() -> None:
-    """Jobs of a pool get the lowest processors that are free; states tell how they ended."""
+    """Jobs of a pool get the lowest processors that are free; states show how they ended."""
     rows = [line.split(",") for line in generate_batsim_jobs(parse_swf(SWF)).decode().splitlines()]
     columns = {name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])}
     assert ["0-3", "4-6", "0-5", "7", "", "0-1"] == columns["allocated_resources"]
@@ -127,7 +127,7 @@ def test_columns_in_any_order_and_older_names() -> None:
 
 
 def test_states_that_are_not_known_are_counted() -> None:
-    """A job whose state is no word of Batsim has none; one that was running is not over."""
+    """A job whose state is not a word of Batsim has none; one that was running is not over."""
     trace = parse_batsim_jobs(
         "job_id,submission_time,final_state\n1,0,RUNNING\n2,0,SLEEPING\n3,0,COMPLETED_KILLED\n"
     )
@@ -142,7 +142,7 @@ def test_states_that_are_not_known_are_counted() -> None:
      ("9" * 16, None, None), ("-1", None, None)],
 )  # fmt: skip
 def test_sets_of_resources(text: str, count: int | None, last: int | None) -> None:
-    """Intervals may overlap and stand in any order; what is none is told apart."""
+    """Intervals may overlap and be in any order; invalid ones are distinguished."""
     assert count == count_of(text)
     if count is not None:
         assert last == last_of(text)
@@ -154,7 +154,7 @@ def test_any_trace_survives_or_is_counted(trace: Trace) -> None:
     round_trip(trace, generate_batsim_jobs, parse_batsim_jobs)
 
 
-def test_losses_are_told() -> None:
+def test_losses_are_reported() -> None:
     """What has no column is counted, the lines of the header, too."""
     lost = Losses()
     generate_batsim_jobs(
@@ -229,7 +229,7 @@ def test_evalys_reads_a_run(kth: Trace, tmp_path: Path) -> None:
         (' c"', " c", 3, None, ""),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(
+def test_what_is_wrong_is_reported_with_its_line(
     old: str, new: str, line: int, field: str | None, value: str | None
 ) -> None:
     """A malformed line is a ParseError with line, field and value."""
@@ -247,7 +247,7 @@ def test_what_is_wrong_is_told_with_its_line(
 
 @pytest.mark.parametrize("text", ["", "\n", "job_id\n1\n", "job_id,submission_time\n", "a,b\n1,2"])
 def test_no_jobs(text: str) -> None:
-    """What holds no job, or is something else, is told."""
+    """What holds no job, or is something else, is reported."""
     with pytest.raises(TraceError):
         parse_batsim_jobs(text)
 

@@ -49,7 +49,7 @@ SWF = b"""; UnixStartTime: 1000
 
 
 def test_story() -> None:
-    """Ids, times, resources, profiles and keys of users stand where they belong, exactly."""
+    """Ids, times, resources, profiles and keys of users are where they belong, exactly."""
     trace = parse_batsim(WORKLOAD)
     assert [4, 2, 7] == trace["number"].tolist()
     assert [0, 1.5, 10] == trace["submit"].tolist()
@@ -106,7 +106,7 @@ def test_nothing_of_a_trace_is_lost() -> None:
 
 
 def test_one_job_a_line() -> None:
-    """Each job and each profile has a line of its own, so that files can be compared."""
+    """Each job and each profile has its own line, so that files can be compared."""
     lines = generate_batsim(parse_swf(SWF)).decode().splitlines()
     assert 3 == sum(line.startswith('{"id": ') for line in lines)
     assert 1 == sum(line.startswith('"delay60": ') for line in lines)
@@ -120,7 +120,7 @@ def test_any_trace_survives_or_is_counted(trace: Trace) -> None:
     json.loads(generate_batsim(back))
 
 
-def test_losses_are_told() -> None:
+def test_losses_are_reported() -> None:
     """Words for nothing and columns with names of Batsim are counted."""
     trace = parse_swf(SWF)
     trace.names["user"] = {7: "None", 8: "x"}
@@ -218,7 +218,7 @@ def test_real_traces_survive(read_trace: Callable[[str], Trace], name: str) -> N
         ('"res": 8,', '"res": 8', 7, None, '"profile": "compute", "user": "bo"}'),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(
+def test_what_is_wrong_is_reported_with_its_line(
     old: str, new: str, line: int, field: str | None, value: str
 ) -> None:
     """A malformed workload is a ParseError with the line of the job or of the character."""
@@ -229,8 +229,8 @@ def test_what_is_wrong_is_told_with_its_line(
     assert ("a.json", line, field, value) == (error.path, error.line, error.field, error.value)
 
 
-def test_bytes_that_are_no_text() -> None:
-    """Bytes that are no UTF-8 are told with their line."""
+def test_bytes_that_are_not_text() -> None:
+    """Bytes that are not UTF-8 are reported with their line."""
     with pytest.raises(ParseError, match=r"line 2: .*UTF-8"):
         parse_batsim(b'{"jobs":\n["\xff"]}')
 
@@ -243,7 +243,7 @@ def test_bytes_that_are_no_text() -> None:
     ],
 )  # fmt: skip
 def test_no_workload(text: str) -> None:
-    """What is JSON but no workload, or is nested without end, is told in one short line."""
+    """JSON that is not a workload, or is nested without end, gives one short line."""
     with pytest.raises(TraceError) as caught:
         parse_batsim(text, source="a.json")
     assert str(caught.value).startswith("a.json")

@@ -64,7 +64,7 @@ def test_every_behaviour_has_a_page(name: str) -> None:
 
 @pytest.mark.parametrize("name", REPLAYS)
 def test_parameters_stand_on_the_page(name: str) -> None:
-    """Each parameter is told with its unit, its default and its source."""
+    """Each parameter is reported with its unit, its default and its source."""
     text = page(name)
     for each in PRESETS[name].parameters():
         row = f"| `{each.name}` | {each.meaning} | {each.unit} | {each.default_words} |"
@@ -87,7 +87,7 @@ def test_all_behaviours_are_in_the_navigation(root: Path) -> None:
 
 
 def test_pictures_are_small_and_used() -> None:
-    """Every picture of the list was drawn, is below 80 kB and stands on a page."""
+    """Every picture of the list was drawn, is below 80 kB and is on a page."""
     sizes = {name: (PICTURES / f"{name}.png").stat().st_size for name in measured["PICTURES"]}
     assert {} == {name: size for name, size in sizes.items() if size > LARGEST}
     text = "".join(path.read_text() for path in PAGES.glob("*.md"))

@@ -114,7 +114,7 @@ def test_clean_errors(call: Call, log: Trace, arguments: list[str], words: str) 
 
 
 def test_window(call: Call, log: Trace) -> None:
-    """Dates are local; what is left out is told by reason, and where the new origin is."""
+    """Dates are local; what is left out is counted by reason, and where the new origin is."""
     code, out, err = call(
         "window", "log.swf", "--from", "2004-01-03", "--to", "2004-01-04 12:00", "-o", "part.swf"
     )

@@ -70,7 +70,7 @@ def test_shares(make_trace: Make) -> None:
 
 
 def test_what_is_left(make_trace: Make) -> None:
-    """The others stay as they were, a reference to a job that is gone is cut, a note tells all."""
+    """The others stay as they were, a reference to a job that is gone is cut, a note lists all."""
     trace = story(make_trace)
     left, cleaned = clean(trace, CleaningRules(larger=True, no_user=True))
     assert ([1, 2, 7], [0, 100, 3 * DAY]) == (left["number"].tolist(), left["submit"].tolist())
@@ -103,7 +103,7 @@ def test_size_of_the_machine_has_to_be_known(make_trace: Make) -> None:
 
 
 def test_nothing_left_is_an_error(make_trace: Make) -> None:
-    """A trace that loses all its jobs tells to which rules."""
+    """A trace that loses all its jobs shows to which rules."""
     with pytest.raises(TraceError, match="no job is left of 1: 1 without a user"):
         clean(make_trace({"submit": 0}), CleaningRules(no_user=True))
 

@@ -68,7 +68,7 @@ def test_json_is_the_same_at_every_run(call: Any, trace: Path) -> None:
 
 
 def test_summary_names_metrics_and_drops(call: Any, trace: Path) -> None:
-    """The readable summary tells what was dropped and names the metrics."""
+    """The readable summary shows what was dropped and names the metrics."""
     code, out, _ = call("replay", trace)
     assert 0 == code
     assert "1 job dropped: no processors" in out
@@ -128,7 +128,7 @@ def test_results_do_not_replace_other_things(call: Any, trace: Path, tmp_path: P
     ],
 )
 def test_wrong_choices(call: Any, trace: Path, arguments: list[str], words: list[str]) -> None:
-    """A wrong choice is one line on standard error that tells value and cure; exit code 2."""
+    """A wrong choice is one line on standard error with value and cure; exit code 2."""
     code, out, err = call("replay", trace, "--json", *arguments)
     assert (2, "") == (code, out)
     assert 1 == len(err.strip().splitlines())
@@ -137,7 +137,7 @@ def test_wrong_choices(call: Any, trace: Path, arguments: list[str], words: list
 
 
 def broken(kind: str, folder: Path) -> Path:
-    """Make a file that is no trace."""
+    """Make a file that is not a trace."""
     path = folder / f"{kind}.swf"
     whole = gzip.compress(TRACE.encode() * 50)
     contents = {
@@ -160,7 +160,7 @@ def broken(kind: str, folder: Path) -> Path:
     "kind", ["missing", "empty", "prose", "binary", "truncated", "header", "short", "folder"]
 )
 def test_no_trace(call: Any, tmp_path: Path, command: str, kind: str) -> None:
-    """A file that is no trace gets one line that names it, and exit code 2."""
+    """A file that is not a trace gets one line that names it, and exit code 2."""
     path = broken(kind, tmp_path)
     code, out, err = call(command, path)
     assert (2, "") == (code, out)
@@ -239,7 +239,7 @@ def test_help_documents_every_choice(call: Any) -> None:
 
 
 def shell(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-    """Start the command line as a process of its own."""
+    """Start the command line as its own process."""
     return subprocess.Popen(
         [sys.executable, "-m", "hpcrowd", *map(str, arguments)],
         cwd=ROOT,
@@ -273,7 +273,7 @@ def test_interruption_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_closed_pipe_is_quiet(trace: Path) -> None:
-    """A reader that goes away, as in ``| head``, is no error of ours."""
+    """A reader that goes away, as in ``| head``, is not an error of ours."""
     process = shell("replay", trace, "--json")
     assert process.stdout is not None
     process.stdout.close()
@@ -285,7 +285,7 @@ def test_closed_pipe_is_quiet(trace: Path) -> None:
 
 @pytest.mark.slow
 def test_cold_start_says_that_it_compiles(trace: Path, tmp_path: Path) -> None:
-    """The first run on a machine tells that it compiles; the second has it in the cache."""
+    """The first run on a machine shows that it compiles; the second has it in the cache."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     said = []
     for _ in range(2):

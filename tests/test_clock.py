@@ -30,7 +30,7 @@ def test_continued_value() -> None:
     assert [("Note", "one\ntwo"), ("Queues", "none")] == found
 
 
-def test_address_in_a_continued_line_is_no_key() -> None:
+def test_address_in_a_continued_line_is_not_a_key() -> None:
     """A web address that stands alone in a line is part of the value before."""
     found = header("; Information: see\n;     http://example.org/a").entries()
     assert [("Information", "see\nhttp://example.org/a")] == found
@@ -144,5 +144,5 @@ def test_second_of_week_keeps_the_shape() -> None:
 
 
 def test_local_time_of_the_far_future() -> None:
-    """Local time goes on for as long as a slow simulation may last."""
+    """Local time continues for as long as a slow simulation may last."""
     assert Clock().local(0) + timedelta(days=36_500) == Clock().local(36_500 * DAY)

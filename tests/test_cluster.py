@@ -49,7 +49,7 @@ class Greedy(Scheduler):
 
 
 class Inventor(Scheduler):
-    """Starts a job that nobody submitted."""
+    """Starts a job that no user submitted."""
 
     name = "inventor"
 
@@ -117,7 +117,7 @@ def test_submission_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) ->
     ],
 )
 def test_cluster_that_cannot_be(make_jobs: MakeJobs, choices: Any, text: str) -> None:
-    """A cluster of no processors, or under an unknown policy, is told with the value."""
+    """A cluster of no processors, or under an unknown policy, is reported with the value."""
     with pytest.raises(QuantityError, match=text):
         Simulation(make_jobs((0, 1, 1)), **({"processors": 1} | choices))
 
@@ -152,7 +152,7 @@ def test_run_to_a_second_stops_between_completions_and_arrivals(
 
 @both
 def test_time_never_goes_back(make_jobs: MakeJobs, plain: bool) -> None:
-    """Running to a second that is over changes nothing."""
+    """Running to a second that has passed changes nothing."""
     jobs = make_jobs((0, 50, 1), (100, 50, 1))
     model = Simulation(jobs, 1, "fcfs", plain=plain)
     add_users(model, Work.of(jobs), "rigid")

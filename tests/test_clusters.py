@@ -1,6 +1,6 @@
 """Several clusters in lock-step, on random work of users who go from cluster to cluster.
 
-Engines are held against :func:`reference`, another simulation of the same rules: one heap, the
+Engines are compared with :func:`reference`, another simulation of the same rules: one heap, the
 phases of an instant spelled out, FCFS. Users (:class:`Wanderer`) spread the jobs of a unit over
 clusters and move on when they had to wait; some submit by an alarm clock; think times may be zero,
 jobs renounced, without run time, killed, or larger than the cluster they go to.
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A unit: submitted ``think`` seconds after the last one was over, maybe by an alarm clock."""
+    """A unit: submitted ``think`` seconds after the last one had ended, maybe by an alarm clock."""
 
     think: int
     alarm: bool
@@ -140,7 +140,7 @@ class Player:
             clusters[cluster].submit(row, at)
 
     def on_finished(self, unit: int, now: int) -> None:
-        """Note it, go on."""
+        """Note it, continue."""
         self.log.append((now, self.user.number))
         self.go_on(now)
 
@@ -156,7 +156,7 @@ def play(
     stops: tuple[int, ...] = (),
     events: int = 50_000,
 ) -> tuple[dict[str, list[int]], list[tuple[int, int]]]:
-    """What becomes of every job, and which user heard of an end when, in a simulation."""
+    """What happens to every job, and which user heard of an end when, in a simulation."""
     renounced = jobs.state.copy()
 
     def policy(place: Place) -> Any:
@@ -338,7 +338,7 @@ def test_who_never_leaves_does_not_notice_the_others(
 def test_jobs_in_are_jobs_out_and_fit(
     users: Users, clusters: list[Place], overrun: str, plain: bool
 ) -> None:
-    """Every job is over in the end, every user hears of every unit, no cluster holds too much."""
+    """Every job ends eventually, every user hears of every unit, no cluster holds too much."""
     jobs, crowd = cast(users, len(clusters), Wanderer)
     renounced = jobs.state == State.RENOUNCED
     found, log = play(jobs, crowd, clusters, overrun, plain=plain)

@@ -27,7 +27,7 @@ both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"]
 
 
 class Script:
-    """Submits what the script says when a unit is over: row, cluster, delay; notes the ends."""
+    """Submits what the script says when a unit has ended: row, cluster, delay; notes the ends."""
 
     def __init__(self, model: Simulation, *steps: list[tuple[int, str, int]]) -> None:
         self.model = model
@@ -43,7 +43,7 @@ class Script:
                 self.model.clusters[cluster].submit(row, now + delay)
 
     def on_finished(self, unit: int, now: int) -> None:
-        """Note it, go on."""
+        """Note it, continue."""
         self.heard.append(now)
         self.go_on(now)
 
@@ -104,7 +104,7 @@ def test_chain_of_jobs_without_length_over_clusters(make_jobs: MakeJobs, plain: 
 
 @both
 def test_rejected_and_renounced_work_goes_elsewhere(make_jobs: MakeJobs, plain: bool) -> None:
-    """Work too large for a cluster is over at once; the next arrives elsewhere in that second."""
+    """Work too large for a cluster ends at once; the next arrives elsewhere in that second."""
     jobs = make_jobs((0, 10, 4), (0, 10, 4), (0, 10, 1), (0, 10, 4))
     model = Simulation(jobs, 8, plain=plain, others={"small": ClusterSpec(2)})
     steps = [(0, "small", 3)], [(1, "home", 0)], [(2, "small", 0)], [(3, "home", 0)]
@@ -246,7 +246,7 @@ def test_each_round_of_a_second_ends_with_a_pass_everywhere(
 def test_no_pass_where_nothing_happens(make_jobs: MakeJobs, plain: bool) -> None:
     """What happens elsewhere does not make a scheduler look, though it would start a job now."""
     # Jobs 1 and 2 outrun their requests; once both are expected back at any moment, a processor
-    # beside job 3 counts as spare, and job 4 would start on it.
+    # next to job 3 counts as spare, and job 4 would start on it.
     jobs = make_jobs(
         (0, 100, 1, 10), (0, 100, 1, 30), (5, 10, 3), (6, 999, 1), (0, 40, 1), (0, 50, 1)
     )
@@ -259,7 +259,7 @@ def test_no_pass_where_nothing_happens(make_jobs: MakeJobs, plain: bool) -> None
 
 @both
 def test_run_to_a_second_halts_all_clusters(make_jobs: MakeJobs, plain: bool) -> None:
-    """All clusters stop after what ends in that second, and start what waits when it goes on."""
+    """All clusters stop after what ends in that second, and start what waits when it continues."""
     jobs = make_jobs((0, 50, 1), (0, 50, 1), (1, 9, 1), (1, 9, 1))
     model = Simulation(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
     model.cluster.submit([0, 2], [0, 1])
@@ -299,7 +299,7 @@ def test_submission_elsewhere_in_the_past_is_an_error(make_jobs: MakeJobs, plain
     ],
 )
 def test_clusters_that_cannot_be(make_jobs: MakeJobs, others: Any, text: str) -> None:
-    """Another cluster that cannot be is told with the value, in one line."""
+    """Another cluster that cannot be is reported with the value, in one line."""
     with pytest.raises(QuantityError, match=text):
         Simulation(
             make_jobs((0, 1, 1)),
@@ -309,7 +309,7 @@ def test_clusters_that_cannot_be(make_jobs: MakeJobs, others: Any, text: str) ->
 
 
 def test_submission_to_a_cluster_that_is_not_there(make_jobs: MakeJobs) -> None:
-    """A name that no cluster has is told with those that there are."""
+    """A name that no cluster has is reported with those that there are."""
     model = Simulation(make_jobs((0, 1, 1)), 1, others={"other": ClusterSpec(1)})
     with pytest.raises(QuantityError, match="cluster 'moon': not known; choose home, other"):
         model.submit(Script(model), np.array([0]), 0, cluster="moon")
@@ -324,7 +324,7 @@ def test_compiled_users_keep_to_one_cluster(make_jobs: MakeJobs) -> None:
         add_users(model, Work.of(jobs), compiled=True)
 
 
-def test_units_beside_compiled_users(make_jobs: MakeJobs) -> None:
+def test_units_next_to_compiled_users(make_jobs: MakeJobs) -> None:
     """While the engine follows the users of a trace by itself, others still hear of their own."""
     jobs = make_jobs((0, 10, 1), (5000, 10, 1))
     model = Simulation(jobs, 4)

@@ -88,7 +88,7 @@ def test_seeds(call: Call, runs: Path) -> None:
 def test_three_groups_on_a_narrow_terminal(
     call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Differences have a table of their own; everything fits into 60 columns."""
+    """Differences have their own table; everything fits into 60 columns."""
     monkeypatch.setenv("COLUMNS", "60")
     out = call("rigid", "d0", "rigid")[1]
     assert max(map(len, out.splitlines())) <= 60

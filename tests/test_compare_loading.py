@@ -1,4 +1,4 @@
-"""Results read back are the run that was written; what is no folder of results is told."""
+"""Results read back are the run that was written; a folder without results is reported."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def rewrite_summary(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path],
     ],
 )
 def test_broken_results(folder: Path, damage: Callable[[Path], Any], words: list[str]) -> None:
-    """What is wrong with a folder is told in one line that names it."""
+    """What is wrong with a folder is reported in one line that names it."""
     damage(folder)
     with pytest.raises(ResultsError) as caught:
         read_results(folder)
@@ -152,7 +152,7 @@ def test_broken_results(folder: Path, damage: Callable[[Path], Any], words: list
 
 
 def test_other_folders(folder: Path, tmp_path: Path) -> None:
-    """A folder that is none, is empty, or holds folders of results is told from one of results."""
+    """A folder that is none, is empty, or holds folders of results is not one of results."""
     (tmp_path / "empty").mkdir()
     for place, words in (
         (tmp_path / "nowhere", "no such folder"),

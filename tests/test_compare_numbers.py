@@ -198,7 +198,7 @@ def test_other_work_is_not_paired() -> None:
         found.per_user("wait_mean_s")
 
 
-def test_other_traces_are_told_apart(make_trace: Callable[..., Trace]) -> None:
+def test_other_traces_are_distinguished(make_trace: Callable[..., Trace]) -> None:
     """Two traces replayed alike have the name of the trace in their labels, and no pairs."""
     runs = []
     for name, submit in (("one.swf", 0), ("two.swf", 5)):
@@ -214,7 +214,7 @@ def test_other_traces_are_told_apart(make_trace: Callable[..., Trace]) -> None:
 
 
 def test_made_up_work_has_the_record_of_its_trace(make_trace: Callable[..., Trace]) -> None:
-    """Jobs that users made up have no record; that of another run of the same trace stands in."""
+    """Jobs that users made up have no record; that of another run of the same trace replaces it."""
     trace = make_trace(
         *({"submit": 3600 * n, "run": 60, "requested_processors": 1, "user": 1} for n in range(48))
     )
@@ -235,7 +235,7 @@ def test_one_run_is_an_error(count: int) -> None:
 
 
 def test_users_have_not_every_metric() -> None:
-    """A metric that users do not have is told, with those that they have."""
+    """A metric that users do not have is reported, with those that they have."""
     with pytest.raises(HpcrowdError, match=r"utilization.*wait_mean_s"):
         compare([waits(10), waits(10)]).per_user("utilization")
 
@@ -301,7 +301,7 @@ def test_bootstrap_is_as_wide_as_theory_says() -> None:
 
 
 def test_same_seed_same_interval() -> None:
-    """The bootstrap draws from a stream of its own: the same seed, the same interval."""
+    """The bootstrap draws from its own stream: the same seed, the same interval."""
     pair = [waits(*range(30)), waits(*range(0, 60, 2))]
     first, again, other = (compare(pair, seed=seed).users for seed in (0, 0, 1))
     assert first.equals(again)

@@ -153,7 +153,7 @@ def test_folder_is_whole(seeded: Comparison, tmp_path: Path) -> None:
 def test_means_for_people(
     name: str, values: tuple[float, float | None, float | None], expected: str
 ) -> None:
-    """Half an interval stands in the unit of the mean, with its digits; 0 is left out."""
+    """Half an interval is in the unit of the mean, with its digits; 0 is left out."""
     assert expected == format_estimate(name, Estimate(*values, 3))
 
 
@@ -179,7 +179,7 @@ def test_differences_for_people(
 
 
 def test_users_for_people() -> None:
-    """Both ends of an interval stand in the unit of the larger one."""
+    """Both ends of an interval are in the unit of the larger one."""
     found = UserDifference(0, 0, Estimate(5400, -600, 14400, 9), 0, 0.25, 0.5, 0, 0)
     assert ("+90.0 min", "-0.2 to +4.0 h", "25 %", "50 %") == format_users("wait_mean_s", found)
     single = UserDifference(0, 0, Estimate(60, None, None, 1), 0, 0, 1, 0, 0)

@@ -62,7 +62,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, script: str = SCRIPT) -> list[str]:
-    """Run a script on the copy in a process of its own."""
+    """Run a script on the copy in its own process."""
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=folder,
@@ -83,7 +83,7 @@ def test_code_is_compiled_once(copy: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["engine/kernel/heap.py", "engine/kernel/places.py", "jobs.py"])
-def test_changed_sources_are_compiled_anew(copy: Path, source: str) -> None:
+def test_changed_sources_are_compiled_again(copy: Path, source: str) -> None:
     """A change in a file that the loop only calls into counts too, which numba would not see."""
     run(copy)
     change(copy, source)
@@ -91,7 +91,7 @@ def test_changed_sources_are_compiled_anew(copy: Path, source: str) -> None:
 
 
 @pytest.mark.slow
-def test_predictors_are_compiled_anew(copy: Path) -> None:
+def test_predictors_are_compiled_again(copy: Path) -> None:
     """A change counts for the compiled code in other folders as well."""
     assert ["False", "False", "True", "0"] == run(copy, PREDICTORS)
     assert ["True", "True", "True", "1"] == run(copy, PREDICTORS)
@@ -119,7 +119,7 @@ def test_all_sources_count() -> None:
 
 
 def test_removed_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code that another process throws away at the same time is no error."""
+    """Code that another process throws away at the same time is not an error."""
     gone = [tmp_path / "loop.advance-1.py312.nbi"]
     monkeypatch.setattr(compilation, "_indexes", lambda function: gone)
     compilation.drop_stale(None)

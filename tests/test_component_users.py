@@ -39,7 +39,7 @@ def test_a_long_term_user_wraps_around(behaviour: Any) -> None:
 
 @pytest.mark.parametrize("behaviour", [AsRecorded, ClosedLoop])
 def test_a_long_term_user_begins_at_some_week_of_its_own(behaviour: Any) -> None:
-    """One that begins in its second week goes on with its third, then with its first."""
+    """One that begins in its second week continues with its third, then with its first."""
     jobs, _, _ = simulated(pool_of(), only(LONG, -1), weeks=4, behaviour=behaviour())
     assert [WEEK + 11 * HOUR, 2 * WEEK + 10 * HOUR] == submissions(jobs, 7)
 
@@ -99,7 +99,7 @@ def test_graph_holds_units_and_think_times() -> None:
 
 
 def test_windows_keep_day_and_hour_on_a_slow_machine() -> None:
-    """Who waits until 1:00 goes on at 9:00 as always; without windows at 21:00."""
+    """Who waits until 1:00 continues at 9:00 as always; without windows at 21:00."""
     rows = [(1, day * DAY + 9 * HOUR, 4 * HOUR, 1, 0) for day in range(28) if day % 7 < 5]
     pool = pool_of(rows, speed=1 / 4)
     free, _, _ = simulated(pool, only(LONG, 0))
@@ -128,7 +128,7 @@ def records(draw: st.DrawFn) -> list[tuple[int, ...]]:
 def test_with_waits_as_recorded_both_submit_the_same(
     rows: list[tuple[int, ...]], seed: int
 ) -> None:
-    """The closed loop is the rigid population where no clocks are changed and nobody waits more."""
+    """The closed loop is the rigid population where no clocks are changed and no job waits more."""
     pool = pool_of(rows)
     for one in pool.components:  # what runs on when the log comes around again would be waited for
         first, last = one.units.start, one.units.stop

@@ -75,7 +75,7 @@ def test_moving_by_weeks_keeps_day_and_hour_over_a_change_of_the_clocks() -> Non
     assert 10 * HOUR + 5 == pool.second(0, 0, 5)
 
 
-def test_a_log_without_a_start_goes_on_without() -> None:
+def test_a_log_without_a_start_continues_without() -> None:
     """Where the origin only counts as a Monday it does so in a run."""
     rows = [(user, at + WEEK, run, n, wait) for user, at, run, n, wait in TWO_USERS]
     pool = pool_of(rows)

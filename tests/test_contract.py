@@ -139,7 +139,7 @@ def test_every_part_is_there() -> None:
 
 @pytest.mark.parametrize("name", [name for name, each in RECIPES.items() if draws(each)])
 def test_users_do_not_draw_from_each_other(name: str) -> None:
-    """With room for all, a user's submissions are the same whoever else is there."""
+    """With room for all, a user's submissions are the same regardless of who else is there."""
     recipe = RECIPES[name]
     if recipe.window == "fitted":
         return  # smoothed by what all users do

@@ -22,7 +22,7 @@ def bytes_of(jobs: JobTable) -> list[bytes]:
 @pytest.mark.parametrize("users", GENERATIVE)
 @pytest.mark.parametrize("case", EXTREMES)
 def test_generative_contract(make_trace: Callable[..., Trace], users: str, case: str) -> None:
-    """Same seed, same bytes; every job is over in the end, and users are those of the record."""
+    """Same seed, same bytes; every job ends eventually, and users are those of the record."""
     rows, processors = EXTREMES[case]
     trace = make_trace(
         *(

@@ -63,7 +63,7 @@ def test_from_one_format_to_another_and_back(here: Path, call: Call) -> None:
     assert SWF == Path("again.swf").read_text()
 
 
-def test_what_is_lost_is_told(here: Path, call: Call) -> None:
+def test_what_is_lost_is_reported(here: Path, call: Call) -> None:
     """CSV has no place for the header: its lines are counted, and so they are with --json."""
     code, out, _ = call("convert", "log.swf", "log.csv")
     assert 0 == code
@@ -84,7 +84,7 @@ def test_strict_refuses_what_is_lost(here: Path, call: Call) -> None:
 
 
 def test_a_table_of_ones_own(here: Path, call: Call) -> None:
-    """A mapping tells columns and units; names are kept beside the trace."""
+    """A mapping gives columns and units; names are kept next to the trace."""
     code, out, _ = call("convert", "mine.csv", "mine.swf.gz", "--map", "mine.toml")
     assert 0 == code
     assert "mine.csv (table): 3 jobs" in out
@@ -99,7 +99,7 @@ def test_a_table_of_ones_own(here: Path, call: Call) -> None:
 
 
 def test_names_come_back_from_a_format_that_has_them(here: Path, call: Call) -> None:
-    """Parquet holds names, so no file is written beside it, and a table gets them back."""
+    """Parquet holds names, so no file is written next to it, and a table gets them back."""
     call("convert", "mine.csv", "mine.parquet", "--map", "mine.toml")
     assert not Path("mine.names.csv").exists()
     code, _, _ = call(
@@ -149,7 +149,7 @@ def test_size_that_nobody_tells_is_what_was_in_use(here: Path, call: Call) -> No
 
 
 def test_through_pipes(here: Path) -> None:
-    """- reads standard input and writes standard output; what is told goes to standard error."""
+    """- reads standard input and writes standard output; messages go to standard error."""
     done = subprocess.run(
         [sys.executable, "-m", "hpcrowd", "convert", "-", "-", "--output-format", "csv"],
         input=gzip.compress(SWF.encode()), capture_output=True, check=False,
@@ -188,7 +188,7 @@ def test_a_folder_of_results_is_its_trace(here: Path, call: Call) -> None:
         (("log.swf", "-", "--output-format", "csv", "--json"), ("--json", "name a file")),
     ],
 )
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_give_one_line(
     here: Path, call: Call, arguments: tuple[str, ...], parts: tuple[str, ...]
 ) -> None:
     """What is wrong with a request is one line, exit code 2, and nothing is written."""
@@ -297,7 +297,7 @@ def test_a_pipe_is_not_replayed(here: Path, call: Call) -> None:
 
 
 def test_errors_name_standard_input(here: Path) -> None:
-    """What is wrong with standard input is told of ``-``, and not of a copy that is gone."""
+    """Errors of standard input name ``-``, and not of a copy that is gone."""
     done = subprocess.run(
         [sys.executable, "-m", "hpcrowd", "convert", "-", "out.csv", "--input-format", "swf"],
         input="no job\n", cwd=here, capture_output=True, text=True, check=False,
@@ -308,7 +308,7 @@ def test_errors_name_standard_input(here: Path) -> None:
 
 @pytest.mark.slow
 def test_names_are_lost_in_a_pipe(here: Path) -> None:
-    """Beside standard output no file of names can stand: that is told, and refused if strict."""
+    """Beside standard output no file of names is possible: a message says it; strict refuses."""
     command = [sys.executable, "-m", "hpcrowd", "convert", "mine.csv", "-",
                "--output-format", "swf", "--map", "mine.toml"]  # fmt: skip
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
@@ -320,7 +320,7 @@ def test_names_are_lost_in_a_pipe(here: Path) -> None:
 
 
 def test_text_of_ones_own_is_left_out_of_what_is_given_away(here: Path, call: Call) -> None:
-    """Nobody knows what stands in other columns: pseudonyms go without them, and it is said."""
+    """What other columns hold is unknown: pseudonyms leave them out, with a note."""
     Path("own.csv").write_text("submit,run,user_name,email,orig_site\n0,1,al,al@x.org,north\n")
     code, out, _ = call("convert", "own.csv", "public.csv", "--anonymise")
     assert 0 == code
@@ -334,7 +334,7 @@ def test_text_of_ones_own_is_left_out_of_what_is_given_away(here: Path, call: Ca
 def test_steps_are_shown_on_a_terminal(
     here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Millions of jobs take a minute: a terminal tells which of the two steps it is."""
+    """Millions of jobs take a minute: a terminal shows which of the two steps it is."""
     steps: list[tuple[str, int, int]] = []
     told = nullcontext(lambda *step: steps.append(step))
     monkeypatch.setattr("hpcrowd.scenarios.commands.traces.convert.progress_bar", lambda: told)

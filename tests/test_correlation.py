@@ -44,7 +44,7 @@ def test_rank_correlation_is_spearmans(values: list[tuple[int, int]]) -> None:
 
 
 def test_nothing_has_no_correlation() -> None:
-    """Of no pair, and of one, there is no correlation."""
+    """For no pair, and for one, there is no correlation."""
     assert math.isnan(rank_correlation([], []))
     assert math.isnan(rank_correlation([1], [2]))
 
@@ -69,7 +69,7 @@ def test_correlation_is_the_largest_times_the_degree(degree: float) -> None:
 
 
 @given(pairs, st.lists(st.floats(-1, 1), min_size=1, max_size=3), st.integers(0, 99))
-def test_processors_are_only_dealt_out_anew(
+def test_processors_are_only_dealt_out_again(
     values: list[tuple[int, int]], degrees: list[float], seed: int
 ) -> None:
     """Whatever the degree, the same processors are there; what was given is not touched."""
@@ -110,7 +110,7 @@ def test_equal_run_times_do_not_go_by_the_order_of_jobs() -> None:
 
 
 def test_degree_out_of_range_is_refused() -> None:
-    """A degree of 1.5 is no correlation, and every job needs processors."""
+    """A degree of 1.5 is not a correlation, and every job needs processors."""
     with pytest.raises(QuantityError, match=r"degree 1\.5: must be from -1 to 1"):
         control_correlation(np.arange(3), np.arange(3), [0, 1.5], np.random.default_rng(0))
     with pytest.raises(QuantityError, match="processors of 2 jobs, run times of 3"):
@@ -166,7 +166,7 @@ def test_generated_jobs_take_a_correlation(model: WorkloadModel) -> None:
 
 
 def test_a_workload_is_generated_with_a_correlation(model: WorkloadModel) -> None:
-    """Also with a load, which is met with the processors that are dealt out; notes tell."""
+    """Also with a load, which is met with the processors that are dealt out; notes say."""
     for degree in (-0.8, 0.8):
         made = generate(model, jobs=4000, load=0.5, correlation=degree)
         assert pytest.approx(0.5, rel=0.01) == made.load

@@ -142,7 +142,7 @@ def test_delayed_by_a_reaction(make_jobs: MakeJobs) -> None:
 
 
 def test_renounced_as_a_whole(make_jobs: MakeJobs) -> None:
-    """What is renounced was never submitted; who waited for it goes on at once."""
+    """What is renounced was never submitted; who waited for it continues at once."""
     jobs = make_jobs((0, 60, 1), (70, 10, 2), (90, 5, 1))
     react = Renounce(During([(50, 80)]))
     found = logged(jobs, lambda work: Composed(BatchOrder(work), reactions=[react]))
@@ -216,7 +216,7 @@ def test_submissions_besides_those_of_the_parts(make_jobs: MakeJobs) -> None:
 
 
 def test_arrival_of_ones_own(make_jobs: MakeJobs) -> None:
-    """What a subclass adds to an arrival is a wait of its own."""
+    """What a subclass adds to an arrival is its own wait."""
     found = logged(make_jobs((0, 60, 1), (70, 10, 2)), lambda work: Later(SessionGraph(work)))
     assert [
         (0, What.WAITS, Why.OWN, 0, NONE, 7),
@@ -277,7 +277,7 @@ def test_submissions_in_words(why: Why, words: str) -> None:
 
 
 def test_mood_in_words() -> None:
-    """A mood is told with its sign."""
+    """A mood is reported with its sign."""
     log = DecisionLog()
     log.note(0, 17, What.WENT_AWAY, Why.MOOD, mood=1.5)
     assert (

@@ -48,7 +48,7 @@ def log(make_trace: Callable[..., Trace]) -> Trace:
 
 
 def bytes_of(run: Run) -> bytes:
-    """All that became of the jobs."""
+    """The outcome of all jobs."""
     return run.jobs.matrix[:, : len(run.jobs)].tobytes()
 
 
@@ -181,7 +181,7 @@ def test_session_of_a_debugger() -> None:
 
 
 def test_break_of_a_debugger() -> None:
-    """Who does not go on takes a break, and comes back in its hours."""
+    """Who does not continue takes a break, and comes back in its hours."""
     habits = DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), law=ContinuationLaw(0.0))
     second = 14 * HOUR + 60
     assert [
@@ -192,7 +192,7 @@ def test_break_of_a_debugger() -> None:
 
 
 def test_night_script() -> None:
-    """A script comes at its hour, and goes on as soon as a stage is over."""
+    """A script comes at its hour, and continues as soon as a stage has ended."""
     stages = (Stage(1, 1, fixed(60), 60), Stage(1, 1, fixed(90), 90))
     habits = NightScriptHabits(hour=21 * HOUR, shift=0, stages=stages)
     assert [
@@ -204,7 +204,7 @@ def test_night_script() -> None:
 
 
 class Hasty(DrawFromPool):
-    """Submits the next batch as soon as one is over, without an alarm."""
+    """Submits the next batch as soon as one has ended, without an alarm."""
 
     def finished(self, user: Any, unit: int, now: int) -> None:
         """Go on at once."""

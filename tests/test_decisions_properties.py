@@ -30,7 +30,7 @@ def run(
 
 
 def over(jobs: JobTable, rows: Any) -> int:
-    """When the last of some jobs was over; who was rejected was over at once."""
+    """When the last of some jobs ended; who was rejected ended at once."""
     return max(int(jobs.end[row]) if jobs.end[row] >= 0 else int(jobs.submit[row]) for row in rows)
 
 
@@ -123,7 +123,7 @@ def test_reactions_are_noted_once(rows: Rows, seconds: int) -> None:
         if decision.what != What.SUBMITTED or decision.why != Why.ENDED:
             continue
         if decision.cause in gone:
-            continue  # when a renounced job was over does not stand in the table
+            continue  # the table does not hold the end of a renounced job
         mine = users[0].jobs_of(decision.unit)
         before = jobs.recorded_submit[mine[0]]
         due = over(jobs, users[0].jobs_of(decision.cause)) + decision.seconds

@@ -41,7 +41,7 @@ def test_runs_are_the_four(runs: list[Run]) -> None:
 
 
 def test_jobs_in_jobs_out(runs: list[Run]) -> None:
-    """Everything that was submitted, before the last day was over, ran to its end."""
+    """Everything that was submitted, before the last day had ended, ran to its end."""
     for run in runs:
         assert len(run.jobs) == run.jobs.count(State.COMPLETED) > 0
         assert run.jobs.submit.max() < DAYS * DAY
@@ -73,7 +73,7 @@ def test_same_seed_same_bytes(runs: list[Run], tmp_path: Path) -> None:
             assert folders[0].joinpath(name).read_bytes() == folders[1].joinpath(name).read_bytes()
 
 
-def test_trace_tells_what_users_reacted_to(runs: list[Run]) -> None:
+def test_trace_shows_what_users_reacted_to(runs: list[Run]) -> None:
     """With feedback, preceding job's end plus think time is the submission; same user."""
     for run in runs:
         trace = run.to_trace()
@@ -114,7 +114,7 @@ def test_observations_call_a_loss_a_loss(runs: list[Run]) -> None:
 
 
 def test_command_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The folder holds report, pictures and a folder per run; the table stands on stdout."""
+    """The folder holds report, pictures and a folder per run; the table is on stdout."""
     out = tmp_path / "demo"
     demo_command(out, days=DAYS, seed=0, as_json=False)
     printed = capsys.readouterr()
@@ -164,7 +164,7 @@ def test_command_spares_other_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("days", "seed", "processors"), [(0, 0, 128), (1, -1, 128), (1, 0, 0)])
 def test_impossible_demos_are_refused(days: int, seed: int, processors: int) -> None:
-    """Days, seed and processors that cannot be are told in one line."""
+    """Days, seed and processors that cannot be are reported in one line."""
     with pytest.raises(QuantityError, match=r"days 0|seed -1|processors 0"):
         run_demo(days, seed, processors)
 

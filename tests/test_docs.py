@@ -27,7 +27,7 @@ SAMPLE = "KTH-SP2-1996-2.1-cln.swf.gz"
 #: How pages call a folder of real traces.
 SAMPLE_FOLDER = "traces"
 
-#: Commands for a fresh machine, or that go on for ever: other tests and the reader run them.
+#: Commands for a fresh machine, or that continue for ever: other tests and the reader run them.
 NOT_HERE = ("python3 -m venv", "pip install", "pytest", "mkdocs", "hpcrowd inspect")
 
 #: Pages that take long, besides those of the studies.
@@ -88,7 +88,7 @@ def compare(expected: str, actual: str, where: str) -> None:
 
 
 class Reader:
-    """Somebody who reads a page in an empty folder and does everything that stands there."""
+    """A user who reads a page in an empty folder and does everything that is there."""
 
     def __init__(self, page: Path, folder: Path) -> None:
         self.page = page
@@ -276,7 +276,7 @@ def test_every_metric_has_a_formula(generate: dict[str, Any]) -> None:
 
 
 def test_every_setting_has_a_section() -> None:
-    """The guide to replays explains each setting in a place of its own."""
+    """The guide to replays explains each setting in its own place."""
     from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
     headings = re.findall(

@@ -116,7 +116,7 @@ def run(rows: Rows, cluster: dict[str, Any], **how: Any) -> tuple[JobTable, Work
 
 
 def outcome(jobs: JobTable) -> dict[str, list[int]]:
-    """What became of every job."""
+    """The outcome of every job."""
     return {name: getattr(jobs, name).tolist() for name in OUTCOME}
 
 
@@ -143,7 +143,7 @@ def test_compiled_users_equal_called_users(
 
 @given(workloads, clusters, st.booleans())
 def test_jobs_in_are_jobs_out(rows: Rows, cluster: dict[str, Any], plain: bool) -> None:
-    """Every job is over in the end: it ran for its time, was killed at its request, or rejected."""
+    """Every job ends eventually: it ran for its time, was killed at its request, or rejected."""
     jobs, _ = run(rows, cluster, users="think-time", plain=plain)
     length, request = jobs.run_time, jobs.requested_time
     rejected = jobs.processors > cluster["processors"]
@@ -209,7 +209,7 @@ def test_think_times_hold(
     """A session starts at the latest end of a predecessor plus its think time, gaps as recorded."""
     jobs, work = run(rows, cluster, users="think-time", definition=definition, compiled=compiled)
     sessions, dependencies = work.sessions, work.dependencies
-    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job is over at once
+    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job ends at once
     expected = np.where(dependencies.count == 0, sessions.start, 0)
     ended = [over[sessions.jobs_of(session)].max() for session in range(len(sessions))]
     for before, after, think in zip(

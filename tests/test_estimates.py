@@ -1,4 +1,4 @@
-"""Estimates that need no history, and what becomes of a running job that outruns its own."""
+"""Estimates that need no history, and what happens to a running job that outruns its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_estimates_by_name(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "guess", "0x", "-1x", "1.0000001x", "10000001x", "x"])
 def test_unknown_estimates_are_refused(text: str) -> None:
-    """What is no estimate is named."""
+    """What is not an estimate is named."""
     with pytest.raises(QuantityError):
         parse_estimates(text)
 
@@ -47,7 +47,7 @@ def test_exact_is_the_time_on_the_machine(
 
 
 def test_unknown_kind_of_estimates() -> None:
-    """A wrong kind is told with those there are."""
+    """A wrong kind is reported with those there are."""
     with pytest.raises(QuantityError, match="choose requested, exact, factor"):
         Estimates("guess")  # type: ignore[arg-type]
 

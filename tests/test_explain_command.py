@@ -82,7 +82,7 @@ def test_json(results: Path, call: Call) -> None:
 
 
 def test_jobs_of_submissions(results: Path, call: Call) -> None:
-    """With --jobs each submission says what became of its jobs, in words and as numbers."""
+    """With --jobs each submission shows the outcome of its jobs, in words and as numbers."""
     assert (0, """\
 Mon 2024-01-08 08:00:00  session 0 submitted at its recorded time
                            job 1: waited 0 s, ran 2.0 h until Mon 2024-01-08 10:00:00
@@ -160,7 +160,7 @@ its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:
     ],
 )  # fmt: skip
 def test_refused(results: Path, call: Call, options: tuple[str, ...], told: str) -> None:
-    """Mistakes are told in one line."""
+    """Mistakes are reported in one line."""
     assert (2, "", told) == call("explain", results, *options)
 
 
@@ -233,7 +233,7 @@ def test_read_back(tmp_path: Path) -> None:
 
 
 def test_broken_file(tmp_path: Path) -> None:
-    """What is no such file is told with its name."""
+    """What is no such file is reported with its name."""
     (tmp_path / "decisions.parquet").write_text("no")
     with pytest.raises(ResultsError, match="cannot be read as decisions"):
         read_decisions(tmp_path / "decisions.parquet")

@@ -44,7 +44,7 @@ def test_another_value_ends_a_bag(column: str) -> None:
 
 
 def test_bags_are_neighbours_in_the_whole_workload() -> None:
-    """A job of somebody else in between ends a bag, even in the same second."""
+    """A job of another user in between ends a bag, even in the same second."""
     workload = Workload.of([0, 0, 0], 10, user=[1, 2, 1])
     assert [1, 1, 1] == bags(workload).size.tolist()
     assert [2, 1] == bags(Workload.of([0, 0, 0], 10, user=[1, 1, 2])).size.tolist()
@@ -105,7 +105,7 @@ def test_without_real_bags_it_is_said() -> None:
     assert 1000 == value(workload, "bag_interarrival_mean_s")
 
 
-def test_a_pair_whose_first_has_ended_is_no_pair() -> None:
+def test_a_pair_whose_first_has_ended_is_not_a_pair() -> None:
     """Who knows the result may have reacted to it (section 3.4); unknown waits say nothing."""
     assert [50] == same_job_gaps(Workload.of([0, 50, 300], [60, 10, 5], wait=0)).tolist()
     assert [50, 250] == same_job_gaps(Workload.of([0, 50, 300], [60, 10, 5])).tolist()

@@ -80,7 +80,7 @@ def test_every_feature_is_available_where_everything_is_known() -> None:
 
 
 def test_the_order_of_the_lines_does_not_matter() -> None:
-    """Jobs are put in order by submission and number, wherever they stand in the file."""
+    """Jobs are put in order by submission and number, wherever they are in the file."""
     order = np.random.default_rng(1).permutation(len(bursty()))
     assert_same(all_of(bursty()), all_of(rebuilt(bursty(), order)))
 
@@ -186,7 +186,7 @@ def test_tiny_workloads_have_a_number_or_a_reason(rows: list[tuple[int, ...]]) -
         ({"machine": None}, {"offered_load": "processors of the machine not known"}),
     ],
 )
-def test_a_missing_column_is_told_and_spoils_nothing_else(
+def test_a_missing_column_is_reported_and_spoils_nothing_else(
     columns: dict[str, object], missing: dict[str, str]
 ) -> None:
     """What depends on it says why; arrivals are measured all the same."""
@@ -204,7 +204,7 @@ def test_constant_arrivals_have_no_burstiness() -> None:
     assert "the series does not vary" == found["hurst_mean"].reason
 
 
-def test_no_job_is_told_everywhere() -> None:
+def test_no_job_is_reported_everywhere() -> None:
     """An empty workload has 0 jobs; of everything else it says that there are none."""
     found = dict(all_of(Workload.of([], [])))
     assert 0 == found.pop("jobs").number
@@ -228,7 +228,7 @@ def test_poisson_arrivals_have_a_cv_of_one() -> None:
 
 
 def test_features_are_well_described() -> None:
-    """Each has title, definition and source; a unit stands at the end of its name."""
+    """Each has title, definition and source; a unit is at the end of its name."""
     for name, feature in FEATURES.items():
         assert name == feature.name
         assert feature.title.strip(), name

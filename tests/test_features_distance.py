@@ -48,7 +48,7 @@ def test_nothing_cannot_be_compared() -> None:
         apart([], [1])
 
 
-def test_what_one_side_lacks_is_told() -> None:
+def test_what_one_side_lacks_is_reported() -> None:
     """The second workload has no waits: no distance of waits, and it is said whose they are."""
     first = measure(poisson_workload(500, 300, 1), FEATURES.values())
     second = measure(poisson_workload(500, 300, 1, wait=-1), FEATURES.values())

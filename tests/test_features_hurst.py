@@ -12,8 +12,8 @@ from hpcrowd.environment.errors import UnavailableError
 #: Length and number of the series.
 LENGTH, SERIES = 16_384, 12
 
-#: How far estimators may lie from the truth on series of this length, beside chance: variance and
-#: R/S are low where H is high (Taqqu et al. 1995), R/S is high where there is no dependence.
+#: How far estimators may lie from the truth on series of this length, apart from chance: variance
+#: and R/S are low where H is high (Taqqu et al. 1995), R/S is high where there is no dependence.
 BIAS = {0.5: 0.03, 0.6: 0.02, 0.7: 0.02, 0.8: 0.03, 0.9: 0.05}
 
 
@@ -57,6 +57,6 @@ def test_scale_and_shift_of_the_series_do_not_matter() -> None:
     ],
 )
 def test_what_has_no_parameter_says_why(series: object, reason: str) -> None:
-    """Constant, short and almost constant series are told as such, without a warning."""
+    """Constant, short and almost constant series are reported as such, without a warning."""
     with pytest.raises(UnavailableError, match=reason):
         hurst(series)  # type: ignore[arg-type]

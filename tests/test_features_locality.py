@@ -13,7 +13,7 @@ from hpcrowd.environment.traces.trace import Trace
 from numpy.typing import NDArray
 from scipy import stats
 
-#: Minh 2012, Table 3.5, for the logs at hand.
+#: Minh 2012, Table 3.5, for the logs available here.
 PUBLISHED = {
     "HPC2N-2002-2.1": 2.26,
     "LLNL-Thunder": 2.92,
@@ -62,7 +62,7 @@ def test_groups_that_are_apart_are_found() -> None:
     assert not found.sampled
 
 
-def test_bic_is_told_for_all_that_were_tried() -> None:
+def test_bic_is_reported_for_all_that_were_tried() -> None:
     """The criterion of each number of components is there, and the smallest is the one chosen."""
     found = classify(three_groups(2)[0], most=6)
     assert list(range(1, 7)) == list(found.bic)
@@ -114,7 +114,7 @@ def test_unit_does_not_matter(unit: float) -> None:
 
 
 def test_huge_values_lose_no_digits() -> None:
-    """Spikes a second apart are told apart also far from 0."""
+    """Spikes a second apart are distinguished also far from 0."""
     values = np.repeat([1e8, 1e8 + 10, 1e8 + 20], 100)
     assert np.array_equal(np.repeat([0, 1, 2], 100), classify(values).labels)
 
@@ -148,7 +148,7 @@ def test_heavy_ties_leave_room_for_the_other_values() -> None:
 
 
 def test_no_values_are_not_available() -> None:
-    """Without values there is nothing to classify, and the reason is told."""
+    """Without values there is nothing to classify, and the reason is reported."""
     with pytest.raises(UnavailableError, match="no run times"):
         classify([])
 
@@ -169,7 +169,7 @@ def test_values_that_are_not_finite_are_refused() -> None:
         classify([1.0, np.nan])
 
 
-def test_missing_library_is_told_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_is_reported_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without scikit-learn the reason says what to install."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(UnavailableError, match=r'pip install "hpcrowd\[fits\]"'):
@@ -206,7 +206,7 @@ def test_known_exponent_is_found(exponent: float) -> None:
 
 
 def test_estimate_is_the_likeliest() -> None:
-    """Its probabilities sum to one, and no exponent beside it has a higher likelihood."""
+    """Its probabilities sum to one, and no exponent next to it has a higher likelihood."""
     lengths = [1, 1, 1, 2, 1, 5, 1, 3]
     fit = zipf_exponent(lengths)
     best = stats.zipf.logpmf(lengths, fit.exponent).sum()
@@ -229,7 +229,7 @@ def test_exponents_at_the_ends_are_found() -> None:
     ("lengths", "reason"), [([], "no bag sizes"), ([1, 1, 1], "all bag sizes are 1")]
 )
 def test_exponents_that_there_are_not(lengths: list[int], reason: str) -> None:
-    """Without lengths, or with none above 1, no exponent is the likeliest; the reason is told."""
+    """Without lengths, or with none above 1, no exponent is the likeliest; the reason is given."""
     with pytest.raises(UnavailableError, match=reason):
         zipf_exponent(lengths, "bag sizes")
 

@@ -62,7 +62,7 @@ def words_of(figure: Figure) -> str:
 @pytest.mark.parametrize("picture", PICTURES)
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_every_picture_can_be_drawn_of_any_workload(picture: str, case: str) -> None:
-    """However little there is, the result is a picture, alone and beside other workloads."""
+    """However little there is, the result is a picture, alone and next to other workloads."""
     draw = PICTURES[picture].draw
     assert figure_png(draw([DEGENERATE[case]])).startswith(b"\x89PNG")
     assert isinstance(draw([usual(), DEGENERATE[case]]), Figure)
@@ -71,7 +71,7 @@ def test_every_picture_can_be_drawn_of_any_workload(picture: str, case: str) -> 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 7])
 @pytest.mark.parametrize("picture", PICTURES)
 def test_pictures_name_every_workload(picture: str, count: int) -> None:
-    """Each of up to seven workloads can be told in every picture."""
+    """Each of up to seven workloads can be distinguished in every picture."""
     names = [f"trace {place}" for place in range(count)]
     one = usual()
     words = words_of(PICTURES[picture].draw([_named(one, name) for name in names]))
@@ -173,7 +173,7 @@ def test_curves_begin_at_one_and_end_at_nothing() -> None:
 
 
 def test_names_are_short_and_plain() -> None:
-    """Suffixes of traces are left out, long names shortened, dollars are no mathematics."""
+    """Suffixes of traces are left out, long names shortened, dollars are not mathematics."""
     named: Callable[[str], str] = lambda name: name_of(_named(DEGENERATE["one job"], name))  # noqa: E731
     assert "KTH-SP2" == named("KTH-SP2.swf.gz")
     assert r"a\$b\$" == named("a$b$")

@@ -95,7 +95,7 @@ def test_pictures_belong_to_groups() -> None:
 
 
 def test_report_tells_reasons_and_what_was_left_out(report: str) -> None:
-    """What is not available says why; jobs left out are counted by reason, notes are told."""
+    """What is not available says why; jobs left out are counted by reason, notes are reported."""
     text = unescape(report)
     assert "not available: no waits recorded" in text
     assert re.search("left out: no run time</th><td>1,234</td><td>0</td>", text)
@@ -112,7 +112,7 @@ def test_report_escapes_names(report: str) -> None:
 
 
 def test_report_names_what_it_was_made_by(report: str, workloads: list[Workload]) -> None:
-    """The scales of the measurement and the versions are told; scales that differ, for each."""
+    """The scales of the measurement and the versions are reported; scales that differ, for each."""
     assert "Arrivals counted per 15.0 min" in report
     assert "numpy" in report
     assert "scipy" in report

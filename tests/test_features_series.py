@@ -93,7 +93,7 @@ def test_counts_begin_with_the_first_arrival() -> None:
 
 
 def test_counts_refuse_what_would_fill_the_memory() -> None:
-    """Far too short a time scale is told instead of tried."""
+    """Far too short a time scale is reported instead of tried."""
     with pytest.raises(UnavailableError, match="more than 50,000,000 intervals"):
         s.counts([0, 1e9], 1)
     with pytest.raises(QuantityError, match="time scale 0: must be positive"):

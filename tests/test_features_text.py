@@ -30,13 +30,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "unit", "number", "text"), CASES)
-def test_values_are_told_by_their_unit(name: str, unit: str, number: float, text: str) -> None:
+def test_values_are_reported_by_their_unit(name: str, unit: str, number: float, text: str) -> None:
     """Times, shares, counts and other numbers each read as people write them."""
     feature = Feature(name, name, "", "", lambda w: 0.0, unit)
     assert text == format_value(feature, Value(number))
 
 
-def test_what_is_not_available_is_told_with_its_reason() -> None:
+def test_what_is_not_available_is_reported_with_its_reason() -> None:
     """A value that there is not says why, in words."""
     feature = Feature("wait_mean_s", "wait, mean", "", "", lambda w: 0.0, "s")
     told = format_value(feature, Value(None, "no waits recorded"))

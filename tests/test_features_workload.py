@@ -83,7 +83,7 @@ def test_ties_go_by_job_number(make_trace: MakeTrace) -> None:
     ],
 )
 def test_arrays_that_make_no_workload(columns: dict[str, object], message: str) -> None:
-    """Each mistake is told with the column."""
+    """Each mistake is reported with the column."""
     with pytest.raises(QuantityError, match=message):
         Workload.of([0, 1, 2], **{"run_time": 1} | columns)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""The command ``hpcrowd fetch``: the list, what it tells of a log, JSON, errors of one line."""
+"""The command ``hpcrowd fetch``: the list, what it shows about a log, JSON, errors of one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def call(call: Call) -> Call:
     return partial(call, "fetch")
 
 
-def test_what_is_told_of_a_log(call: Call, server: Server) -> None:
+def test_what_is_reported_of_a_log(call: Call, server: Server) -> None:
     """The file, its size in jobs, what its header says of its people, and what the archive asks."""
     code, out, err = call(A)
     assert (0, "") == (code, err)
@@ -140,7 +140,7 @@ def test_missing_log(call: Call, server: Server) -> None:
 
 
 def test_interrupt(call: Call, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C ends with 130 and says that the same command goes on."""
+    """Ctrl-C ends with 130 and says that the same command continues."""
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

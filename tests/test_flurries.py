@@ -37,7 +37,7 @@ def by_definition(trace: Trace, rule: FlurryRule) -> list[bool]:
 
 
 def test_burst_of_one_user(make_trace: Make) -> None:
-    """More than two jobs within 10 s go, all of them; a third after 10 s is no burst."""
+    """More than two jobs within 10 s go, all of them; a third after 10 s is not a burst."""
     trace = make_trace(
         *jobs((1, 0), (1, 5), (2, 6), (1, 9), (1, 100), (2, 7), (1, 105), (1, 110), (2, 16))
     )
@@ -47,21 +47,21 @@ def test_burst_of_one_user(make_trace: Make) -> None:
 
 
 def test_order_of_lines_does_not_matter(make_trace: Make) -> None:
-    """Jobs need not stand in the order of their submission."""
+    """Jobs need not be in the order of their submission."""
     found, flurries = FlurryRule(2, 10).find(make_trace(*jobs((1, 9), (1, 50), (1, 0), (1, 5))))
     assert [True, False, True, True] == found.tolist()
     assert [Flurry(1, 0, 9, 3)] == flurries
 
 
 def test_stretches_that_share_a_job_are_one_flurry(make_trace: Make) -> None:
-    """A burst goes on as long as stretches overlap; two that only follow each other are two."""
+    """A burst continues as long as stretches overlap; two that only follow each other are two."""
     long = make_trace(*jobs(*((1, 4 * step) for step in range(10))))
     assert [Flurry(1, 0, 36, 10)] == FlurryRule(2, 10).find(long)[1]
     apart = make_trace(*jobs((1, 0), (1, 1), (1, 2), (1, 900), (1, 901), (1, 902)))
     assert [Flurry(1, 0, 2, 3), Flurry(1, 900, 902, 3)] == FlurryRule(2, 10).find(apart)[1]
 
 
-def test_jobs_without_user_or_submit_time_are_no_flurry(make_trace: Make) -> None:
+def test_jobs_without_user_or_submit_time_are_not_a_flurry(make_trace: Make) -> None:
     """What is nobody's, or nobody knows when, is left alone."""
     trace = make_trace(*jobs(*[(-1, 0)] * 5, *[(1, -1)] * 5))
     found, flurries = FlurryRule(2, 10).find(trace)
@@ -101,7 +101,7 @@ def test_rates(text: str, most: int, within: int, shown: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "500", "500/", "/1h", "0/1h", "5/0s", "-5/1h", "5/1y"])
-def test_what_is_no_rate(text: str) -> None:
+def test_what_is_not_a_rate(text: str) -> None:
     """Anything else is an error that shows how to write one, or what is wrong with it."""
     with pytest.raises(QuantityError):
         FlurryRule.parse(text)

@@ -1,4 +1,4 @@
-"""CSV and Parquet with our columns: what is read, what is told."""
+"""CSV and Parquet with our columns: what is read, what is reported."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_quotes_blanks_and_other_line_ends() -> None:
     assert {"user": {1: 'O"Neil, J.'}} == trace.names
 
 
-def test_names_beside_numbers() -> None:
-    """Names are those of the numbers beside them; without numbers they get some."""
+def test_names_next_to_numbers() -> None:
+    """Names are those of the numbers next to them; without numbers they get some."""
     trace = parse_csv("submit,run,user,user_name,group_name\n0,1,7,eve,x\n0,1,-1,,y\n0,1,8,,x\n")
     assert {"user": {7: "eve"}, "group": {1: "x", 2: "y"}} == trace.names
     assert [1, 2, 1] == trace["group"].tolist()
@@ -82,7 +82,7 @@ def test_parquet_keeps_everything() -> None:
     assert [1.5, 1] == again["run"].tolist()
 
 
-def test_parquet_tells_what_columns_mean() -> None:
+def test_parquet_shows_what_columns_mean() -> None:
     """Each column has its meaning in its metadata."""
     import pyarrow.parquet as pq
 
@@ -105,7 +105,7 @@ def test_parquet_of_a_data_frame() -> None:
 
 @pytest.mark.parametrize("value", [np.inf, 2.0**60, -(2.0**54)])
 def test_parquet_with_odd_numbers(value: float) -> None:
-    """A number that is not finite or not exact is told with its row."""
+    """A number that is not finite or not exact is reported with its row."""
     with pytest.raises(ParseError) as caught:
         parse_parquet(parquet_of(submit=[0, 5], run=[1.0, value]), "frame.parquet")
     assert ("frame.parquet", 2, "run") == (caught.value.path, caught.value.line, caught.value.field)
@@ -113,7 +113,7 @@ def test_parquet_with_odd_numbers(value: float) -> None:
 
 @pytest.mark.parametrize("where", [4, 200, -20, -6])
 def test_damaged_parquet(where: int) -> None:
-    """A changed byte is either harmless or told as damage; never anything else."""
+    """A changed byte is either harmless or reported as damage; never anything else."""
     data = bytearray(generate_parquet(parse_csv("submit,run\n" + "0,1\n" * 500)))
     data[where] ^= 0xFF
     try:
@@ -139,7 +139,7 @@ def test_damaged_parquet(where: int) -> None:
         ("submit,run\n0,1\0\n", ("line 2", "zero byte")),
     ],
 )
-def test_what_is_no_table(text: str, parts: tuple[str, ...]) -> None:
+def test_what_is_not_a_table(text: str, parts: tuple[str, ...]) -> None:
     """What is wrong with a table is one line with its place."""
     with pytest.raises(TraceError) as caught:
         parse_csv(text, "bad.csv")

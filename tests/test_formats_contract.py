@@ -34,7 +34,7 @@ from hypothesis import HealthCheck, given, settings
 
 @pytest.fixture(scope="session")
 def told(tmp_path_factory: pytest.TempPathFactory) -> FormatOptions:
-    """What the formats want to be told."""
+    """The options that the formats need."""
     return options(tmp_path_factory.mktemp("mapping"))
 
 
@@ -157,7 +157,7 @@ def test_replay_gives_the_same_schedule(
 ) -> None:
     """Jobs start in the same second when the converted trace is replayed.
 
-    Users who react do so, too, where the format tells who they are.
+    Users who react do so, too, if the format has them.
     """
     from hpcrowd.scenarios import replay
 

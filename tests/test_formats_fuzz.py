@@ -43,7 +43,7 @@ NASTY = (
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> FormatOptions:
-    """What the formats want to be told."""
+    """The options that the formats need."""
     return options(tmp_path_factory.mktemp("mapping"))
 
 
@@ -142,7 +142,7 @@ def test_nothing_in_it(name: str, data: bytes, told: FormatOptions) -> None:
     assert check(name, data, told)
 
 
-#: Reads a file in a process of its own, and tells the error and the most memory it held, MB.
+#: Reads a file in its own process, and tells the error and the most memory it held, MB.
 READER = """
 import resource, sys
 from hpcrowd.environment import HpcrowdError, read_trace
@@ -185,7 +185,7 @@ def test_unknown_format_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("magic", "cure"), [(b"\xfd7zXZ\0", "xz -d"), (b"BZh9", "bunzip2")])
 def test_other_packing(tmp_path: Path, magic: bytes, cure: str) -> None:
-    """A file that is packed otherwise than by gzip is told to be, with what unpacks it."""
+    """A file that is packed otherwise than by gzip is refused, with what unpacks it."""
     path = tmp_path / "log.swf.xz"
     path.write_bytes(magic + bytes(range(200)))
     with pytest.raises(TraceError, match=cure):

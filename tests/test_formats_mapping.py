@@ -1,4 +1,4 @@
-"""Tables of one's own: what a mapping may say, and what it does to values."""
+"""Your own tables: what a mapping may say, and what it does to values."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_units_of_durations(unit: str, text: str, seconds: float) -> None:
     ],
 )
 def test_units_of_memory(unit: str, per: str, kilobytes: float) -> None:
-    """Memory becomes kB of 1,024 bytes per processor, also where it is told of the whole job."""
+    """Memory becomes kB of 1,024 bytes per processor, also if it is given for the whole job."""
     trace = mapped(
         "at,took,mem,cpus\n0,1,8,4\n",
         {"memory": {"column": "mem", "unit": unit, "per": per}, "allocated_processors": "cpus"},
@@ -81,7 +81,7 @@ def test_units_of_memory(unit: str, per: str, kilobytes: float) -> None:
     ],
 )
 def test_moments(how: str, first: str, second: str) -> None:
-    """Moments are counted from the first submission, and the header tells when that was."""
+    """Moments are counted from the first submission, and the header says when that was."""
     columns = {"submit": {"column": "at", "time": how}}
     trace = mapped(f"at,took\n{second},1\n{first},1\n", columns, zone="Europe/Stockholm")
     assert [60, 0] == trace["submit"].tolist()
@@ -97,7 +97,7 @@ def test_start_and_end_instead_of_wait_and_run() -> None:
 
 
 def test_words_of_states() -> None:
-    """Words stand for numbers as the mapping says; one that it does not know is told."""
+    """Words stand for numbers as the mapping says; one that it does not know is reported."""
     columns = {"status": {"column": "state", "values": {"ok": 1, "bad": 0}}}
     assert [1, 0, -1] == mapped("at,took,state\n0,1,ok\n0,1,bad\n0,1,\n", columns)[
         "status"
@@ -138,7 +138,7 @@ def test_names_are_numbered_unless_they_are_numbers() -> None:
     ],
 )
 def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]) -> None:
-    """A mistake in the file is told in one line with its place."""
+    """A mistake in the file is reported in one line with its place."""
     path = tmp_path / "mine.toml"
     path.write_text(toml)
     with pytest.raises(QuantityError) as caught:
@@ -158,7 +158,7 @@ def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]
     ],
 )
 def test_malformed_lines(text: str, line: int, field: str | None, value: str) -> None:
-    """The first malformed line is told, also after blank lines and quoted line ends."""
+    """The first malformed line is reported, also after blank lines and quoted line ends."""
     with pytest.raises(ParseError) as caught:
         mapped(text, {})
     error = caught.value
@@ -166,7 +166,7 @@ def test_malformed_lines(text: str, line: int, field: str | None, value: str) ->
 
 
 def test_column_that_is_not_there() -> None:
-    """A column that the mapping names and the table lacks is told with those there are."""
+    """A column that the mapping names and the table lacks is reported with those there are."""
     with pytest.raises(QuantityError, match=r"mine.csv: no column 'who'.* it has 'at', 'took'"):
         mapped("at,took\n0,1\n", {"user": "who"})
 
@@ -182,7 +182,7 @@ def test_what_units_cannot_hold_is_counted() -> None:
     assert 3 == lost.counts["user", "the mapping has no column"]
 
 
-def test_minus_one_is_no_moment() -> None:
+def test_minus_one_is_not_a_moment() -> None:
     """A Unix time of -1 is unknown, as every other -1, and no second of 1969."""
     columns = {"submit": {"column": "at", "time": "unix"},
                "start": {"column": "began", "time": "unix"}}  # fmt: skip
@@ -232,7 +232,7 @@ def test_what_no_calendar_has_is_lost_and_counted() -> None:
 
 
 def test_numbers_too_large_in_their_unit() -> None:
-    """A number that is exact as it stands may be too large in seconds: it is told with its line."""
+    """A number that is exact as it stands may be too large in seconds: a message gives its line."""
     with pytest.raises(ParseError, match=r"line 3, field took: '9e15': too large"):
         mapped("at,took\n0,1\n5,9e15\n", {"run": {"column": "took", "unit": "d"}})
 

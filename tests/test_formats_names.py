@@ -1,4 +1,4 @@
-"""Words become numbers and come back; pseudonyms tell nothing of them."""
+"""Words become numbers and come back; pseudonyms reveal nothing about them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_pseudonyms_differ_between_fields() -> None:
 
 
 def test_table_of_names(make_trace: Callable[..., Trace]) -> None:
-    """Names stand in CSV by field and number, with the identifiers of jobs; commas are quoted."""
+    """CSV has names by field and number, with the identifiers of jobs; commas are quoted."""
     trace = named(make_trace)
     trace.names["user"][1] = 'O"Neil, J.'
     rows = list(csv.reader(io.StringIO(names_table(trace))))

@@ -72,7 +72,7 @@ def test_run_for_and_run_until(model: Simulation) -> None:
 
 
 def test_run_until_the_past_warns(model: Simulation) -> None:
-    """Mesa warns when asked to run to a time that is over, and nothing happens."""
+    """Mesa warns when asked to run to a time that has passed, and nothing happens."""
     model.run(until=50)
     with pytest.warns(RuntimeWarning, match="end_time 20"):
         model.run_until(20)
@@ -162,7 +162,7 @@ def test_events_of_one_second_keep_their_order(model: Simulation) -> None:
 
 
 def test_event_in_the_past_is_an_error(model: Simulation) -> None:
-    """An event cannot be scheduled before now; both times are told. Now itself is fine."""
+    """An event cannot be scheduled before now; both times are reported. Now itself is fine."""
     model.run(until=30)
     with pytest.raises(SimulationError, match=r"event at 29 s: in the past, it is already 30 s"):
         model.call_at(29, print)
@@ -220,8 +220,8 @@ def test_event_between_seconds_waits_for_the_next(make_jobs: Callable[..., JobTa
     assert [51] == seen
 
 
-def test_what_is_due_is_told(model: Simulation) -> None:
-    """What is to be called is told with its second and arguments, unless it was cancelled."""
+def test_what_is_due_is_reported(model: Simulation) -> None:
+    """What is to be called is reported with its second and arguments, unless it was cancelled."""
 
     def ring(name: str) -> None:
         """Do nothing."""

@@ -90,7 +90,7 @@ def test_window_cuts_jobs(run: Run) -> None:
 
 
 @pytest.mark.parametrize("by", list(COLOURED_BY))
-def test_pictures_tell_what_they_show(run: Run, by: str) -> None:
+def test_pictures_say_what_they_show(run: Run, by: str) -> None:
     """Title, day, legend and the two pictures of the queue are there, without a warning."""
     figure = gantt(run, by=by)
     shown = texts(figure)
@@ -127,7 +127,7 @@ def test_short_runs_are_drawn_whole(make_trace: Callable[..., Trace]) -> None:
 
 
 def test_window_has_to_end_after_it_began(run: Run) -> None:
-    """An empty window, and one after the end of the run, are told with the span of the run."""
+    """An empty window, and one after the end of the run, are reported with the span of the run."""
     for first, last in ((50, 50), (90, 20), (10**9, None)):
         with pytest.raises(QuantityError, match=r"is empty; the run lasts from 0 to \d+ s"):
             gantt(run, (first, last))
@@ -263,7 +263,7 @@ def test_small_picture_shows_what_was_asked_for(make_jobs: Callable[..., JobTabl
 
 
 def test_promises_are_marked(run: Run) -> None:
-    """On request a mark stands at the start that a job was promised, if that was another one."""
+    """On request a mark is at the start that a job was promised, if that was another one."""
     jobs = run.jobs.copy()
     jobs.promised[:] = -1
     jobs.promised[0], jobs.promised[1] = jobs.start[0], jobs.start[1] + 600

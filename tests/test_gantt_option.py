@@ -64,7 +64,7 @@ def test_windows(call: Any, trace: Path, tmp_path: Path, window: str, told: str)
     assert (f"({told})" if told else "is empty") in err
 
 
-def test_drawing_beside_results(call: Any, trace: Path, tmp_path: Path) -> None:
+def test_drawing_next_to_results(call: Any, trace: Path, tmp_path: Path) -> None:
     """A picture may go into the folder of results once that is there."""
     out = tmp_path / "out"
     assert 0 == call("replay", trace, "--out", out)[0]
@@ -89,7 +89,7 @@ def test_drawing_beside_results(call: Any, trace: Path, tmp_path: Path) -> None:
         (["--gantt", "a.png", "--window", "2001-01-03..1d"], ["is empty"]),
     ],
 )
-def test_mistakes_are_told_before_the_run(
+def test_mistakes_are_reported_before_the_run(
     monkeypatch: pytest.MonkeyPatch,
     call: Any,
     trace: Path,
@@ -124,7 +124,7 @@ def test_moments_of_a_window() -> None:
 
 
 def test_a_folder_that_goes_away(trace: Path, tmp_path: Path) -> None:
-    """A file that cannot be written after all is told in one line."""
+    """A file that cannot be written after all is reported in one line."""
     from hpcrowd.analysis import read_run
 
     folder = tmp_path / "there"

@@ -1,4 +1,4 @@
-"""The dependency graph of sessions, held against networkx."""
+"""The dependency graph of sessions, compared with networkx."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_small_graph(make_jobs: MakeJobs) -> None:
 
 
 def test_session_of_no_length_comes_before_one_that_starts_with_it(make_jobs: MakeJobs) -> None:
-    """A session that is over when another starts comes before it, whatever their numbers."""
+    """A session that has ended when another starts comes before it, whatever their numbers."""
     for spans in ([(5, 0, 1), (5, 9, 1)], [(5, 9, 1), (5, 0, 1)]):
         jobs = make_jobs(*spans)
         found = find_dependencies(find_sessions(jobs, EVERY_JOB))

@@ -99,7 +99,7 @@ def test_components_start_together_on_any_grid(
     users: str,
     sessions: str,
 ) -> None:
-    """On a cluster each, for the same time; no cluster holds too much, every job is over."""
+    """On a cluster each, for the same time; no cluster holds too much, every job has ended."""
     tables, sizes = grid
     asked = sum(int(table.processors.sum()) for table in tables)
     try:
@@ -183,7 +183,7 @@ def test_jobs_too_wide_in_any_case_are_rejected_as_ever() -> None:
         ([9, 6], [(6, 1.0), (3, 1.0), (3, 1.0)], 5, "a job of 6 .*; give 6, or|give 3, or"),
     ],
 )
-def test_components_that_can_never_start_are_told(
+def test_components_that_can_never_start_are_reported(
     widths: list[int], sizes: list[tuple[int, float]], components: int, cure: str | None
 ) -> None:
     """What, value, where, rule and cure; the cure works."""
@@ -224,7 +224,7 @@ def test_components_are_few_and_equal(processors: int, most: int) -> None:
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.lists(st.integers(1, 6), max_size=4))
 def test_fitting_is_what_trying_all_ways_finds(parts: list[int], sizes: list[int]) -> None:
-    """Each component on a cluster of its own."""
+    """Each component on its own cluster."""
     ways = permutations(sizes, len(parts))
     assert any(all(p <= s for p, s in zip(parts, way, strict=True)) for way in ways) == fits(
         parts, sizes

@@ -53,7 +53,7 @@ def test_compiled_equals_plain(
 
 @given(crowds, places_of("fcfs", "easy"), policies)
 def test_jobs_in_are_jobs_out_and_fit(users: Users, places: list[Place], policy: str) -> None:
-    """Every job is over in the end, every user hears of every unit, no cluster holds too much."""
+    """Every job ends eventually, every user hears of every unit, no cluster holds too much."""
     found, log = play(users, places, policy)
     assert sum(len(steps) for steps in users) == len(log)
     assert State.UNFINISHED not in found["state"]

@@ -36,7 +36,7 @@ def write_trace(path: Path, users: int = 6, jobs: int = 60, size: int = 4) -> Pa
 
 
 def write_grid(folder: Path, text: str) -> Path:
-    """A grid file beside two traces."""
+    """A grid file next to two traces."""
     write_trace(folder / "north.swf")
     write_trace(folder / "south.swf", users=4)
     path = folder / "two.toml"
@@ -58,7 +58,7 @@ trace = "south.swf"
 
 
 def test_a_grid_of_one_trace_is_its_replay(tmp_path: Path) -> None:
-    """Job for job, with a broker that nobody uses."""
+    """Job for job, with a broker that no user uses."""
     path = write_grid(tmp_path, '[clusters.only]\nprocessors = 8\ntrace = "north.swf"')
     found = run_grid(read_grid(str(path), users="think-time"))
     alone = replay(read_swf(tmp_path / "north.swf"), users="think-time", processors="8")
@@ -156,7 +156,7 @@ def test_das3_runs_and_is_the_same_again() -> None:
         (TWO + "colour = 1", "colour: no such setting"),
     ],
 )
-def test_mistakes_are_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:
+def test_mistakes_give_one_line(tmp_path: Path, text: str, told: str) -> None:
     """With the file, the place in it and the rule."""
     path = write_grid(tmp_path, text)
     with pytest.raises(QuantityError, match=r"two\.toml: ") as caught:

@@ -1,4 +1,4 @@
-"""Grids: who goes where and when, second by second; co-allocation; policies of one's own."""
+"""Grids: who goes where and when, second by second; co-allocation; your own policies."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_free_processors_are_given_away_once(plain: bool) -> None:
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_what_fits_nowhere_is_rejected_and_what_is_renounced_does_not_go_on(plain: bool) -> None:
-    """Both are over at once for their user."""
+    """Both end at once for their user."""
     jobs = jobs_of((5, 10), (1, 10), (1, 10))
     model = grid_of(jobs, plain=plain)
     jobs.state[1] = State.RENOUNCED
@@ -195,7 +195,7 @@ def test_bound_jobs_are_submitted_as_any() -> None:
 
 
 def test_components_come_together_or_not_at_all() -> None:
-    """A part of a job, or parts at different seconds, are told; so is a row of two jobs."""
+    """A part of a job, or parts at different seconds, are reported; so is a row of two jobs."""
     jobs = jobs_of(*[(2, 10)] * 4)
     broker = broker_of(grid_of(jobs, coallocation=True))
     broker.bind([0, 1])
@@ -257,7 +257,7 @@ def test_a_policy_of_ones_own() -> None:
     assert "patient" in repr(broker_of(model))
 
 
-def test_a_policy_that_forgets_a_job_is_told() -> None:
+def test_a_policy_that_forgets_a_job_is_reported() -> None:
     """Nothing is left to happen, and a job waits."""
     model = grid_of(jobs_of((1, 10)), Patient())
     broker_of(model).submit([0], 0)

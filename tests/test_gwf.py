@@ -31,7 +31,7 @@ from neighbour_cases import (
     told_in_one_line,
 )
 
-#: As in logs of grids: names, sites, times since 1970, memory that is no number.
+#: As in logs of grids: names, sites, times since 1970, memory that is not a number.
 LOG = """\
 # Grid Workload Format, anonymized
 # JobID\tSubmitTime\tWaitTime\tRunTime\tNProcs ...
@@ -44,7 +44,7 @@ LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -
 
 
 def test_story() -> None:
-    """Each field of a log of a grid stands where it belongs, exactly."""
+    """Each field of a log of a grid is where it belongs, exactly."""
     trace = parse_gwf(LOG)
     assert [1, 2] == trace["number"].tolist()
     assert [0, 666] == trace["submit"].tolist()
@@ -98,7 +98,7 @@ def test_times_since_1970_are_moved_to_the_first_submission() -> None:
     [(b"# UnixStartTime: 0\n", 1136070024), (b"# Note: x\n", 86400), (b"", 10**10)],
 )
 def test_times_that_count_otherwise_stay(header: bytes, first: int) -> None:
-    """Where the header tells the origin, or times are none of our age, nothing is moved."""
+    """Where the header gives the origin, or times are none of our age, nothing is moved."""
     trace = parse_gwf(header + LINE.replace(b"1 0 ", b"1 %d " % first))
     assert [first] == trace["submit"].tolist()
     assert {} == trace.repaired
@@ -141,7 +141,7 @@ def test_any_trace_survives_or_is_counted(trace: Trace) -> None:
     assert trace.header.lines == back.header.lines[: len(trace.header.lines)]
 
 
-def test_losses_are_told() -> None:
+def test_losses_are_reported() -> None:
     """Preceding jobs, think times, identifiers and odd words are counted with their reasons."""
     trace = parse_swf(
         "1 0 5 60 4 -1 -1 4 90 -1 1 1 3 -1 -1 -1 -1 -1\n2 0 5 60 4 -1 -1 4 90 -1 1 2 3 -1 -1 -1 1 9"
@@ -177,7 +177,7 @@ def test_real_traces_survive(read_trace: Callable[[str], Trace], name: str) -> N
 
 @pytest.mark.parametrize("value", [b"abc", b"nan", b"1e400", b"1_0", b"0x1", b"9007199254740994"])
 def test_malformed_value(value: bytes) -> None:
-    """A word that is no number is a ParseError with line, field and value."""
+    """A word that is not a number is a ParseError with line, field and value."""
     bad = LINE.replace(b" 60 ", b" " + value + b" ")
     with pytest.raises(ParseError) as caught:
         parse_gwf(b"# x\n" + LINE + b"\n" + bad + b"\n" + LINE[:-3], source="a.gwf")
@@ -187,12 +187,12 @@ def test_malformed_value(value: bytes) -> None:
 
 @pytest.mark.parametrize(("line", "count"), [(LINE[:-3], 28), (LINE + b" 4", 30), (b"1 0 5", 3)])
 def test_wrong_number_of_fields(line: bytes, count: int) -> None:
-    """A line with more or fewer fields is told with their number."""
+    """A line with more or fewer fields is reported with their number."""
     with pytest.raises(ParseError, match=f"line 2: .* {count} fields; a job .* has 29"):
         parse_gwf(LINE + b"\n" + line)
 
 
-def test_nul_byte_in_a_word_is_told() -> None:
+def test_nul_byte_in_a_word_is_reported() -> None:
     """A NUL byte far inside a file is an error of its line, in a comment, too."""
     far = b"\n".join([LINE] * 100)
     with pytest.raises(ParseError) as caught:
@@ -204,7 +204,7 @@ def test_nul_byte_in_a_word_is_told() -> None:
 
 
 def test_workflows_are_refused_in_one_line(tmp_path: Path) -> None:
-    """The other format with the same ending is told apart, with what it is."""
+    """The other format with the same ending is distinguished, with what it is."""
     path = tmp_path / "trace.gwf"
     path.write_text(
         "WorkflowID, JobID , SubmitTime, RunTime, NProcs, ReqNProcs, Dependencies\n"
@@ -219,7 +219,7 @@ def test_workflows_are_refused_in_one_line(tmp_path: Path) -> None:
     ("text", "what"), [(b" \n", "empty"), (b"# a\n", "no job"), (b"a\0", "bin")]
 )
 def test_no_trace_at_all(text: bytes, what: str) -> None:
-    """An empty, a jobless and a binary file are told to be so."""
+    """An empty, a jobless and a binary file are each reported as such."""
     with pytest.raises(TraceError, match=what):
         parse_gwf(text)
 

@@ -253,8 +253,8 @@ def test_public_names_resolve(root: Path) -> None:
             assert getattr(module, name).__doc__ is not None
 
 
-def test_public_names_are_no_modules(root: Path) -> None:
-    """No public name is that of a module beside it, which would take its place once imported."""
+def test_public_names_are_not_modules(root: Path) -> None:
+    """No public name is that of a module next to it, which would take its place once imported."""
     for package in stubs(root):
         folder = root.joinpath(*package.split(".")[1:])
         _, listed = public_names(folder / "__init__.pyi")
@@ -331,7 +331,7 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
 
 @pytest.mark.slow
 def test_a_wheel_has_one_package(built: dict[str, list[str]], root: Path) -> None:
-    """A wheel puts hpcrowd into site-packages, whole, and nothing else beside it."""
+    """A wheel puts hpcrowd into site-packages, whole, and nothing else next to it."""
     tops = {name.split("/")[0] for name in built["wheel"]}
     assert {"hpcrowd", f"hpcrowd-{hc.__version__}.dist-info"} == tops
     expected = {f"hpcrowd/{path.relative_to(root)}" for path in files(root)}
@@ -345,7 +345,7 @@ def test_a_source_distribution_makes_the_same_wheel(built: dict[str, list[str]])
 
 
 @pytest.mark.slow
-def test_a_wheel_works_beside_packages_of_the_same_names(
+def test_a_wheel_works_next_to_packages_of_the_same_names(
     built: dict[str, list[str]], tmp_path: Path
 ) -> None:
     """Another distribution's ``agents`` and ``analysis`` are found, and so is hpcrowd."""

@@ -80,7 +80,7 @@ def test_ctrl_c_ends_it(log: Path) -> None:
 
 @pytest.mark.slow
 def test_says_when_others_are_let_in(log: Path) -> None:
-    """Another address is told, before the page is there."""
+    """Another address is reported, before the page is there."""
     with started_page(log, options=("--port", "0", "--host", "0.0.0.0")) as served:
         told = "".join(served.told)
     assert "Listening on 0.0.0.0" in told
@@ -118,7 +118,7 @@ def test_refused(
 
 
 def test_a_scenario_with_a_mistake(call: Call, tmp_path: Path) -> None:
-    """File, line, value and rule stand in one line."""
+    """File, line, value and rule are in one line."""
     path = tmp_path / "bad.toml"
     path.write_text('[scenario]\nkind = "replay"\ntrace = "none.swf"\n')
     code, _, err = call("inspect", path)

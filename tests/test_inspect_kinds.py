@@ -1,6 +1,6 @@
 """The page holds for every kind of run: whatever is looked at agrees, and looking changes nothing.
 
-What is checked at each moment stands in :mod:`kind_cases`.
+What is checked at each moment is in :mod:`kind_cases`.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def test_runs_that_were_stopped_stay_in_the_picture(tmp_path: Path, make_trace: 
 
 
 def test_several_clusters(tmp_path: Path, make_trace: Make) -> None:
-    """The load of each is told, each waiting job has its place, each user where it submits to."""
+    """The load of each is shown, each waiting job has its place, each user where it submits to."""
     course = opened(tmp_path, make_trace, GRID.format(users="rigid", broker="first-fit", more=""))
     places = set()
     while not course.over:
@@ -285,7 +285,7 @@ def test_several_clusters(tmp_path: Path, make_trace: Make) -> None:
     assert {"north", "south", "grid"} == set(users_table(moment)["submits_to"])
 
 
-def test_mixed_users_are_told_apart(tmp_path: Path, make_trace: Make) -> None:
+def test_mixed_users_are_distinguished(tmp_path: Path, make_trace: Make) -> None:
     """Each has the name of its behaviour, with its reactions; nothing where all are alike."""
     frame = users_table(opened(tmp_path, make_trace, MIXED).moment())
     names = {"fluid", "generative", "think-time; switch, delay, renounce"}

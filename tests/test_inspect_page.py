@@ -63,7 +63,7 @@ def address(log: Path) -> Iterator[str]:
 
 @pytest.fixture
 def reader(browser: Browser, address: str) -> Iterator[Reader]:
-    """Somebody who has just opened the page; nothing may go wrong in the browser."""
+    """A user who has just opened the page; nothing may go wrong in the browser."""
     found = Reader(browser, address)
     yield found
     assert [] == found.told
@@ -119,7 +119,7 @@ def test_plays_and_pauses(reader: Reader) -> None:
 
 @pytest.mark.slow
 def test_answers_while_it_plays(reader: Reader) -> None:
-    """Whoever looks at other parts of the page meanwhile sees them, and time goes on."""
+    """A user who looks at other parts of the page meanwhile sees them, and time continues."""
     reader.click("Run")
     for _ in range(4):
         before = reader.time
@@ -157,7 +157,7 @@ def test_closing_the_page_stops_the_run(browser: Browser, log: Path) -> None:
 
 
 def test_every_panel_shows_something(browser: Browser, address: str) -> None:
-    """At a busy hour no picture is empty, and the queue tells why jobs wait."""
+    """At a busy hour no picture is empty, and the queue shows why jobs wait."""
     reader = Reader(browser, address, "?at=2786460")
     for panel in CLUSTER:
         assert spread(reader, panel) > NOT_EMPTY, panel
@@ -199,7 +199,7 @@ def test_users_are_sorted_and_searched(browser: Browser, address: str) -> None:
 
 @pytest.mark.slow
 def test_a_user_is_followed(browser: Browser, address: str) -> None:
-    """Its next event changes its graph, and what it decided stands in words."""
+    """Its next event changes its graph, and what it decided is shown in words."""
     reader = Reader(browser, address, "?tab=user&user=1")
     before = reader.source_of("graph-a")
     words = reader.page.locator(".hpcrowd-user-words").inner_text()
@@ -245,8 +245,8 @@ def test_panels_are_saved(browser: Browser, address: str) -> None:
 
 
 @pytest.mark.slow
-def test_settings_apply_when_a_run_begins_anew(reader: Reader) -> None:
-    """A larger machine is in the pictures after Apply, and a mistake is told in one line."""
+def test_settings_apply_when_a_run_restarts(reader: Reader) -> None:
+    """A larger machine is in the pictures after Apply, and a mistake is reported in one line."""
     page = reader.page
     reader.press("Day")
     page.get_by_text("A: log.swf").click()
@@ -275,7 +275,7 @@ def test_settings_apply_when_a_run_begins_anew(reader: Reader) -> None:
 
 @pytest.mark.slow
 def test_two_runs_side_by_side(browser: Browser, address: str) -> None:
-    """A second run with another scheduler goes on with the first, and can be let go."""
+    """A second run with another scheduler continues with the first, and can be let go."""
     query = "?at=2786460&two=1&b.scheduler=fcfs"
     reader = Reader(browser, address, query, width=1800)
     assert spread(reader, "load-a") > NOT_EMPTY
@@ -314,7 +314,7 @@ def test_a_link_restores_the_view(browser: Browser, address: str) -> None:
 
 @pytest.mark.slow
 def test_a_link_that_makes_no_sense(browser: Browser, address: str) -> None:
-    """It is told, and the page opens at the beginning."""
+    """It is reported, and the page opens at the beginning."""
     reader = Reader(browser, address, "?tab=cluster&at=soon")
     assert "at 'soon'" in reader.page.get_by_role("alert").inner_text()
     assert reader.time.startswith("Wed 1997-01-01 00:00:00")

@@ -1,4 +1,4 @@
-"""What stands behind the page, without a browser: settings, links, courses, sittings, files."""
+"""What is behind the page, without a browser: settings, links, courses, sittings, files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_any_query_is_a_view_or_one_line(query: str) -> None:
     ],
 )
 def test_links_that_make_no_sense(query: str, told: str) -> None:
-    """What is wrong is told with its value and the rule."""
+    """What is wrong is reported with its value and the rule."""
     with pytest.raises(QuantityError, match=re.escape(told)) as caught:
         parse_view(query)
     assert "\n" not in str(caught.value)
@@ -217,7 +217,7 @@ def test_stepping_to_the_events_of_a_user(subject: ScenarioSubject, user: int) -
     mine = jobs.user == user
     times = np.concatenate([jobs.submit[mine], jobs.start[mine], jobs.end[mine]])
     happened = np.unique(times)
-    # An end is seen when its second begins, a submission or start when it is over.
+    # An end is seen when its second begins, a submission or start when it has ended.
     seen = {int(second) for second in happened} | {int(second) + 1 for second in happened}
     assert set(stops) <= seen
     for second in happened.tolist():
@@ -271,8 +271,8 @@ def test_reasons_live_and_played_back(tmp_path: Path, make_trace: Make) -> None:
     assert told == back.reasons([1, 2])
 
 
-def test_settings_count_when_a_run_begins_anew(subject: ScenarioSubject) -> None:
-    """Two runs go on together; one is begun anew on a larger machine, the other stays."""
+def test_settings_count_when_a_run_restarts(subject: ScenarioSubject) -> None:
+    """Two runs continue together; one is restarted on a larger machine, the other stays."""
     sitting = Sitting([subject, subject])
     sitting.begin()
     sitting.advance(3 * DAY)
@@ -286,7 +286,7 @@ def test_settings_count_when_a_run_begins_anew(subject: ScenarioSubject) -> None
 
 
 def test_a_run_that_cannot_begin_says_why(subject: ScenarioSubject) -> None:
-    """The error stands at its seat in one line; the other run goes on."""
+    """The error appears at its seat in one line; the other run continues."""
     sitting = Sitting([subject, subject])
     sitting.begin([{}, {"processors": "0"}])
     assert "" == sitting.seats[0].error
@@ -307,7 +307,7 @@ def test_a_page_that_is_gone_stops(subject: ScenarioSubject) -> None:
 
 
 def test_halting_a_long_way(subject: ScenarioSubject) -> None:
-    """Pause stops between two pieces, and it can go on from there."""
+    """Pause stops between two pieces, and it can continue from there."""
     sitting = Sitting([subject])
     sitting.begin()
     course = sitting.courses[0]
@@ -318,7 +318,7 @@ def test_halting_a_long_way(subject: ScenarioSubject) -> None:
 
 
 def test_a_scenario_file_is_read_again(tmp_path: Path, log: Path) -> None:
-    """Whoever edits the file and begins anew sees the new settings, and its mistakes."""
+    """A user who edits the file and starts again sees the new settings, and its mistakes."""
     path = tmp_path / "what.toml"
     path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nprocessors = "2x"\n')
     subject = subject_of(path)

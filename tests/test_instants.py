@@ -1,4 +1,4 @@
-"""What happens in which order within one instant, and users of one's own."""
+"""What happens in which order within one instant, and your own users."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_event_submits_into_its_own_second(make_jobs: MakeJobs, plain: bool) -> 
 
 
 class Alarm(Behaviour[User]):
-    """Submits one job at its second through an event, and notes when it is over."""
+    """Submits one job at its second through an event, and notes when it has ended."""
 
     def __init__(self, row: int, at: int) -> None:
         self.row, self.at = row, at
@@ -148,7 +148,7 @@ def test_user_of_ones_own(plain: bool) -> None:
 
 
 def test_endless_reactions_are_an_error(monkeypatch: Any) -> None:
-    """Users who submit work without length for ever are told to take time, not left to loop."""
+    """Users who submit work without length for ever are required to take time, not left to loop."""
     monkeypatch.setattr("hpcrowd.environment.simulation.LARGEST_STANDSTILL", 50)
 
     class Busy(Alarm):

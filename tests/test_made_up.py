@@ -78,7 +78,7 @@ def test_members_of_groups_come_and_go(pool: Pool) -> None:
 
 
 def test_members_of_a_site_come_and_go(pool: Pool) -> None:
-    """They go on with sessions as long as they are there; a temporary one for its three days."""
+    """They continue with sessions as long as they are there; a temporary one for its three days."""
     weekdays = Shifts(opens=0, closes=DAY, shift=0, day_share=1, weekday_share=1)
     living = SiteWork(pool, SiteModel(shifts=weekdays))
     roster = draw_roster(pool, 8, Openness(full=False, arrivals="even"), Streams(1))

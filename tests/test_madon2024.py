@@ -157,7 +157,7 @@ def test_page_shows_other_readings(number: int, kth: Trace, root: Path) -> None:
 # ---- the study on small logs -----------------------------------------------------------------
 
 
-def test_missing_trace_is_told_in_one_line(tmp_path: Path) -> None:
+def test_missing_trace_gives_one_line(tmp_path: Path) -> None:
     """Without KTH the message names the file and the page to fetch it from."""
     with pytest.raises(TraceError) as caught:
         reproduce_madon2024(tmp_path)
@@ -226,7 +226,7 @@ def test_markdown_has_every_figure(small: Madon2024) -> None:
 
 
 def test_generated_parts_are_replaced() -> None:
-    """Only what stands between the marks of a part changes, and a second time nothing does."""
+    """Only what is between the marks of a part changes, and a second time nothing does."""
     page = "a\n<!-- generated: x -->\nold\n<!-- end of x -->\nb\n"
     once = refresh_page(page, {"x": "new"})
     assert "a\n<!-- generated: x -->\n\nnew\n\n<!-- end of x -->\nb\n" == once
@@ -265,7 +265,7 @@ def test_figures_are_drawn(small: Madon2024, name: str) -> None:
 
 @pytest.mark.slow
 def test_folder_is_whole_or_absent(small: Madon2024, tmp_path: Path) -> None:
-    """The folder holds data, pictures and a page; one of somebody else is left alone."""
+    """The folder holds data, pictures and a page; one of another user is left alone."""
     small = Madon2024({"KTH": small.logs["KTH"]})
     rows = rows_of_folder(small, tmp_path)
     assert [repr(cell.published) for cell in small.cells] == [row["published"] for row in rows]
@@ -335,7 +335,7 @@ def test_last_predecessor_counts_alone() -> None:
 
 
 def test_shadow_only_does_not_use_spare_processors() -> None:
-    """A long job beside the head's reservation starts under EASY, but not under the footnote."""
+    """A long job next to the head's reservation starts under EASY, but not under the footnote."""
     queue = [WaitingJob(1, 6, 50, 0), WaitingJob(2, 1, 500, 1), WaitingJob(3, 2, 100, 2)]
     look = Look(0, queue, [RunningJob(0, 5, 100)], 3, 8)
     started = sensitivity.ShadowOnly().select(look)

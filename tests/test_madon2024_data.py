@@ -1,4 +1,4 @@
-"""What Madon et al. 2024 printed, and the cells that hold ours beside it."""
+"""What Madon et al. 2024 printed, and the cells that hold ours next to it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_published_percentiles_ascend(log: str) -> None:
 
 
 def test_published_figures_name_their_source() -> None:
-    """Every table names paper and place; one that does not exist is told with those that do."""
+    """Every table names paper and place; one that does not exist is reported with those that do."""
     for name, source in Madon2024.published.items():
         assert "doi:10.1016/j.future.2024.01.024" in source
         assert published_rows(name)

@@ -123,7 +123,7 @@ def test_folder_holds_everything(small: Minh2012Arrivals, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_killed_run_goes_on_where_it_was(
+def test_killed_run_continues_where_it_was(
     small: Minh2012Arrivals, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What a killed run had done is not done again, and the results are the same."""
@@ -160,7 +160,7 @@ def test_killed_run_goes_on_where_it_was(
 
 
 def test_interrupted_run_says_what_it_kept(tmp_path: Path) -> None:
-    """Ctrl-C leaves the tasks that are done beside the folder, and tells how to go on."""
+    """Ctrl-C leaves the tasks that are done next to the folder, and shows how to continue."""
 
     def stop(label: str, done: int, total: int) -> None:
         if done == 2:
@@ -174,7 +174,7 @@ def test_interrupted_run_says_what_it_kept(tmp_path: Path) -> None:
 
 
 def test_kept_results_are_taken(tmp_path: Path) -> None:
-    """A task that is kept is not done again: what stands there comes out."""
+    """A task that is kept is not done again: what is there comes out."""
     plan = Plan(**{**vars(SMALL), "cluster_replications": 2, "loads": (0.5,)})
     work = Work(plan, stored_arrivals())
     kept = Unfinished.beside(tmp_path / "out", whole_plan(work))
@@ -195,7 +195,7 @@ def test_another_plan_does_not_go_on(tmp_path: Path) -> None:
 def test_command_writes_and_prints(
     small: Minh2012Arrivals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --json one object is printed, which the folder holds; nothing is left beside it."""
+    """With --json one object is printed, which the folder holds; nothing is left next to it."""
     out = tmp_path / "study"
     reached = run_study(
         lambda progress: reproduce_minh2012_arrivals(
@@ -236,7 +236,7 @@ def test_command_line_makes_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_quick_form_has_fewer_workloads_of_as_many_jobs() -> None:
-    """What is told goes before what the quick form has."""
+    """An explicit option goes before what the quick form has."""
     full, quick = Plan(), Plan(quick=True)
     assert QUICK == {name: getattr(quick, name) for name in QUICK}
     assert full.jobs == quick.jobs
@@ -258,12 +258,12 @@ def test_quick_form_has_fewer_workloads_of_as_many_jobs() -> None:
     ],
 )
 def test_wrong_plans_are_refused(changes: dict[str, object], words: str) -> None:
-    """A plan that cannot be run is told before anything is drawn."""
+    """A plan that cannot be run is reported before anything is drawn."""
     with pytest.raises(QuantityError, match=re.escape(words)):
         Plan(**changes)  # type: ignore[arg-type]
 
 
 def test_no_process_is_an_error() -> None:
-    """Somebody has to do the work."""
+    """At least one process has to do the work."""
     with pytest.raises(QuantityError, match="workers 0: at least 1"):
         reproduce_minh2012_arrivals(workers=0)

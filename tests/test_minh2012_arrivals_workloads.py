@@ -116,7 +116,7 @@ def test_background_is_the_same_whatever_the_grid_does() -> None:
         assert (both[0] == both[1]).all()
 
 
-def test_too_short_workloads_are_told() -> None:
+def test_too_short_workloads_are_reported() -> None:
     """A workload that begins after another has ended has nothing to measure."""
     run = GridRun(SMALL, grid_workloads(SMALL, stored_arrivals(), 0), 0.4, "N", "N")
     run.model.run()
@@ -139,7 +139,7 @@ def test_arrivals_are_stored(tmp_path: Path) -> None:
         arrivals_of(tmp_path)
 
 
-def test_damaged_arrivals_are_told() -> None:
+def test_damaged_arrivals_are_reported() -> None:
     """What is missing or cannot be is named."""
     data = stored_arrivals().to_json()
     with pytest.raises(ModelFileError, match="mine: damaged, 'LB'; fit them again"):

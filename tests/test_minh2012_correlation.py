@@ -177,7 +177,7 @@ def test_folder_holds_everything(small: Minh2012Correlation, tmp_path: Path) -> 
 
 
 def test_progress_ends_at_the_last_workload(small_folder: Path) -> None:
-    """Reading is told log by log, then one step for each workload."""
+    """Reading is reported log by log, then one step for each workload."""
     calls: list[tuple[str, int, int]] = []
     reproduce_minh2012_correlation(
         small_folder, lambda *call: calls.append(call), plan=SMALL, workers=1
@@ -225,7 +225,7 @@ def test_command_line_makes_the_plan(
 
 
 def test_hpc2n_is_needed(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
-    """Without its trace the message tells what to fetch."""
+    """Without its trace the message shows what to fetch."""
     write_swf(small_log(make_trace, 3, 8), tmp_path / DAS2_FILE)
     with pytest.raises(TraceError, match=re.escape(f"{HPC2N_FILE}[.gz]: not found; fetch it from")):
         reproduce_minh2012_correlation(tmp_path, plan=SMALL)
@@ -242,7 +242,7 @@ def test_hpc2n_is_needed(tmp_path: Path, make_trace: Callable[..., Trace]) -> No
     ],
 )
 def test_wrong_plans_are_refused(changes: dict[str, object], words: str) -> None:
-    """A plan that cannot be run is told before anything is read."""
+    """A plan that cannot be run is reported before anything is read."""
     with pytest.raises(QuantityError, match=re.escape(words)):
         Plan(**changes)  # type: ignore[arg-type]
 
@@ -255,7 +255,7 @@ def test_loads_are_read() -> None:
 
 
 def test_no_process_is_an_error(tmp_path: Path) -> None:
-    """Somebody has to do the work."""
+    """At least one process has to do the work."""
     with pytest.raises(HpcrowdError, match="workers 0: at least 1"):
         reproduce_minh2012_correlation(tmp_path, workers=0)
 

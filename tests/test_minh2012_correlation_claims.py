@@ -52,7 +52,7 @@ def study(
 
 
 def verdict(study: Minh2012Correlation, name: str) -> bool | None:
-    """Return what becomes of a statement."""
+    """Return what happens to a statement."""
     (claim,) = (one for one in all_claims(study) if one.name == name)
     return claim.holds
 
@@ -80,7 +80,7 @@ def test_larger_correlation_larger_slowdown(
     [((1, 1, 2, 3, 9), True), ((1, 2, 5, 6, 7), False), ((1, 2, 3, 4, 5), None)],
 )
 def test_rapid_when_positive(means: tuple[float, ...], expected: bool | None) -> None:
-    """The rise from 0 to +1 is held against that from -1 to 0; equal ones leave it open."""
+    """The rise from 0 to +1 is compared with that from -1 to 0; equal ones leave it open."""
     assert expected is verdict(study({"easy": means}), "rapid when positive: easy")
 
 

@@ -181,7 +181,7 @@ def test_the_range_over_orders_counts_where_a_table_says_so() -> None:
 
 
 def test_rules_name_logs_and_reasons() -> None:
-    """Every table tells why it is required so, and on which logs; every log that can be had."""
+    """Every table shows why it is required so, and on which logs; every log that can be had."""
     for table in TABLES:
         assert table.reason
         assert table.required is None or set(table.required) <= set(CHECKED)
@@ -249,7 +249,7 @@ def test_the_version_nearest_to_the_thesis_is_measured(small: Minh2012Features) 
     assert "HPC2N-2002-2.1-cln" == log_name(Path("HPC2N-2002-2.1-cln.swf.gz"))
 
 
-def test_traces_that_are_absent_are_told(small: Minh2012Features) -> None:
+def test_traces_that_are_absent_are_reported(small: Minh2012Features) -> None:
     """Each trace of Table 3.1 is measured or named, with the reason."""
     assert {"HPC", "LLN"} == set(small.traces)
     assert 14 == len(small.absent)
@@ -286,7 +286,7 @@ def test_tables_go_by_number(small: Minh2012Features) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_panels_say_what_cannot_be_drawn(panel: Callable[..., None]) -> None:
-    """A trace of four jobs gets a sheet whose panels are drawn or tell why not."""
+    """A trace of four jobs gets a sheet whose panels are drawn or say why not."""
     workload = Workload.of([0, 1000, 2000, 4000], [10.0, 20.0, 5.0, 7.0], user=[1, 2, 3, 4])
     figure = sheet(study_trace("FS4", workload))
     axes = figure.axes[PANELS.index(panel)]

@@ -78,7 +78,7 @@ def test_page_shows_the_computed_figures(real: Minh2012Features, root: Path) -> 
         assert found == line[2 + list(FILES).index(*real.traces)].removesuffix(" |")
 
 
-def test_other_version_of_hpc2n_is_told(read_trace: Callable[[str], Trace]) -> None:
+def test_other_version_of_hpc2n_is_reported(read_trace: Callable[[str], Trace]) -> None:
     """HPC2N 2.2 lacks five early jobs: another CV, and nothing is required of it."""
     workload = Workload.from_trace(read_trace("HPC2N-2002-2.2-cln"))
     found = study_trace("HPC", workload)

@@ -133,7 +133,7 @@ def test_the_same_seeds_give_the_same_arrivals() -> None:
     assert both[0].models["plain"][0].cv != both[0].models["plain"][1].cv
 
 
-def test_a_short_trace_tells_why_no_model_fits() -> None:
+def test_a_short_trace_shows_why_no_model_fits() -> None:
     """Five jobs in an hour are too few intervals: Poisson is chosen, the others have reasons."""
     runs = study_arrivals(np.array([0.0, 10, 500, 1500, 3600]), 900.0, range(2))
     assert ("poisson", {CHOSEN}) == (runs.choice, set(runs.models))
@@ -148,7 +148,7 @@ def test_a_short_trace_tells_why_no_model_fits() -> None:
 # ---- jobs ------------------------------------------------------------------------------------
 
 
-def test_a_workload_is_no_distance_from_itself() -> None:
+def test_a_workload_is_not_a_distance_from_itself() -> None:
     """All distances are 0, and a workload of longer jobs is at some."""
     workload = bursts()
     assert {0.0} == set(measured(workload, workload).distances.values())
@@ -158,7 +158,7 @@ def test_a_workload_is_no_distance_from_itself() -> None:
 
 
 def test_bags_as_drawn_are_compared_too() -> None:
-    """Sizes that a model drew stand beside those found in the workload."""
+    """Sizes that a model drew stand next to those found in the workload."""
     workload = Workload.of([0, 5, 500, 900], [10.0, 10.0, 20.0, 30.0], user=[1, 1, 2, 3])
     found = measured(workload, workload, np.array([1.0, 1.0, 1.0, 2.0]))
     assert 0 == found.distances["bags"]
@@ -191,7 +191,7 @@ def test_jobs_wider_than_the_system_are_left_out() -> None:
     """Without the wide jobs the system is smaller, and the load is that of the others.
 
     100 jobs of 4 x 5 s and two wide ones come in 200 s: the wider one does not fit on the 10 or so
-    processors that all work makes, and the other is left out where it is told.
+    processors that all work makes, and the other is left out on request.
     """
     submit, run_time = np.linspace(0, 200, 102), np.full(102, 5.0)
     workload = Workload.of(submit, run_time, [8, 30, *[4] * 100])
@@ -296,7 +296,7 @@ def test_folder_is_whole(small: Minh2012Models, tmp_path: Path) -> None:
 
 
 def test_every_statement_is_checked_on_every_trace(small: Minh2012Models) -> None:
-    """Each rule gives a claim for each trace, and traces that are absent are told."""
+    """Each rule gives a claim for each trace, and traces that are absent are reported."""
     assert [(rule.name, name) for rule in RULES for name in small.traces] == [
         (claim.name, claim.setting) for claim in small.claims
     ]

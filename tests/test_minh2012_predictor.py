@@ -197,7 +197,7 @@ def test_requirements_have_two_sides(small: Minh2012Predictor) -> None:
 def test_training_is_run_when_asked_for(
     small_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With training the parameters are those of this run, and the steps are told."""
+    """With training the parameters are those of this run, and the steps are reported."""
     monkeypatch.setitem(study_module.CUTS, "SDSC04", Cut("SDSC-DS", None, 75))
     told: list[tuple[str, int, int]] = []
     found = reproduce_minh2012_predictor(
@@ -222,7 +222,7 @@ def test_folder_is_whole(small: Minh2012Predictor, tmp_path: Path) -> None:
 
 
 def test_tables_on_a_terminal(small: Minh2012Predictor) -> None:
-    """The terminal shows ours beside published, what is required, and what is absent."""
+    """The terminal shows ours next to published, what is required, and what is absent."""
     text = shown(small)
     assert "Tables 8.4 to 8.6" in text
     assert "not available: SDSC02, HPC2N04, HPC2N05" in text
@@ -249,7 +249,7 @@ def test_parts_of_the_page_are_marked(small: Minh2012Predictor, root: Path) -> N
 def test_command_line(
     small_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command writes the folder, prints one JSON object, and tells whether all is reached."""
+    """The command writes the folder, prints one JSON object, and shows whether all is reached."""
     out = tmp_path / "out"
     reached = run_study(
         lambda progress: reproduce_minh2012_predictor(
@@ -263,7 +263,7 @@ def test_command_line(
     assert (out / "provenance.json").exists()
 
 
-def test_no_trace_is_told(tmp_path: Path) -> None:
+def test_no_trace_is_reported(tmp_path: Path) -> None:
     """Without any log the message names one and where it is."""
     with pytest.raises(HpcrowdError, match="no trace of SDSC-DS, HPC2N; fetch one"):
         reproduce_minh2012_predictor(tmp_path)

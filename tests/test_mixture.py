@@ -1,4 +1,4 @@
-"""Mixed populations: who has which behaviour, and what is no mixture."""
+"""Mixed populations: who has which behaviour, and what is not a mixture."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_group_of_a_user_is_that_of_its_first_job(make_jobs: MakeJobs) -> None:
 
 
 def test_one_user_more_does_not_change_the_others(make_jobs: MakeJobs) -> None:
-    """Each user draws from a stream of its own."""
+    """Each user draws from its own stream."""
     mixture = Mixture([Part("rigid", 0.5), Part("fluid", 0.5)])
     some, all_but_one = (
         mixture.assign(crowd(make_jobs, numbers), Streams(3))
@@ -77,8 +77,8 @@ def test_one_user_more_does_not_change_the_others(make_jobs: MakeJobs) -> None:
         ([Part("rigid", groups=(3, 3))], "groups 3: named twice"),
     ],
 )
-def test_what_is_no_mixture(parts: list[Part], message: str) -> None:
-    """Shares that are none or do not add up, and who is named twice, are told at once."""
+def test_what_is_not_a_mixture(parts: list[Part], message: str) -> None:
+    """Shares that are none or do not add up, and users named twice, are reported at once."""
     with pytest.raises(QuantityError, match=message):
         Mixture(parts)
 
@@ -106,7 +106,7 @@ def test_mixture_that_does_not_fit_the_trace(
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 def test_each_user_behaves_as_its_part_says(make_jobs: MakeJobs, plain: bool) -> None:
-    """Units of work of different kinds side by side: each user as in a population of its own."""
+    """Units of work of different kinds side by side: each user as in its own population."""
     jobs = make_jobs(
         *(
             (at + user, run, 1, run, user)
@@ -141,7 +141,7 @@ def test_behaviours_of_a_part_are_shared(make_jobs: MakeJobs) -> None:
 
 
 def test_unknown_preset_in_a_mixture(make_jobs: MakeJobs) -> None:
-    """A name that is no preset is told with those there are."""
+    """A name that is not a preset is reported with those there are."""
     work = crowd(make_jobs, range(3))
     with pytest.raises(QuantityError, match=r"users 'slow': not known; choose rigid, think-time"):
         add_users(Simulation(work.jobs, 4), work, Mixture([Part("slow", 1.0)]))

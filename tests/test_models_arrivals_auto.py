@@ -35,7 +35,7 @@ def rate_zeros(model: Wavelet) -> float:
     return float(np.mean([(one == 0).mean() for one in rates]))
 
 
-def test_the_nearest_is_taken_and_the_numbers_are_told() -> None:
+def test_the_nearest_is_taken_and_the_numbers_are_reported() -> None:
     """Notes name the choice and have a line for the trace and each candidate."""
     workload = bursty_workload(6000, 3)
     found = Auto.fit(workload)
@@ -56,7 +56,7 @@ def test_the_nearest_is_taken_and_the_numbers_are_told() -> None:
 
 
 def test_what_is_too_short_or_too_regular_becomes_poisson() -> None:
-    """The reason stands in the notes; asked for by name, the wavelet model refuses."""
+    """The reason is in the notes; asked for by name, the wavelet model refuses."""
     for submit in (np.arange(0, 3000.0, 100), np.arange(0, 900 * 64, 90.0)):
         workload = Workload.of(submit, 1)
         found = Auto.fit(workload)

@@ -114,7 +114,7 @@ def test_local_time_counts() -> None:
 
 
 def test_what_cannot_be_fitted() -> None:
-    """Few jobs, one second and equal gaps are told in one line; a short trace has no cycle."""
+    """Few jobs, one second and equal gaps are reported in one line; a short trace has no cycle."""
     for submit in ([0.0], [0.0, 5.0], [7.0] * 50, list(np.arange(0, 86_400 * 2, 1800.0))):
         with pytest.raises(ModelFitError, match=r"arrivals lublin: .*poisson"):
             Lublin.fit(Workload.of(submit, 1))
@@ -161,7 +161,7 @@ def test_hours_without_arrivals_stay_empty() -> None:
 
 
 def test_a_cycle_is_fitted(read_trace: Callable[[str], Trace]) -> None:
-    """The hours of the week of KTH; a day's cycle repeats; short or empty traces are told."""
+    """The hours of the week of KTH; a day's cycle repeats; short or empty traces are reported."""
     workload = Workload.from_trace(read_trace("KTH"))
     found = np.array(Cycle.fit(workload).rates).reshape(7, 24)
     assert found.mean() == pytest.approx(1)
@@ -194,8 +194,8 @@ def test_drawing_leaves_a_model_as_it_is() -> None:
     assert after[-1] < 2000 * np.exp(5) < before[-1]
 
 
-def test_a_mean_that_cannot_be_reached_is_told() -> None:
-    """Nearly all jobs at once and pauses of days: the notes tell how far off the fit is."""
+def test_a_mean_that_cannot_be_reached_is_reported() -> None:
+    """Nearly all jobs at once and pauses of days: the notes say how far off the fit is."""
     submit = np.repeat(np.arange(60) * 2.5 * DAY, 3000)
     found = Lublin.fit(Workload.of(submit, 1))
     assert "mean of ln(gap in s)" in found.notes[-1]

@@ -94,7 +94,7 @@ def sample_variance(values: list[float]) -> float:
 
 
 def test_estimation_is_that_of_a_plain_loop() -> None:
-    """Mean, spread and beta parameters of fresh data; the notes tell what was cut."""
+    """Mean, spread and beta parameters of fresh data; the notes say what was cut."""
     mean, sd, p = plain_loop(COUNTS)
     found = Wavelet.fit(counted(COUNTS + CUT))
     assert 4 == found.coarse
@@ -132,7 +132,7 @@ def test_the_transform_is_taken_back_by_the_synthesis() -> None:
     assert COUNTS == pytest.approx(pywt.waverec([scales.scaling[0], *scales.wavelet], "haar"))
 
 
-def test_synthesis_has_the_multipliers_it_is_told() -> None:
+def test_synthesis_has_the_multipliers_it_is_given() -> None:
     """Positive rates; at each scale the variance of multipliers is 1 / (2 p + 1), Eq. 4.6."""
     coarse, betas = 4000, (8.0, 2.0, 0.7, 0.3)
     model = Wavelet(time_scale_s=900, coarse=coarse, mean=50, sd=5, p=betas)
@@ -176,7 +176,7 @@ def test_a_parameter_that_is_not_positive_is_named(counts: list[int], message: s
     assert "\n" not in str(caught.value)
 
 
-def test_without_the_library_the_cure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_cure_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says what to install."""
     monkeypatch.setitem(sys.modules, "pywt", None)
     with pytest.raises(UnavailableError, match=r'pip install "hpcrowd\[fits\]"'):

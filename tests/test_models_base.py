@@ -193,7 +193,7 @@ def test_a_damaged_file_is_one_clear_line(
 def test_targets_that_make_no_sense(
     fitted: object, targets: dict[str, float], message: str
 ) -> None:
-    """Each is told with its value."""
+    """Each is reported with its value."""
     with pytest.raises(QuantityError, match=message):
         generate(fitted, **targets)
 

@@ -98,7 +98,7 @@ def test_published_models_need_a_machine_and_a_size(call: Call) -> None:
 
 
 def test_a_correlation_can_be_chosen(call: Call) -> None:
-    """Processors are dealt out anew to the degree; run times stay."""
+    """Processors are dealt out again to the degree; run times stay."""
     for degree, name in (("1", "a.swf"), ("-1", "b.swf")):
         code, _, err = call(
             "generate", "lublin", "--processors", "64", "--jobs", "400", "-o", name,

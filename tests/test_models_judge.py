@@ -66,7 +66,7 @@ def test_each_seed_is_a_task_of_its_own() -> None:
 
 
 @pytest.mark.slow
-def test_the_report_tells_what_is_inside() -> None:
+def test_the_report_shows_what_is_inside() -> None:
     """Words for people, and a page with every feature."""
     assert "inside" == within(2.0, Spread(2, 1, 1, 3, 3))
     assert "outside" == within(4.0, Spread(2, 1, 1, 3, 3))

@@ -180,8 +180,8 @@ def test_a_few_jobs_are_a_model(jobs: int) -> None:
     assert run_time.max() <= 10 * jobs
 
 
-def test_what_counts_is_told() -> None:
-    """Jobs with a run time of 0 and without a user are told; none with a run time is an error."""
+def test_what_counts_is_reported() -> None:
+    """Jobs with a run time of 0 and without a user are listed; none with a run time is an error."""
     run_time = np.array([0, 5, 9, 7.0])
     user = [1, -1, 2, 3]
     found = Mugm.fit(Workload.of(range(4), run_time, user=user), groups=3)
@@ -202,7 +202,7 @@ def test_what_counts_is_told() -> None:
     ],
 )
 def test_options_that_make_no_sense(option: dict[str, object], message: str) -> None:
-    """Each is told with its value."""
+    """Each is reported with its value."""
     with pytest.raises(QuantityError, match=message):
         Mugm.fit(two_kinds(20, 10), **option)
 

@@ -101,7 +101,7 @@ def test_generated_jobs_are_as_the_formulas_say() -> None:
 @pytest.mark.parametrize("repeats", ["same", "new"])
 def test_a_repetition_follows_at_once(repeats: str) -> None:
     """In the flat list it comes when the one before would end without waiting; user, size, group
-    and executable are the same, and so is the run time unless it is drawn anew."""
+    and executable are the same, and so is the run time unless it is drawn again."""
     model = published("feitelson97", 32)
     kind = model.jobs.model_copy(update={"repeats": repeats})
     jobs = kind.draw(5000, model.arrivals, 32, _streams(1))
@@ -149,7 +149,7 @@ def test_a_load_stretches_first_executions_only(name: str) -> None:
 
 @pytest.mark.parametrize("name", FEITELSON)
 def test_series_are_cut_where_the_workload_ends(name: str) -> None:
-    """First executions go on coming to the end: no thin tail of repetitions is left over."""
+    """First executions continue coming to the end: no thin tail of repetitions is left over."""
     found = generate(published(name, 64), days=60, load=0.7)
     assert 0.7 == pytest.approx(found.load, rel=0.1)
     first = found.drawn.submit[found.drawn.follows < 0]
@@ -165,7 +165,7 @@ def test_fitted_to_itself() -> None:
     )
     random = np.random.default_rng(4)
     jobs = made.draw(60_000, published("feitelson96", 128).arrivals, 128, _streams(5))
-    # Every series has a user of its own, as where users seldom mix what they do.
+    # Every series has its own user, as where users seldom mix what they do.
     again = Feitelson1996.fit(
         Workload.of(
             jobs.submit, jobs.run_time, jobs.processors, user=jobs.bag, executable=jobs.bag,

@@ -147,8 +147,8 @@ def test_kinds_come_with_their_own_arrivals() -> None:
     near(arrivals.interactive_share, plain.queue == INTERACTIVE)
 
 
-def test_kinds_are_told_by_the_queue() -> None:
-    """With 100 jobs of queue 0 and of others, kinds have parameters of their own."""
+def test_kinds_are_distinguished_by_the_queue() -> None:
+    """With 100 jobs of queue 0 and of others, kinds have their own parameters."""
     random = np.random.default_rng(6)
     queue = (random.random(4000) < 0.7).astype(int) * 3
     times = np.where(queue == 0, 20, 4000) * random.exponential(1, 4000)

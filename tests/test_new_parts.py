@@ -1,6 +1,6 @@
 """How much a new part of a behaviour takes, and a new policy: its class, and one entry.
 
-Each test does what somebody would do who adds one, in a module of its own, and finds it wherever
+Each test does what somebody would do who adds one, in its own module, and finds it wherever
 parts and policies are named.
 """
 

@@ -70,7 +70,7 @@ def test_one_spelling_for_both_commands(log: Path, model: Path, text: str) -> No
 
 
 def test_models_are_in_the_provenance(log: Path, model: Path, tmp_path: Path) -> None:
-    """A run tells which estimates it had, and the checksum of the file of a model."""
+    """A run shows which estimates it had, and the checksum of the file of a model."""
     out = tmp_path / "run"
     assert 0 == run("replay", log, "--estimates", model, "--out", out).exit_code
     told = json.loads((out / "provenance.json").read_text())["configuration"]
@@ -79,9 +79,9 @@ def test_models_are_in_the_provenance(log: Path, model: Path, tmp_path: Path) ->
 
 
 def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
-    """A predictor object stands in the configuration with its settings, and in the label by name.
+    """A predictor object is in the configuration with its settings, and in the label by name.
 
-    It begins anew with each run.
+    It starts again with each run.
     """
     one = {"run": 5, "requested_processors": 1, "requested_time": 90, "status": 1, "user": 1}
     trace = make_trace(*(one | {"submit": at} for at in (0, 10, 20)))
@@ -106,7 +106,7 @@ def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
     ],
 )
 def test_wrong_estimates(log: Path, words: tuple[str, ...], told: str) -> None:
-    """What is wrong is told in one line with its cure."""
+    """What is wrong is reported in one line with its cure."""
     error = run("replay", log, "--estimates", *words).exception
     assert isinstance(error, HpcrowdError)
     assert told in str(error)
@@ -120,7 +120,7 @@ def test_untrained_predictors_are_refused_before_anything() -> None:
 
 
 def test_other_clusters_have_estimates_too(model: Path, tmp_path: Path) -> None:
-    """A population's clusters name theirs; a file of a model is found beside the population's."""
+    """A population's clusters name theirs; a file of a model is found next to the population's."""
     path = tmp_path / "population.toml"
     text = '[[users]]\nbehaviour = "rigid"\n[clusters.big]\nprocessors = 9\nestimates = "{}"\n'
     path.write_text(text.format(model.name))

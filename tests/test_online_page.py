@@ -1,4 +1,4 @@
-"""What the page of predictors tells of replays with them."""
+"""What the page of predictors shows about replays with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ measured: dict[str, Any] = runpy.run_path(
 
 
 @pytest.mark.slow
-def test_page_tells_what_is_measured(kth: Trace) -> None:
+def test_page_shows_what_is_measured(kth: Trace) -> None:
     """The tables of the page are those that are measured now on KTH-SP2."""
     with measured["TABLE"].open(newline="") as file:
         assert list(csv.DictReader(file)) == list(measured["rows"](kth))

@@ -196,7 +196,7 @@ def test_what_is_predicted_is_recorded(scheduler: str, plain: bool) -> None:
 def test_jobs_are_killed_at_their_request(
     plain: bool, overrun: str, ends: int, state: State
 ) -> None:
-    """A job that outruns its prediction goes on to its request; only what ended by itself counts.
+    """A job that outruns its prediction continues to its request; only what ended by itself counts.
 
     The predictor does not learn from a job that was stopped.
     """
@@ -225,7 +225,7 @@ def test_outrun_predictions_are_corrected(scheduler: str, plain: bool) -> None:
     """A reservation moves to the corrected end, so that what ends before it may start.
 
     Job 1 is believed to run 10 s, runs 200 s and asked for 1,000 s. From 10 s on it is believed to
-    end at 70 s, so that job 3, of 50 s, may start at 15 s beside it. Without correction it would
+    end at 70 s, so that job 3, of 50 s, may start at 15 s next to it. Without correction it would
     be believed to end at once, and job 3 would delay job 2.
     """
     rows = [(0, 200, 3, 1000), (1, 10, SIZE, 1000), (15, 50, 3, 1000)]

@@ -114,7 +114,7 @@ def test_settings_are_options_by_their_names(kind: str) -> None:
     wanted = {f"--{name.replace('_', '-')}" for name in KINDS[kind].settings()}
     own = {"--json", "--out", "--gantt", "--window", "--log-decisions", "--help"}
     assert words - own <= wanted
-    if kind != "grid":  # whose clusters stand in a file
+    if kind != "grid":  # whose clusters are in a file
         assert wanted <= words
 
 

@@ -114,8 +114,8 @@ def test_story_of_torque() -> None:
     assert {} == trace.repaired
 
 
-def test_header_tells_how_it_was_read() -> None:
-    """The beginning, the zone, the largest use of the machine and the queues stand there."""
+def test_header_shows_how_it_was_read() -> None:
+    """The beginning, the zone, the largest use of the machine and the queues are there."""
     header = parse_pbs(TORQUE).header
     assert DAY + 15 == header.integer("UnixStartTime")
     assert "Sat Apr 18 00:00:15 UTC 2009" == header.get("StartTime")
@@ -273,7 +273,7 @@ def test_what_was_read_is_written_with_its_ids() -> None:
     assert generate_swf(trace) == generate_swf(back)
 
 
-def test_losses_are_told() -> None:
+def test_losses_are_reported() -> None:
     """Fractions, states, fields and texts that no record has are counted."""
     trace = parse_swf("; a\n1 0.5 5 60 4 -1 -1 4 90 -1 3 7 3 -1 -1 2 1 9\n; b\n")
     trace.extra["job_id"] = np.array(["a b"], np.object_)
@@ -328,7 +328,7 @@ def test_local_times_are_of_the_zone_of_the_options(tmp_path: Path) -> None:
         ("124.server;queue=long", "124.ser\0ver;queue=long", 3, None, None),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(
+def test_what_is_wrong_is_reported_with_its_line(
     old: str, new: str, line: int, field: str | None, value: str | None
 ) -> None:
     """A malformed record is a ParseError with line, key and value."""
@@ -343,7 +343,7 @@ def test_what_is_wrong_is_told_with_its_line(
 
 @pytest.mark.parametrize("text", ["", " \n", "a\n", "04/18/2009 00:00:15;Q;1.s;queue=q\n"])
 def test_no_jobs(text: str) -> None:
-    """What holds no job that is over, or is something else, is told."""
+    """What holds no job that has ended, or is something else, is reported."""
     with pytest.raises(TraceError):
         parse_pbs(text)
 

@@ -87,7 +87,7 @@ def test_a_job_is_split_into_few_pieces() -> None:
 
 
 def test_more_processors_than_there_are() -> None:
-    """Jobs that ran on more processors than there are go on beyond the last row."""
+    """Jobs that ran on more processors than there are continue beyond the last row."""
     found = placed([(0, 10, 3), (0, 10, 3)], 4)
     assert (6, [0, 3, 4]) == (found.rows, found.row.tolist())
 

@@ -37,7 +37,7 @@ def planned(
 def test_compression_moves_jobs_forward(make_jobs: MakeJobs, plain: bool) -> None:
     """When the first job ends 50 s early, all move forward, in the order of the queue.
 
-    At 50 s the third job cannot move, since the last one stands in its way; once that has moved
+    At 50 s the third job cannot move, since the last one blocks it; once that has moved
     too, it can, from the next pass on.
     """
     jobs = make_jobs(
@@ -60,7 +60,7 @@ def test_nobody_in_the_queue_is_delayed(make_jobs: MakeJobs, plain: bool) -> Non
 
 @both
 def test_the_latest_in_the_queue_loses_its_reservation(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job that outruns its estimate at 20 s is believed to go on to 80 s, so one has to wait.
+    """A job that outruns its estimate at 20 s is believed to continue to 80 s, so one has to wait.
 
     Both that wait were promised 20 s. The first keeps that, the second gets 50 s.
     """
@@ -184,7 +184,7 @@ def test_borders_of_the_categories() -> None:
     ],
 )
 def test_wrong_options(text: str, told: str) -> None:
-    """Values that cannot be are told in one line with the rule."""
+    """Values that cannot be are reported in one line with the rule."""
     with pytest.raises(QuantityError) as caught:
         parse_scheduler(text)
     assert told in str(caught.value)
@@ -192,7 +192,7 @@ def test_wrong_options(text: str, told: str) -> None:
 
 
 def test_policies_are_given_back_as_text() -> None:
-    """Options that are not default stand in the text of a policy."""
+    """Options that are not default are in the text of a policy."""
     assert "conservative" == str(Conservative())
     assert "selective:threshold=1.5,bound=10" == str(Selective(threshold="1.5", bound=10))
     assert "selective-categorized" == str(SelectiveCategorized(categories="1000/10001"))

@@ -18,7 +18,7 @@ OUTCOME = ("submit", "estimate", "promised", "start", "end", "state")
 
 
 def stretch(trace: Trace, first: float, days: float, speed: float = 1.0) -> JobTable:
-    """The jobs submitted within so many days from a day of the log on."""
+    """The jobs submitted within a number of days from a day of the log on."""
     jobs = jobs_from_trace(trace, Conversion(speed=speed)).jobs
     submit = jobs.recorded_submit
     begin = submit.min() + first * DAY

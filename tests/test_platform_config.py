@@ -134,7 +134,7 @@ def test_every_kind(write: Callable[[str], str]) -> None:
     ],
 )
 def test_mistakes(write: Callable[[str], str], text: str, words: str) -> None:
-    """A mistake is told in one line with the file, the place, the value and the rule."""
+    """A mistake is reported in one line with the file, the place, the value and the rule."""
     path = write(text)
     with pytest.raises(QuantityError) as caught:
         ReplayConfig.configure(platform=path)
@@ -186,7 +186,7 @@ def test_date_needs_an_origin(make_trace: MakeTrace, write: Callable[[str], str]
     ],
 )
 def test_contradictions_name_the_file(write: Callable[[str], str], text: str, words: str) -> None:
-    """What cannot be on this cluster in this run is told with the file, in one line."""
+    """What cannot be on this cluster in this run is reported with the file, in one line."""
     monday = "; UnixStartTime: 1704697200\n"
     trace = parse_swf(monday + " 1 0 0 10 4 -1 -1 4 10 -1 1 1 1 -1 1 -1 -1 -1\n")
     with pytest.raises(QuantityError) as caught:
@@ -242,7 +242,7 @@ def test_sizes_in_a_gantt_picture(make_trace: MakeTrace, write: Callable[[str], 
 
 
 def test_changes_after_the_last_job(make_trace: MakeTrace, write: Callable[[str], str]) -> None:
-    """Where the run is over before its changes, it says that nothing changed."""
+    """Where the run has ended before its changes, it says that nothing changed."""
     path = write('[[changes]]\ndo = "resize"\nat = "2d"\nprocessors = 8')
     run = replay(make_trace(job(0, 100, 4)), platform=path)
     assert ["cluster home: nothing changed in the run"] == platform_lines(run.platform)
@@ -256,7 +256,7 @@ def test_without_changes_nothing_is_said(make_trace: MakeTrace) -> None:
 
 
 def test_command(make_trace: MakeTrace, tmp_path: Path, write: Callable[[str], str]) -> None:
-    """The command tells what happened, and its folder holds the runs that were stopped."""
+    """The command shows what happened, and its folder holds the runs that were stopped."""
     trace = tmp_path / "small.swf"
     write_swf(make_trace(job(0, 100, 4), job(10, 50, 4)), trace)
     path = write('[[changes]]\ndo = "down"\nat = 60\nuntil = 70\nprocessors = 4\njobs = "fail"')
@@ -297,7 +297,7 @@ def test_command(make_trace: MakeTrace, tmp_path: Path, write: Callable[[str], s
     assert "1 run stopped (1 failed)" in shown.output
 
 
-def test_wrong_file_is_told_by_the_command(tmp_path: Path) -> None:
+def test_wrong_file_is_reported_by_the_command(tmp_path: Path) -> None:
     """The command ends with 2 and one line."""
     result = CliRunner().invoke(app, ["replay", "no.swf", "--platform", "nowhere.toml"])
     assert result.exit_code != 0

@@ -224,7 +224,7 @@ def test_same_seed_same_run(rows: Rows, platform: Platform, plain: bool) -> None
 def test_changes_that_change_nothing(rows: Rows, scheduler: str, plain: bool, at: int) -> None:
     """The size and the speed that there are, and failures of nobody, leave the schedule alone.
 
-    But plans of reservations are drawn anew at any change that reaches the cluster.
+    But plans of reservations are drawn again at any change that reaches the cluster.
     """
     rows = [(*row[:5], row[3] + row[5], row[6]) for row in rows]
     made = parse_scheduler(scheduler)
@@ -241,7 +241,7 @@ def test_changes_that_change_nothing(rows: Rows, scheduler: str, plain: bool, at
 
 
 @given(workloads, platforms, st.sampled_from(sorted(SCHEDULERS)), st.booleans())
-def test_a_cluster_beside_another_changes_as_alone(
+def test_a_cluster_next_to_another_changes_as_alone(
     rows: Rows, platform: Platform, scheduler: str, plain: bool
 ) -> None:
     """What a cluster does does not depend on others that users do not submit to."""

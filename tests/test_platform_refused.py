@@ -1,4 +1,4 @@
-"""Changes of the platform that cannot be are told in one line, before anything runs."""
+"""Changes of the platform that cannot be are reported in one line, before anything runs."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_job_that_can_never_end(make_jobs: MakeJobs, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 def test_failures_do_not_keep_a_run_alive(make_jobs: MakeJobs, plain: bool) -> None:
-    """Where a job waits for ever, random failures do not go on for ever."""
+    """Where a job waits for ever, random failures do not continue for ever."""
     jobs = make_jobs((0, 10, 1), (20, 10, 4))
     platform = [NodesDown(15, None, 1), Failures(50, 10)]
     model = Simulation(jobs, 4, platform=platform, plain=plain)

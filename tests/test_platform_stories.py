@@ -126,7 +126,7 @@ def test_users_wait_for_what_they_submit_again(
     ids=["plain", "compiled", "compiled users"],
 )
 def test_failed_for_good(make_jobs: MakeJobs, plain: bool, compiled: bool) -> None:
-    """A job that fails for good is over for its user in that second, who goes on from then."""
+    """A job that fails for good ends for its user in that second; the user continues from then."""
     jobs = make_jobs((0, 100, 4), (150, 10, 1))
     down = NodesDown(60, 70, 4, jobs="fail")
     model = Simulation(jobs, 4, plain=plain, platform=[down])
@@ -201,7 +201,7 @@ def test_jobs_may_run_on_through_maintenance(
 @both
 @policies
 def test_shrinking(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
-    """Running jobs go on; waiting and later ones that are too large are rejected at once."""
+    """Running jobs continue; waiting and later ones that are too large are rejected at once."""
     jobs = make_jobs((0, 100, 4), (10, 10, 3), (20, 10, 2), (40, 10, 3))
     model = simulate(jobs, 4, [Resize(30, 2)], scheduler, plain=plain)
     assert [0, -1, 100, -1] == jobs.start.tolist()
@@ -274,7 +274,7 @@ def test_exact_estimates_follow_the_speed(make_jobs: MakeJobs, plain: bool) -> N
 
 
 @both
-def test_requeued_jobs_begin_anew_at_the_present_speed(make_jobs: MakeJobs, plain: bool) -> None:
+def test_requeued_jobs_restart_at_the_present_speed(make_jobs: MakeJobs, plain: bool) -> None:
     """A job that is stopped has all its work before it again."""
     jobs = make_jobs((0, 100, 2))
     simulate(jobs, 2, [SpeedChange(50, 2), NodesDown(60, 70, 1)], plain=plain)

@@ -208,7 +208,7 @@ def test_write_overview_writes_one_picture(replayed: Run, tmp_path) -> None:
     assert 1200 == int.from_bytes(head[16:20])
 
 
-def test_pictures_do_not_tell_when_they_were_made(replayed: Run) -> None:
+def test_pictures_do_not_show_when_they_were_made(replayed: Run) -> None:
     """The same run gives the same bytes."""
     assert figure_png(overview(replayed)) == figure_png(overview(replayed))
 
@@ -243,13 +243,13 @@ def test_mean_waits_by_group(make_jobs: Callable[..., JobTable]) -> None:
     assert {"all": 5.0, "a": 3.0, "b": 9.0, "c": None} == mean_waits(run, {1: "a", 2: "b", 3: "c"})
 
 
-def test_colours_are_told_apart() -> None:
+def test_colours_are_distinguished() -> None:
     """Every colour is its own."""
     assert len(COLOURS) == len(set(COLOURS.values()))
 
 
 def test_tables_of_several_runs(generated: list[Run], replayed: Run, empty: Run) -> None:
-    """Metrics of runs stand side by side with their meaning; a run without jobs shows dashes."""
+    """Metrics of runs are next to their meaning; a run without jobs shows dashes."""
     text = metrics_table(generated) + users_table(generated)
     assert [] == [run.label for run in generated if run.label not in text]
     assert "share of processor-seconds" in text

@@ -144,6 +144,6 @@ def test_policies_take_over_from_each_other(
 
 @given(workloads, policies, clusters, st.integers(0, 40))
 def test_a_pass_may_be_replaced(rows: Rows, policy: str, cluster: dict[str, Any], at: int) -> None:
-    """Where the machine changes, the same scheduler goes on with what it knows of the past."""
+    """Where the machine changes, the same scheduler continues with what it knows of the past."""
     slow = run(rows, policy, cluster, plain=True, switch=(at, None))
     assert outcome(slow) == outcome(run(rows, policy, cluster, switch=(at, None)))

@@ -56,8 +56,8 @@ def test_every_policy_has_a_page(script: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(SCHEDULERS))
-def test_every_option_is_told(script: Any, name: str) -> None:
-    """Each option of a policy stands on its page with its default and a meaning."""
+def test_every_option_is_reported(script: Any, name: str) -> None:
+    """Each option of a policy is on its page with its default and a meaning."""
     text = page(script, name)
     for option in options_of(SCHEDULERS[name]):
         row = re.search(rf"^\| `{option.replace('_', '-')}` \| [^|]+ \| ([^|]+) \|$", text, re.M)
@@ -72,7 +72,7 @@ def test_all_pages_are_in_the_navigation() -> None:
 
 
 def test_every_picture_is_small_and_used(script: Any) -> None:
-    """Every picture of the list was drawn, is small and stands on a page, and no other is there."""
+    """Every picture of the list was drawn, is small and is on a page, and no other is there."""
     text = "".join(path.read_text() for path in PAGES.glob("*.md"))
     drawn = {path.stem: path.stat().st_size for path in PICTURES.glob("*.png")}
     assert set(script.PICTURES) == set(drawn)
@@ -81,13 +81,13 @@ def test_every_picture_is_small_and_used(script: Any) -> None:
 
 
 def test_every_policy_is_drawn(script: Any) -> None:
-    """Each policy has a picture of its own, but for the order that has to be named."""
+    """Each policy has its own picture, but for the order that has to be named."""
     drawn = {scheduler.partition(":")[0] for scheduler, _ in script.PICTURES.values()}
     assert set(SCHEDULERS) - {"order"} == drawn
 
 
 def test_policies_differ(script: Any) -> None:
-    """The example tells the policies apart: no two pictures show the same schedule."""
+    """The example distinguishes the policies: no two pictures show the same schedule."""
     starts = {
         name: tuple(script.example(scheduler).jobs.start.tolist())
         for name, (scheduler, _) in script.PICTURES.items()
@@ -95,7 +95,7 @@ def test_policies_differ(script: Any) -> None:
     assert len(starts) == len(set(starts.values()))
 
 
-def test_the_workload_stands_on_the_page(script: Any) -> None:
+def test_the_workload_is_on_the_page(script: Any) -> None:
     """The index shows the workload that is drawn."""
     assert script.WORKLOAD.read_text() in (PAGES / "index.md").read_text()
 
@@ -110,7 +110,7 @@ def test_pictures_can_be_drawn(script: Any) -> None:
 
 
 def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """``hpcrowd policies`` names every policy; with a name it tells the options."""
+    """``hpcrowd policies`` names every policy; with a name it lists the options."""
     policies(None, as_json=False)
     shown = capsys.readouterr().out
     assert all(f"\n{name} " in shown for name in SCHEDULERS)

@@ -49,7 +49,7 @@ def test_orders_without_backfilling(
 
 
 @both
-def test_slowdown_orders_anew_at_each_pass(make_jobs: MakeJobs, plain: bool) -> None:
+def test_slowdown_orders_again_at_each_pass(make_jobs: MakeJobs, plain: bool) -> None:
     """By expansion factor the short job, which came later, is first from 120 s on, not at 20 s."""
     early = make_jobs((0, 20, 1), (0, 100, 1), (10, 20, 1))
     late = make_jobs((0, 120, 1), (0, 100, 1), (10, 20, 1))
@@ -226,7 +226,7 @@ def test_queues_from_a_file(make_jobs: MakeJobs, tmp_path: Path, plain: bool) ->
     ],
 )
 def test_wrong_file_of_queues(tmp_path: Path, text: str, told: str) -> None:
-    """What is wrong in the file is told with file, place, value and rule, in one line."""
+    """What is wrong in the file is reported with file, place, value and rule, in one line."""
     path = tmp_path / "queues.toml"
     path.write_text(text)
     with pytest.raises(QuantityError) as caught:
@@ -257,7 +257,7 @@ def test_wrong_file_of_queues(tmp_path: Path, text: str, told: str) -> None:
     ],
 )
 def test_wrong_options(text: str, told: str) -> None:
-    """Values that cannot be are told in one line with what can."""
+    """Values that cannot be are reported in one line with what can."""
     with pytest.raises(QuantityError) as caught:
         parse_scheduler(text)
     assert told in str(caught.value)

@@ -34,7 +34,7 @@ def simulated(members: list[PoolMember], pools: dict[int, BatchPool], **more: An
     return simulation.jobs
 
 
-def test_the_next_batch_comes_when_the_last_is_over_and_the_pause_too() -> None:
+def test_the_next_batch_comes_when_the_last_has_ended_and_the_pause_too() -> None:
     """Two jobs at once, 100 s, pause 50 s, and so on up to the horizon."""
     jobs = simulated([member()], {1: pool(2)}, horizon=400)
     assert [0, 0, 150, 150, 300, 300] == jobs.submit.tolist()

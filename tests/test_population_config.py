@@ -174,7 +174,7 @@ def test_mistake_is_one_line_before_anything_runs(mistake: str, call: Call, tmp_
 
 
 def test_file_that_cannot_be_read(call: Call, tmp_path: Path) -> None:
-    """A missing file, a folder and bytes that are no text are told like mistakes in a file."""
+    """A missing file, a folder and bytes that are not text are reported like mistakes in a file."""
     folder, binary = tmp_path / "folder.toml", tmp_path / "binary.toml"
     folder.mkdir()
     binary.write_bytes(b"\xff\xfe")
@@ -189,7 +189,7 @@ def test_file_that_cannot_be_read(call: Call, tmp_path: Path) -> None:
 
 
 def test_unknown_behaviour_on_the_command_line(call: Call, tmp_path: Path) -> None:
-    """What is neither a preset nor a TOML file is told with the presets."""
+    """What is neither a preset nor a TOML file is reported with the presets."""
     code, out, err = call("replay", tmp_path / "none.swf", "--users", "crowd.yaml")
     assert (2, "", 1) == (code, out, len(err.splitlines()))
     assert "'crowd.yaml'" in err
@@ -197,7 +197,7 @@ def test_unknown_behaviour_on_the_command_line(call: Call, tmp_path: Path) -> No
 
 
 def test_named_user_that_is_not_in_the_trace(call: Call, tmp_path: Path) -> None:
-    """This can only be known with the trace; it is told before the simulation."""
+    """This can only be known with the trace; it is reported before the simulation."""
     trace, users = tmp_path / "tiny.swf", tmp_path / "crowd.toml"
     trace.write_text("; MaxProcs: 4\n1 0 0 10 1 -1 -1 1 10 -1 1 7 1 1 1 1 -1 -1\n")
     users.write_text("[[users]]\nshare = 1\n[[users]]\nusers = [8]\n")
@@ -207,7 +207,7 @@ def test_named_user_that_is_not_in_the_trace(call: Call, tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
 
 
-def test_population_runs_and_is_told(call: Call, tmp_path: Path) -> None:
+def test_population_runs_and_is_reported(call: Call, tmp_path: Path) -> None:
     """A population from a file runs; the summary holds what it was."""
     import json
 

@@ -80,7 +80,7 @@ def test_provenance_is_enough_to_run_it_again(trace: Trace, tmp_path: Path) -> N
     ],
 )  # fmt: skip
 def test_mistakes_are_told_with_their_place(text: str, words: list[str], tmp_path: Path) -> None:
-    """A wrong reaction or cluster is told in one line, before anything runs."""
+    """A wrong reaction or cluster is reported in one line, before anything runs."""
     path = tmp_path / "p.toml"
     path.write_text(f"[[users]]\n{text}\n")
     with pytest.raises(QuantityError) as told:

@@ -92,7 +92,7 @@ def test_trained_models_are_written_and_read(log: Path, tmp_path: Path) -> None:
     assert read_predictor(path).to_json() == trained["models"][-1]["settings"]
 
 
-def test_training_is_told(log: Path) -> None:
+def test_training_is_reported(log: Path) -> None:
     """A person reads what was found and how long it took."""
     result = run(log, "--model", "history", "--train", "--evaluations", 5, "--seeds", 1)
     assert "history, trained here" in result.stdout
@@ -135,6 +135,6 @@ def test_years_are_taken(log: Path) -> None:
         (("--train", "--budget", "0s"), "budget 0.0: must be more than 0"),
     ],
 )
-def test_wrong_requests_are_told(log: Path, words: tuple[str, ...], told: str) -> None:
-    """What is wrong is told in one line, before anything is trained."""
+def test_wrong_requests_are_reported(log: Path, words: tuple[str, ...], told: str) -> None:
+    """What is wrong is reported in one line, before anything is trained."""
     assert told in refusal(log, *words)

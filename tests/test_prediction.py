@@ -184,7 +184,7 @@ def test_years_are_local(make_trace: Callable[..., Trace]) -> None:
     assert [3] == past_jobs(trace, (2005, 2005)).jobs.number.tolist()
 
 
-def test_nothing_to_predict_is_told(make_trace: Callable[..., Trace]) -> None:
+def test_nothing_to_predict_is_reported(make_trace: Callable[..., Trace]) -> None:
     """The message counts the reasons; a year needs a trace that says when it began."""
     with pytest.raises(TraceError, match="made: no job to predict: 1 job status is not 1"):
         past_jobs(make_trace(job(0, status=5)))
@@ -211,14 +211,14 @@ def test_splits(text: str, jobs: int, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["half", "1.0", "-1", "nan", "inf", "100", "1e400", ""])
-def test_wrong_splits_are_told(text: str) -> None:
-    """A split that leaves nothing to test, or is none, is told with its value."""
+def test_wrong_splits_are_reported(text: str) -> None:
+    """A split that leaves nothing to test, or is none, is reported with its value."""
     with pytest.raises(QuantityError, match=f"split '{text}'"):
         training_jobs(text, 100)
 
 
 def test_years_in_texts() -> None:
-    """One year, or the first and the last; anything else is told."""
+    """One year, or the first and the last; anything else is reported."""
     assert ((2004, 2004), (2005, 2006)) == (parse_years("2004"), parse_years("2005-2006"))
     for text in ("04", "2006-2005", "2005-", "always", "2004-05"):
         with pytest.raises(QuantityError, match=f"years '{text}'"):

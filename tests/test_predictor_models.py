@@ -62,7 +62,7 @@ def test_texts_make_predictors(text: str, settings: dict[str, object]) -> None:
         ("history:history=", "history '': not known; choose submission, completion, category"),
     ],
 )
-def test_wrong_texts_are_told(text: str, told: str) -> None:
+def test_wrong_texts_are_reported(text: str, told: str) -> None:
     """The message names the word and what there is instead."""
     with pytest.raises(QuantityError, match=told):
         parse_predictor(text)
@@ -87,7 +87,7 @@ def test_wrong_texts_are_told(text: str, told: str) -> None:
     ],
 )
 def test_files_that_cannot_be_used(content: str | None, told: str, tmp_path: Path) -> None:
-    """A missing, damaged or newer file is told in one line that names it."""
+    """A missing, damaged or newer file is reported in one line that names it."""
     path = tmp_path / "model.json"
     if content is not None:
         path.write_text(content)
@@ -97,7 +97,7 @@ def test_files_that_cannot_be_used(content: str | None, told: str, tmp_path: Pat
     assert 1 == len(str(caught.value).splitlines())
 
 
-def test_places_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_places_that_cannot_be_written_are_reported(tmp_path: Path) -> None:
     """Nothing is left when a file cannot be written."""
     with pytest.raises(ModelFileError, match="cannot be written"):
         write_predictor(LastTwo(), tmp_path / "absent" / "model.json")

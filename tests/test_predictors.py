@@ -112,7 +112,7 @@ def test_online_equals_offline(work: tuple[JobTable, Events], predictor: Predict
 
 @given(recorded(), predictors)
 def test_what_will_be_is_not_looked_at(work: tuple[JobTable, Events], predictor: Predictor) -> None:
-    """Run times and ends in the table change nothing: what counts is when a job is told to end."""
+    """Run times and ends in the table change nothing: what counts is when the end of a job is notified."""
     jobs, events = work
     other = jobs.copy()
     other.run_time[:] = other.end[:] = other.recorded_end[:] = 123_456
@@ -245,7 +245,7 @@ def test_nearest_weighs_by_distance(make_jobs: Callable[..., JobTable]) -> None:
 
 
 def test_published_parameters() -> None:
-    """Table 8.3 is there, and what it has no column for is told with what there is."""
+    """Table 8.3 is there, and what it has no column for is reported with what there is."""
     parameters = HistoryParameters.published("SDSC04")
     assert Group(6268, 8, 0.976, 0.958) == parameters.small
     assert ("ug.j", 40931) == (parameters.template, parameters.pivot_s)

@@ -90,7 +90,7 @@ def test_presets_that_are_classes_of_their_own(work: Work) -> None:
     ],
 )
 def test_parts_that_do_not_go_together(choices: dict[str, Any], message: str) -> None:
-    """Unknown names and parts that contradict each other are told when the recipe is written."""
+    """Unknown names and parts that contradict each other are refused when the recipe is written."""
     with pytest.raises(QuantityError, match=message):
         Recipe(**choices)
 

@@ -11,7 +11,7 @@ from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
 
 class Divide:
-    """Divides a number; of several processes each gets a copy of its own."""
+    """Divides a number; of several processes each gets its own copy."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -25,7 +25,7 @@ class Divide:
 
 @pytest.mark.parametrize("processes", [1, 2, 9])
 def test_every_task_is_done_once(processes: int) -> None:
-    """However many share it, each task stands with its result."""
+    """However many share it, each task comes with its result."""
     found = dict(each_in_processes(Divide(12), [1, 2, 3, 4], processes))
     assert {1: 12, 2: 6, 3: 4, 4: 3} == found
 
@@ -58,7 +58,7 @@ def test_nothing_to_do_needs_no_process() -> None:
 
 
 def test_interruption_ends_the_workers() -> None:
-    """When the loop over the results is left, as by Ctrl-C, no process goes on."""
+    """When the loop over the results is left, as by Ctrl-C, no process continues."""
     results = each_in_processes(Divide(12), list(range(1, 100)), 2)
     next(results)
     with pytest.raises(KeyboardInterrupt):

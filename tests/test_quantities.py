@@ -66,7 +66,7 @@ def test_processors(text: str, count: int) -> None:
     ],
 )
 def test_quantity_that_cannot_be_understood(parse: Callable[[str], object], text: str) -> None:
-    """What is no quantity is told in one line, with what was written and an example."""
+    """What is not a quantity is reported in one line, with what was written and an example."""
     with pytest.raises(QuantityError) as caught:
         parse(text)
     assert repr(text) in str(caught.value)

@@ -56,8 +56,8 @@ def notes(users: list[ReplayUser]) -> list[tuple[Any, ...]]:
 
 
 @both
-def test_delay_until_the_period_is_over(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job due in the period is submitted when it is over; what depends on it moves along."""
+def test_delay_until_the_period_has_ended(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job due in the period is submitted when it has ended; what depends on it moves along."""
     jobs = make_jobs((0, 60, 1), (70, 10, 2), (120, 10, 1))  # thinks for 10 s, then for 40 s
     users = run(jobs, Delay(FROM_50_TO_100), plain=plain)
     assert [0, 100, 150] == jobs.submit.tolist()
@@ -66,7 +66,7 @@ def test_delay_until_the_period_is_over(make_jobs: MakeJobs, plain: bool) -> Non
 
 @both
 def test_delay_by_a_time(make_jobs: MakeJobs, plain: bool) -> None:
-    """With a time of its own the delay does not ask when the period is over."""
+    """With its own time the delay does not ask when the period has ended."""
     jobs = make_jobs((40, 10, 1), (70, 10, 1))
     run(jobs, Delay(FROM_50_TO_100, by=7), when=Recorded, plain=plain)
     assert [40, 77] == jobs.submit.tolist()
@@ -165,8 +165,8 @@ def test_reconfigure_with_less_efficiency(make_jobs: MakeJobs, plain: bool) -> N
 
 @both
 @pytest.mark.parametrize("when", [BatchOrder, SessionGraph])
-def test_user_goes_on_after_a_renounced_job(make_jobs: MakeJobs, plain: bool, when: Any) -> None:
-    """It is over at the second it would have come, and the think time after it follows."""
+def test_user_continues_after_a_renounced_job(make_jobs: MakeJobs, plain: bool, when: Any) -> None:
+    """It ends at the second at which it would have come, and the think time after it follows."""
     jobs = make_jobs((0, 60, 1), (70, 20, 2), (130, 10, 1))  # thinks for 10 s, then for 40 s
     users = run(jobs, Renounce(FROM_50_TO_100), when=when, plain=plain)
     assert [0, -1, 110] == jobs.submit.tolist()
@@ -191,7 +191,7 @@ def test_switch_to_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
 
 @both
 def test_unit_on_two_clusters(make_jobs: MakeJobs, plain: bool) -> None:
-    """A batch of which some jobs switch is over when all of it is, wherever it ran."""
+    """A batch of which some jobs switch has ended when all of it has, wherever it ran."""
     jobs = make_jobs((40, 100, 1), (60, 50, 1), (200, 10, 1))  # thinks for 60 s
     half = {"half": ClusterSpec(2, speed=0.5)}
     run(jobs, Switch(FROM_50_TO_100, "half"), sessions=SessionDefinition("arrival", 60),
@@ -254,7 +254,7 @@ def test_nobody_and_everybody(make_jobs: MakeJobs) -> None:
 
 
 class Halves(Reaction):
-    """A reaction of one's own: nobody asks for more than half of the machine."""
+    """A custom reaction: no user requests more than half of the machine."""
 
     def react(self, user: ReplayUser, intention: Intention) -> None:
         """Cut what is larger."""
@@ -286,12 +286,12 @@ def test_reaction_of_ones_own(make_jobs: MakeJobs) -> None:
     ],
 )
 def test_wrong_numbers(make: Callable[[], Reaction], told: str) -> None:
-    """Each mistake is told in one line, when the reaction is made."""
+    """Each mistake is reported in one line, when the reaction is made."""
     with pytest.raises(QuantityError, match=told):
         make()
 
 
-def test_unknown_cluster_is_told_before_anything_runs(make_jobs: MakeJobs) -> None:
+def test_unknown_cluster_is_reported_before_anything_runs(make_jobs: MakeJobs) -> None:
     """A switch to a cluster that is not there is an error that lists those that are."""
     with pytest.raises(QuantityError, match="cluster 'cloud': not known; choose home"):
         run(make_jobs((0, 1, 1)), Switch(FROM_50_TO_100, "cloud"))

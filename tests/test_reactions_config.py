@@ -125,7 +125,7 @@ def test_moments(value: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "  ", "noon", "2d 16x", True, 1.5, None, [5]])
-def test_what_is_no_moment(value: Any) -> None:
+def test_what_is_not_a_moment(value: Any) -> None:
     """Anything else is refused."""
     with pytest.raises(QuantityError, match="neither s of the run, nor durations"):
         parse_moment(value)
@@ -180,7 +180,7 @@ def test_what_is_no_moment(value: Any) -> None:
         ),
     ],
 )
-def test_mistakes_are_told_in_one_line(config: dict[str, Any], told: str) -> None:
+def test_mistakes_give_one_line(config: dict[str, Any], told: str) -> None:
     """Unknown settings, values that make no sense and contradictions name the setting."""
     with pytest.raises(HpcrowdError) as caught:
         reaction_from(config)

@@ -26,7 +26,7 @@ def test_mean_use_between_two_seconds() -> None:
 
 
 def test_picture_has_a_panel_for_each_answer() -> None:
-    """Users stand in columns, answers in rows; only processors of the machine are in use."""
+    """Users are columns, answers rows; only processors of the machine are in use."""
     trace = parse_swf(DAYS_LONG)
     period = (3 * DAY - HOUR, 3 * DAY + HOUR)
     plain = replay(trace, users="rigid")
@@ -60,7 +60,7 @@ def test_script_tells_its_usage(arguments: list[str], capsys: pytest.CaptureFixt
 
 
 def test_script_with_a_short_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A trace that ends before the call is told in one line."""
+    """A trace that ends before the call is reported in one line."""
     path = tmp_path / "short.swf"
     path.write_text(DAYS_LONG + "\n")
     assert 2 == demand_response.main([str(path)])

@@ -108,7 +108,7 @@ def simulate(
 
 
 def broken(jobs: JobTable, units: Units) -> list[tuple[int, int]]:
-    """Dependencies whose second unit was submitted before the first one was over."""
+    """Dependencies whose second unit was submitted before the first one had ended."""
     found = []
     edges = units.dependencies
     for before, after in zip(edges.predecessor.tolist(), edges.successor.tolist(), strict=True):
@@ -154,7 +154,7 @@ def test_nobody_goes_before_what_it_waits_for(
     when: Any,
     definition: SessionDefinition,
 ) -> None:
-    """Users submit all their work, and nothing before what it depends on is over."""
+    """Users submit all their work, and nothing before what it depends on has ended."""
     jobs = make_jobs(*rows)
     users, work = simulate(jobs, reactions, when, definition)
     assert [len(user.units) for user in users] == [user.submitted for user in users]
@@ -274,7 +274,7 @@ def test_run_tells_its_accounts(tmp_path: Path) -> None:
 def test_broken_table_of_reactions(
     tmp_path: Path, change: Callable[[Path], Any], told: str
 ) -> None:
-    """What is no table of reactions is told in one line."""
+    """What is not a table of reactions is reported in one line."""
     from hpcrowd.analysis.tables import read_reactions, write_jobs
 
     run = replay(parse_swf(SMALL), users="rigid")

@@ -89,7 +89,7 @@ def test_a_date_in_summer() -> None:
 
 
 def test_a_date_and_a_second(make_jobs: MakeJobs) -> None:
-    """Both may stand in one period; that it ends is checked before anything runs."""
+    """Both may be in one period; that it ends is checked before anything runs."""
     jobs = make_jobs((60, 1, 1))
     run(jobs, Delay(During([(50, datetime(2024, 1, 8, 9))])), clock=STOCKHOLM)
     assert [HOUR] == jobs.submit.tolist()
@@ -115,7 +115,7 @@ def test_a_date_and_a_second(make_jobs: MakeJobs) -> None:
     ],
 )
 def test_wrong_triggers(make: Callable[[], Any], told: str) -> None:
-    """Each mistake is told in one line, when the trigger is made."""
+    """Each mistake is reported in one line, when the trigger is made."""
     with pytest.raises(QuantityError, match=told):
         make()
 
@@ -137,7 +137,7 @@ def test_hours_of_the_week(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 def test_hours_over_midnight_on_sunday() -> None:
-    """Hours that go on from Sunday to Monday are one period."""
+    """Hours that continue from Sunday to Monday are one period."""
     week = WeeklyWindow([(6 * DAY + 22 * HOUR, WEEK + 6 * HOUR)])
     assert WEEK + 6 * HOUR == week.next_closed(Clock(), 6 * DAY + 23 * HOUR)
     assert 7 * HOUR == week.next_closed(Clock(), 7 * HOUR)

@@ -27,7 +27,7 @@ PLAIN_JOBS = 60_000
 
 
 def outcome(jobs: JobTable) -> dict[str, bytes]:
-    """What became of every job, to compare."""
+    """The outcome of every job, to compare."""
     return {name: getattr(jobs, name).tobytes() for name in OUTCOME}
 
 
@@ -185,7 +185,7 @@ def test_written_trace_replays_to_the_same_run(
 def test_written_trace_keeps_jobs_and_header(
     kth: Trace, tmp_path: Path, choices: dict[str, str]
 ) -> None:
-    """The trace of a run has every job, by submission, with status, and a header of its own."""
+    """The trace of a run has every job, by submission, with status, and its own header."""
     run = replay(kth, **choices)
     trace = written(run, tmp_path)
     assert len(run.jobs) == len(trace) == trace.header.integer("MaxJobs")
@@ -211,7 +211,7 @@ def test_written_trace_keeps_jobs_and_header(
 def test_preceding_jobs_and_think_times(
     kth: Trace, tmp_path: Path, choices: dict[str, str]
 ) -> None:
-    """Fields 17 and 18: a job was submitted its think time after the preceding job was over."""
+    """Fields 17 and 18: a job was submitted its think time after the preceding job had ended."""
     run = replay(kth, **choices)
     trace = written(run, tmp_path)
     has = np.flatnonzero(trace["preceding"] != -1)
@@ -244,7 +244,7 @@ def test_rigid_users_keep_recorded_fields_17_and_18(
 
 
 def test_folder_of_a_run_is_readable_by_others(kth: Trace, tmp_path: Path) -> None:
-    """jobs.parquet opens with pandas and the trace with gzip, and both tell of the same jobs."""
+    """jobs.parquet opens with pandas and the trace with gzip, and both hold the same jobs."""
     import pandas as pd
 
     run = replay(kth)

@@ -126,7 +126,7 @@ def test_the_script_prints_tables(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """For the trace that it is given; what is wrong is told in one line."""
+    """For the trace that it is given; what is wrong is reported in one line."""
     write_swf(log, tmp_path / "log.swf")
     monkeypatch.setattr(rebound, "run_rebound", partial(run_rebound, speeds=SPEEDS, seeds=1))
     assert 0 == rebound.main([str(tmp_path / "log.swf")])
@@ -140,7 +140,7 @@ def test_the_script_prints_tables(
 
 
 def test_the_page_is_computed_from_the_logs_that_are_there(log: Trace, tmp_path: Path) -> None:
-    """Slopes have a row for each; without KTH, or without a folder, it is told in one line."""
+    """Slopes have a row for each; without KTH, or without a folder, it is reported in one line."""
     write_swf(log, tmp_path / "log.swf")
     table = slopes_rows({"small": tmp_path / "log.swf"})
     assert "| log | between sessions | between batches |" == table.splitlines()[0]

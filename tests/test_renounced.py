@@ -35,7 +35,7 @@ everyone = pytest.mark.parametrize(
 
 
 def outcome(jobs: JobTable) -> list[list[int]]:
-    """What became of every job."""
+    """The outcome of every job."""
     return [column.tolist() for column in (jobs.submit, jobs.start, jobs.end, jobs.state)]
 
 
@@ -85,7 +85,7 @@ class Declines(ThinkTime):
         self.heard: list[tuple[int, int]] = []
 
     def finished(self, user: ReplayUser, session: int, now: int) -> None:
-        """Note it, renounce the next session, go on."""
+        """Note it, renounce the next session, continue."""
         self.heard.append((session, now))
         if session % 2 == 0 and session + 1 in user.sessions:
             user.model.jobs.state[user.work.sessions.jobs_of(session + 1)] = State.RENOUNCED
@@ -94,7 +94,7 @@ class Declines(ThinkTime):
 
 @both
 def test_user_hears_of_what_was_renounced(make_jobs: MakeJobs, plain: bool) -> None:
-    """The end of a renounced session is told like any other, at the second it would arrive."""
+    """The end of a renounced session is notified like any other, at the second it would arrive."""
     jobs = make_jobs((0, 10, 1), (15, 10, 1), (30, 10, 1), (45, 10, 1))  # thinks for 5 s
     model = Simulation(jobs, 1, plain=plain)
     behaviours: list[Declines] = []
@@ -124,7 +124,7 @@ class Once(Behaviour[User]):
         user.model.submit(user, rows, self.seconds.pop(0))
 
     def finished(self, user: User, unit: int, now: int) -> None:
-        """Note the second, go on."""
+        """Note the second, continue."""
         self.heard.append(now)
         if self.seconds:
             self.begin(user)

@@ -82,7 +82,7 @@ def test_on_a_loaded_machine_repetitions_wait_for_each_other(
 @settings(max_examples=50)
 def test_engines_agree(make_jobs: MakeJobs, series: list[tuple[int, int, int, int]]) -> None:
     """Compiled dependencies, compiled engine and plain engine give one schedule, also with jobs
-    of no length and jobs that are rejected, which are over at once."""
+    of no length and jobs that are rejected, which end at once."""
     rows, follows = [], []
     for user, (at, repetitions, length, width) in enumerate(series, 1):
         for place in range(repetitions):
@@ -176,7 +176,7 @@ def test_what_is_asked_for_has_to_be_there(make_trace: MakeTrace, make_jobs: Mak
 
 
 def test_some_of_the_jobs_keep_their_chains() -> None:
-    """Rows are counted anew; who followed a job that is left out follows none."""
+    """Rows are counted again; who followed a job that is left out follows none."""
     chains = Chains(np.array([-1, 0, 1, 2]), np.array([0, 5, 6, 7]))
     part = chains.take(np.array([0, 2, 3]))
     assert [-1, -1, 1] == part.follows.tolist()

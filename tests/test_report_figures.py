@@ -95,8 +95,8 @@ def test_use_is_exact() -> None:
     assert [""] * 20 == found["begin_local_time"]
 
 
-def test_record_is_drawn_beside_the_run(runs: dict[str, Run]) -> None:
-    """A replay has the record beside it, a record alone and generated work have not."""
+def test_record_is_drawn_next_to_the_run(runs: dict[str, Run]) -> None:
+    """A replay has the record next to it, a record alone and generated work have not."""
     assert "recorded, averages over" in texts(RUN_FIGURES["use"].draw(runs["plain"]))
     for kind in ("record", "unrecorded"):
         assert recorded_jobs(runs[kind]) is None
@@ -170,7 +170,7 @@ def test_users_are_exact() -> None:
                                     and t[-1].isdigit()}  # fmt: skip
 
 
-def test_behaviours_that_are_told() -> None:
+def test_behaviours_that_are_reported() -> None:
     """Users and groups that a population names have its behaviours; users go before groups."""
     run = story((7, 1, 1, 0, 0, 9), (8, 1, 1, 0, 0, 9), (9, 1, 1, 0, 0, 9))
     run.jobs.group[:] = (1, 1, 2)
@@ -214,7 +214,7 @@ def test_think_times_of_record_and_run() -> None:
 
 
 def test_who_is_there_is_exact() -> None:
-    """Who comes back is there again, who goes on stays, and a leaving is counted once."""
+    """Who comes back is there again, who continues stays, and a leaving is counted once."""
     run = story((1, 1, 1, 0, 0, 9))
     run.visits = [
         Visit(0, 1, Happening.THERE),
@@ -235,7 +235,7 @@ def test_who_is_there_is_exact() -> None:
 
 
 def test_marks_are_those_of_the_platform(runs: dict[str, Run]) -> None:
-    """Changes stand in the order of time, with their spans; random failures are left out."""
+    """Changes are in the order of time, with their spans; random failures are left out."""
     clock = runs["platform"].clock
     noon = clock.second_at(clock.wall(0) + 12 * 3600)
     assert "2000-03-24 12:00" == f"{clock.local(noon):%Y-%m-%d %H:%M}"

@@ -78,7 +78,7 @@ def test_page_loads_nothing(pages: Pages, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pictures_show_something(pages: Pages, runs: dict[str, Run], kind: str) -> None:
-    """Every picture that the run has is there, sharp, not blank, and told in words."""
+    """Every picture that the run has is there, sharp, not blank, and described in words."""
     page = Page(pages[kind])
     expected = [one.title for _, one in figures_of(runs[kind])]
     images, figures = page.all("img"), page.pictures()
@@ -113,8 +113,8 @@ def test_plain_report_tells_the_run(pages: Pages) -> None:
         assert words in text, words
 
 
-def test_changes_of_the_platform_are_told(pages: Pages) -> None:
-    """Each change that is marked stands in a table with its local time, in order."""
+def test_changes_of_the_platform_are_reported(pages: Pages) -> None:
+    """Each change that is marked is in a table with its local time, in order."""
     text = Page(pages["platform"]).text
     places = [
         text.index(words)
@@ -128,7 +128,7 @@ def test_changes_of_the_platform_are_told(pages: Pages) -> None:
 
 
 def test_other_kinds_of_runs(pages: Pages) -> None:
-    """What a run has beyond the plain one is told, and what it has not is left out."""
+    """What a run has beyond the plain one is reported, and what it has not is left out."""
     assert "Users who come and go" in pages["visits"]
     assert "Users who come and go" not in pages["plain"]
     assert "Recorded: 90 jobs of log.swf by 3 users, as recorded," in Page(pages["record"]).text
@@ -145,8 +145,8 @@ def test_other_kinds_of_runs(pages: Pages) -> None:
     assert "1 job of made by 1 user" in pages["one job"]
 
 
-def test_reactions_sites_and_full_logs_are_told(runs: dict[str, Run]) -> None:
-    """Accounts that a stored run holds have sections of their own; a full log says so."""
+def test_reactions_sites_and_full_logs_are_reported(runs: dict[str, Run]) -> None:
+    """Accounts that a stored run holds have their own sections; a full log says so."""
     from dataclasses import replace
 
     run = replace(runs["plain"])
@@ -183,7 +183,7 @@ def test_made_for_paper(pages: Pages) -> None:
 
 @pytest.mark.slow
 def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> None:
-    """Two runs stand side by side, then each has a part of its own."""
+    """Two runs are side by side, then each has its own part."""
     trace = busy_trace(make_trace)
     both = [runs["plain"], *(replay(trace, users="distribution", seed=seed) for seed in (0, 1))]
     told: list[tuple[str, int, int]] = []
@@ -199,7 +199,7 @@ def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> N
 
 
 def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many runs the first have parts of their own, and the page says that others have not."""
+    """Of many runs the first have their own parts, and the page says that others have not."""
     monkeypatch.setattr("hpcrowd.analysis.report.runs.MOST_PARTS", 1)
     page = Page(report_html([runs["one job"]] * 4))
     assert "3 more runs not shown here" in page.text

@@ -101,7 +101,7 @@ def test_assignment_is_found_where_there_is_one(pairs: list[tuple[int, int]], se
 
 
 def test_impossible_assignment_is_an_error() -> None:
-    """Too few long requests: the message tells how many jobs and requests, and the cure."""
+    """Too few long requests: the message shows how many jobs and requests, and the cure."""
     with pytest.raises(QuantityError, match="2 jobs of 50 s or more, but only 1 request") as caught:
         assign(np.array([10, 60]), np.array([50, 50]), stream(0))
     assert "increase the longest request" in str(caught.value)
@@ -127,7 +127,7 @@ def test_counts_are_made_to_fit(counts: dict[int, int], total: int) -> None:
 
 
 def test_counts_that_cannot_fit_are_an_error() -> None:
-    """Jobs that no request is left for are told."""
+    """Jobs that no request is left for are reported."""
     with pytest.raises(QuantityError, match="leave 3 jobs without one"):
         fit_counts({}, 3)
 
@@ -175,7 +175,7 @@ def test_popular_shares_sum_up() -> None:
 
 @given(st.integers(1, 20), st.integers(0, 5), st.data())
 def test_every_popularity_is_drawn_once(number: int, seed: int, data: st.DataObject) -> None:
-    """Each time gets a popularity of its own; the known ones and the longest's are kept."""
+    """Each time gets its own popularity; the known ones and the longest's are kept."""
     places = data.draw(st.lists(st.integers(1, number), unique=True, max_size=number))
     known = dict(zip(data.draw(st.permutations(range(number))), places, strict=False))
     found = RequestModel(18 * HOUR).draw_popularity(number, stream(seed), known)
@@ -214,7 +214,7 @@ def test_same_seed_same_requests() -> None:
     ],
 )
 def test_impossible_models_are_errors(choices: dict[str, Any], words: str) -> None:
-    """A model that cannot be is told in one line with the value."""
+    """A model that cannot be is reported in one line with the value."""
     with pytest.raises(QuantityError) as caught:
         RequestModel(**{"longest": 8 * HOUR} | choices)
     assert words in str(caught.value)
@@ -222,7 +222,7 @@ def test_impossible_models_are_errors(choices: dict[str, Any], words: str) -> No
 
 
 def test_too_small_a_head_is_an_error() -> None:
-    """A head that leaves less than nothing for the longest request is told with its cure."""
+    """A head that leaves less than nothing for the longest request is reported with its cure."""
     with pytest.raises(QuantityError, match=r"head_share 0\.3"):
         RequestModel(8 * HOUR, head_share=0.3).histogram(1000, stream(0))
 

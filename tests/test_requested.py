@@ -110,7 +110,7 @@ def test_trace_without_requests_cannot_be_fitted(make_trace: MakeTrace) -> None:
 
 
 def test_too_many_long_jobs_are_an_error(make_trace: MakeTrace) -> None:
-    """Where no way of handing out requests covers the run times, trace, numbers and cure are told.
+    """Where no way of handing out requests covers the run times, trace, numbers and cure are shown.
 
     Of 1000 jobs the model lets 217 ask for the longest; all run so long.
     """
@@ -134,7 +134,7 @@ def test_too_many_long_jobs_are_an_error(make_trace: MakeTrace) -> None:
     ],
 )
 def test_unknown_choices_are_errors(text: str, words: str) -> None:
-    """A choice that means nothing is told in one line, with what is possible."""
+    """A choice that means nothing is reported in one line, with what is possible."""
     with pytest.raises(QuantityError) as caught:
         RequestedTimes.parse(text)
     assert words in str(caught.value)
@@ -165,7 +165,7 @@ def test_logs_are_completed_by_their_own_requests(
 
 
 @pytest.mark.traces
-def test_page_tells_what_is_measured(kth: Trace) -> None:
+def test_page_shows_what_is_measured(kth: Trace) -> None:
     """The tables of the page are those that are measured now on KTH-SP2."""
     with measured["TABLE"].open(newline="") as file:
         told = [row for row in csv.DictReader(file) if row["trace"] == "KTH-SP2"]

@@ -193,7 +193,7 @@ def test_satisfaction_may_empty_the_machine(log_file: Path, call: Call) -> None:
         (["--users", "x"], "users 'x': "),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(
+def test_what_is_wrong_gives_one_line(
     log_file: Path, call: Call, options: list[str], what: str
 ) -> None:
     """What, its value, the rule and the cure; exit code 2, nothing on standard output."""
@@ -222,7 +222,7 @@ def test_settings_are_names_and_numbers() -> None:
         named_numbers("consequences", "x=1", names)
 
 
-def test_draws_are_held_against_the_log(log: Trace) -> None:
+def test_draws_are_compared_with_the_log(log: Trace) -> None:
     """The draw keeps the rhythm better than the shuffled one; the table has a row for each kind."""
     kinds: dict[str, Any] = {"draw": {"users": "rigid", "scheduler": "recorded"}}
     found = draws_of(log, kinds, seeds=2)

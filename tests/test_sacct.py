@@ -112,7 +112,7 @@ def test_line_ends_and_last_columns(end: str, tail: str) -> None:
 
 @pytest.mark.parametrize("delimiter", ["|", ",", ";", "\t", "\x1f", ":", "%", "\\", "'"])
 def test_delimiters(delimiter: str) -> None:
-    """What stands between values is found from the header."""
+    """The separator of the values is found from the header."""
     row = {"TotalCPU": "", "Submit": "1706702400", "Start": "1706702700", "End": "1706703300"}
     trace = parse_sacct(text(row, delimiter=delimiter))
     assert 300 == trace["wait"][0]
@@ -142,7 +142,7 @@ def test_names_of_columns_in_any_case() -> None:
 
 
 def test_files_put_together() -> None:
-    """The header of a second file is passed over; a run that both files tell is told once."""
+    """The header of a second file is passed over; a run that both files hold counts once."""
     running = {"JobID": "1", "State": "RUNNING", "End": "Unknown", "ElapsedRaw": "300"}
     january = text(running, {"JobID": "2", "Submit": "2024-01-31T12:00:01"})
     february = text({"JobID": "1"}, {"JobID": "3", "Submit": "2024-02-01T00:00:00"})
@@ -153,7 +153,7 @@ def test_files_put_together() -> None:
 
 
 def test_jobs_are_ordered_by_submission() -> None:
-    """Jobs are numbered as they were submitted, those of one second as they stand in the file."""
+    """Jobs are numbered as they were submitted, those of one second as they are in the file."""
     times = ["12:00:05", "12:00:00", "12:00:05", "12:00:01"]
     rows = [
         {"JobID": str(place), "Submit": f"2024-01-31T{time}"} for place, time in enumerate(times)

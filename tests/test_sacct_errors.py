@@ -1,4 +1,4 @@
-"""What is no accounting of Slurm is told in one line that names file, line, column and value."""
+"""What is not accounting of Slurm gives one line that names file, line, column and value."""
 
 from __future__ import annotations
 
@@ -117,14 +117,14 @@ def test_delimiter_in_a_name(more: str) -> None:
 
 
 def test_row_with_too_few_values() -> None:
-    """A row that is cut off is told with its line, as the last one of a file cut short is."""
+    """A row that is cut off is reported with its line, as the last one of a file cut short is."""
     data = text({}, {"JobID": "2"}, {"JobID": "3"})
     assert 3 == place(refused(data.replace(b"2|ada|", b"2|")))[0]
     assert 4 == place(refused(data[:-40]))[0]
 
 
 def test_first_malformed_line_is_named() -> None:
-    """Of several malformed lines the first is told, of its columns the first of a kind."""
+    """Of several malformed lines the first is reported, of its columns the first of a kind."""
     rows = [{"JobID": str(number)} for number in range(1, 50)]
     data = text(*rows, {"ElapsedRaw": "?"}, {"JobName": "a|b"}, {"State": "?"})
     assert (51, "ElapsedRaw", "?") == place(refused(data))
@@ -152,7 +152,7 @@ def test_blank_lines_count_as_lines(blank: bytes) -> None:
 
 
 def test_other_header_in_the_middle() -> None:
-    """A second header with other columns is no row."""
+    """A second header with other columns is not a row."""
     other = text({}).replace(b"Submit|Start", b"Start|Submit")
     assert (3, "JobID", "JobID") == place(refused(text({}) + other))
     assert 3 == place(refused(text({}) + without("QOS")))[0]
@@ -166,12 +166,12 @@ def test_empty_file(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [text({}).split(b"\n")[0], text({}).split(b"\n")[0] + b"\n\n"])
 def test_header_alone(data: bytes) -> None:
-    """A header without a row is no trace."""
+    """A header without a row is not a trace."""
     assert "contains no jobs" in str(refused(data))
 
 
 def test_binary_file() -> None:
-    """A binary file is told to be one; a zero byte later is told with its line."""
+    """A binary file is reported as one; a zero byte later is reported with its line."""
     assert "binary file" in str(refused(b"\x89PNG\r\n\x1a\n" + bytes(range(256))))
     assert "binary file" in str(refused("JobID|State".encode("utf-16")))
     data = text({}, {"JobName": "a\0b"})
@@ -179,7 +179,7 @@ def test_binary_file() -> None:
 
 
 def test_no_header() -> None:
-    """Rows without a header (``-n``) are told so."""
+    """Rows without a header (``-n``) are reported as such."""
     error = refused(text({}).split(b"\n", 1)[1])
     assert "not a header of sacct" in str(error)
     assert 1 == place(error)[0]
@@ -205,7 +205,7 @@ def test_long_path_and_value() -> None:
 
 
 def test_unknown_zone() -> None:
-    """A time zone that is not known is told."""
+    """A time zone that is not known is reported."""
     with pytest.raises(QuantityError, match="Mars/Olympus"):
         parse_sacct(text({}), options=FormatOptions(zone="Mars/Olympus"))
 

@@ -19,7 +19,7 @@ from sacct_cases import JOB, NOON, UTC, job, one, read, text, told, without
         ("LAUNCH_FAILED", 0),
     ],
 )
-def test_states_of_jobs_that_are_over(state: str, status: int) -> None:
+def test_states_of_jobs_that_have_ended(state: str, status: int) -> None:
     """Field 11 is 1 for COMPLETED, 5 for CANCELLED, 0 for other ends, in long and short forms."""
     assert status == one(State=state)["status"]
 
@@ -41,7 +41,7 @@ def test_states_of_jobs_that_are_not_over(state: str, name: str) -> None:
     assert {f"state {name}": 2} == trace.dropped
 
 
-def test_no_job_is_over() -> None:
+def test_no_job_has_ended() -> None:
     """A file of jobs that are not over has no trace, and says why."""
     match = r"jobs\.txt: contains no jobs that have ended \(2 state PENDING"
     with pytest.raises(TraceError, match=match):
@@ -54,8 +54,8 @@ def test_only_steps() -> None:
         read({"JobID": "1.0"}, {"JobID": "1.batch"})
 
 
-def test_state_of_no_job_that_is_over_is_told_in_short() -> None:
-    """Of many states the most frequent are told."""
+def test_state_of_no_job_that_has_ended_is_reported_in_short() -> None:
+    """Of many states the most frequent are reported."""
     states = ["PENDING", "RUNNING", "SUSPENDED", "RESIZING", "REVOKED", "STOPPED", "STAGE_OUT"]
     rows = [{"JobID": str(number), "State": state} for number, state in enumerate(states)]
     with pytest.raises(TraceError) as caught:
@@ -109,7 +109,7 @@ def test_queue_is_qos_if_asked_for() -> None:
 
 
 def test_numbers_of_names_are_given_in_the_order_of_submissions() -> None:
-    """The first user is who submitted first, not who stands first."""
+    """The first user is who submitted first, not who is first."""
     trace = read({"Submit": "2024-02-01T00:00:00"}, {"JobID": "2", "User": "bob"})
     assert {1: "bob", 2: "ada"} == trace.names["user"]
 
@@ -192,7 +192,7 @@ def test_raw_numbers_alone() -> None:
 
 
 def test_tasks_of_an_array_are_jobs() -> None:
-    """Each task is a job of its own, with its own steps."""
+    """Each task is its own job, with its own steps."""
     rows = [{"JobID": f"9_{task}"} for task in (1, 2, 10)]
     trace = read(*rows, {"JobID": "9_2.batch", "MaxRSS": "5K"})
     assert ["9_1", "9_2", "9_10"] == trace.extra["job_id"].tolist()
@@ -221,7 +221,7 @@ PARTS = "heterogeneous job: parts merged into one job, processors added up"
 
 
 def test_heterogeneous_job() -> None:
-    """Its parts are one job: processors and processor time are sums, the first part tells who."""
+    """Its parts are one job: processors and processor time are sums, the first part names who."""
     rows = [
         {"JobID": "9+1", "User": "bob", "Partition": "gpu", "AllocCPUS": "6", "ReqCPUS": "3",
          "TotalCPU": "16:00", "ReqMem": "2Mc", "TimelimitRaw": "90"},

@@ -34,12 +34,12 @@ def test_run_is_end_less_start() -> None:
 
 
 def test_run_longer_than_any() -> None:
-    """A run time is taken as it is told, also when it ends after the last year of a calendar."""
+    """A run time is taken as recorded, also when it ends after the last year of a calendar."""
     assert 2**53 == one(ElapsedRaw=str(2**53), End="")["run"]
 
 
 def test_start_is_end_less_run() -> None:
-    """Without Start, the wait is told by End and the run time."""
+    """Without Start, the wait follows from End and the run time."""
     assert (300, 600) == (told(Start="no")["wait"], told(Start="no")["run"])
     assert 300 == told(Start="Unknown")["wait"]
 
@@ -64,7 +64,7 @@ def test_job_without_submission_stands_first() -> None:
 
 
 def test_unix_times() -> None:
-    """Times of ``SLURM_TIME_FORMAT=%s`` are told in no zone; 0 is unknown."""
+    """Times of ``SLURM_TIME_FORMAT=%s`` have no zone; 0 is unknown."""
     unix = {"Submit": "1706702400", "Start": "1706702700", "End": "0"}
     trace = read(unix, zone=None)
     assert {} == trace.repaired
@@ -87,14 +87,14 @@ def test_offset_west_of_greenwich() -> None:
 
 
 def test_local_times_are_those_of_the_zone() -> None:
-    """A time without an offset is a local time of the zone that is told."""
+    """A time without an offset is a local time of the zone that is given."""
     trace = read({}, zone="Europe/Paris")
     assert 1706698800 == trace.header.integer("UnixStartTime")
     assert "Europe/Paris" == trace.header.get("TimeZoneString")
     assert {} == trace.repaired
 
 
-def test_no_zone_is_told() -> None:
+def test_no_zone_is_reported() -> None:
     """Without a zone local times are taken as UTC, which is counted, and noted in the header."""
     unix = {"Submit": "1706702400", "Start": "1706702700", "End": "Unknown"}
     trace = read({}, {"JobID": "2"} | unix, zone=None)
@@ -214,7 +214,7 @@ def test_allocated_processors(column: str, word: str) -> None:
 
 
 def test_allocated_processors_of_a_job_that_has_none() -> None:
-    """Trackable resources without processors tell nothing."""
+    """Trackable resources without processors give nothing."""
     assert -1 == told(AllocCPUS="no", AllocTRES="")["allocated_processors"]
     assert -1 == told(AllocCPUS="no", AllocTRES="gres/gpu=1")["allocated_processors"]
 
@@ -249,7 +249,7 @@ def test_average_cpu_time(word: str, seconds: float) -> None:
 
 
 def test_average_cpu_time_to_a_thousandth() -> None:
-    """It is told to a thousandth of a second, as TotalCPU is."""
+    """It is given to a thousandth of a second, as TotalCPU is."""
     assert 3.333 == one(TotalCPU="00:10", AllocCPUS="3")["average_cpu"]
     assert -1 == one(TotalCPU="00:10", AllocCPUS="0")["average_cpu"]
 
@@ -271,7 +271,7 @@ def test_units_of_used_memory(word: str, kilobytes: float) -> None:
 
 
 def test_average_memory_without_the_largest() -> None:
-    """A step that does not tell MaxRSS tells AveRSS."""
+    """A step that does not give MaxRSS gives AveRSS."""
     data = text(
         {"AveRSS": ""},
         {"JobID": "1.0", "MaxRSS": "", "AveRSS": "7K"},
@@ -363,6 +363,6 @@ def test_requested_memory_by_allocated_processors() -> None:
 
 @pytest.mark.parametrize("column", ["NNodes", "AllocNodes", "ReqNodes"])
 def test_nodes(column: str) -> None:
-    """Nodes are told by any of three columns; without them memory of a node tells nothing."""
+    """Nodes are given by any of three columns; without them memory of a node tells nothing."""
     assert 2 * 2**20 == told(**{"NNodes": "no", column: "2", "ReqMem": "1Gn"})["requested_memory"]
     assert -1 == told(NNodes="no", ReqMem="1Gn")["requested_memory"]

@@ -70,7 +70,7 @@ def one_lost(make_trace: Callable[..., Trace], **fields: Any) -> dict[str, int]:
 
 
 def test_columns_and_values(make_trace: Callable[..., Trace]) -> None:
-    """A job is a row with all columns, and a row of a step that tells its memory."""
+    """A job is a row with all columns, and a row of a step that gives its memory."""
     trace = make_trace(HELD, header="; UnixStartTime: 1706702400")
     trace.names["user"] = {7: "ada"}
     first, step = rows(trace)
@@ -109,7 +109,7 @@ def test_hour_shown_twice_has_its_offset(make_trace: Callable[..., Trace]) -> No
 
 
 def test_without_a_beginning_times_are_since_1970(make_trace: Callable[..., Trace]) -> None:
-    """A trace that does not tell when it began begins with 1970."""
+    """A trace that does not say when it began begins with 1970."""
     assert "1970-01-01T00:00:00" == one_row(make_trace)["Submit"]
     assert {} == one_lost(make_trace)
 
@@ -184,7 +184,7 @@ def test_no_jobs() -> None:
 
 
 def test_nothing_is_lost_of_what_slurm_tells(make_trace: Callable[..., Trace]) -> None:
-    """A job of which Slurm tells everything reads back as it was."""
+    """A job of which Slurm reports everything reads back as it was."""
     trace = make_trace(HELD)
     assert {} == lost(trace)
     assert table(trace) == table(parse_sacct(generate_sacct(trace)))
@@ -258,7 +258,7 @@ def test_other_columns_are_counted(make_trace: Callable[..., Trace]) -> None:
 
 
 def test_order_of_submissions(make_trace: Callable[..., Trace]) -> None:
-    """Jobs that do not stand in the order of submissions are put there; their numbers change."""
+    """Jobs that are not in the order of submissions are put there; their numbers change."""
     trace = make_trace(HELD | {"submit": 9}, HELD, HELD | {"submit": 9, "run": 8})
     assert {"number": 2} == lost(trace)
     again = parse_sacct(generate_sacct(trace))

@@ -57,7 +57,7 @@ def test_requested_compares_waits_with_requested_times() -> None:
     assert pytest.approx(half) == Requested(0.5)(done(waits=7200), BOTH)
 
 
-def test_made_up_work_is_held_against_no_wait() -> None:
+def test_made_up_work_is_compared_with_no_wait() -> None:
     """Without a record there is nothing that users are used to, but what they asked for."""
     jobs = done(waits=7200)
     jobs.recorded_submit[:] = jobs.recorded_start[:] = jobs.recorded_end[:] = -1
@@ -163,7 +163,7 @@ def test_alarms_of_an_absent_user_ring_whole_weeks_later() -> None:
 
 
 def test_who_is_content_begins_again() -> None:
-    """A temporary user whose work is done starts anew with certainty, and again."""
+    """A temporary user whose work is done starts again with certainty, and again."""
     mind = Consequences(memory=1, again=1, elasticity=0)
     jobs, living, _ = simulated(pool_of(ROWS), ME, formula=constant(-1), consequences=mind, weeks=7)
     assert [DAY + week * WEEK for week in range(7)] == submissions(jobs, 7)
@@ -181,6 +181,6 @@ def test_consequences_that_make_no_sense(setting: dict[str, float]) -> None:
 
 
 def test_unknown_formula() -> None:
-    """It is told which there are."""
+    """The message lists which there are."""
     with pytest.raises(QuantityError, match="'x': not known; choose habit, requested, alea"):
         formula_of("x")

@@ -25,7 +25,7 @@ Write = Callable[[str], Path]
 
 @pytest.fixture
 def write(tmp_path: Path, make_trace: Callable[..., Trace]) -> Write:
-    """Return a function that writes a scenario file beside a small trace."""
+    """Return a function that writes a scenario file next to a small trace."""
     jobs = [
         {"submit": 100 * place, "wait": 0, "run": 300, "allocated_processors": 2,
          "requested_time": 600, "status": 1, "user": place % 3}
@@ -54,7 +54,7 @@ processors = 2
 
 
 def test_lines_of_places_are_found() -> None:
-    """A key stands in the line where its value begins, also in tables, lists and long values."""
+    """A key is in the line where its value begins, also in tables, lists and long values."""
     text = 'a = 1\n\n[b]\nlong = [\n  1,\n  2,\n]\n\n[[b.c]]\nd = """\n= 3\n"""\n[[b.c]]\nd.e = 4\n'
     expected = {("a",): 1, ("b",): 3, ("b", "long"): 4, ("b", "c", 0, "d"): 10,
                 ("b", "c", 1, "d", "e"): 14}  # fmt: skip
@@ -122,7 +122,7 @@ def test_completed_configuration_can_be_run_again(write: Write, more: str, tmp_p
     ],
 )  # fmt: skip
 def test_mistakes_name_file_and_line(write: Write, text: str, line: int, words: list[str]) -> None:
-    """A mistake is told in one line with file, line, setting, value and rule."""
+    """A mistake is reported in one line with file, line, setting, value and rule."""
     path = write(text)
     with pytest.raises(QuantityError) as caught:
         read_scenario(path)
@@ -132,8 +132,8 @@ def test_mistakes_name_file_and_line(write: Write, text: str, line: int, words: 
     assert "\n" not in message
 
 
-def test_what_is_no_toml_is_told(write: Write) -> None:
-    """A file that cannot be read or is no TOML is named."""
+def test_what_is_no_toml_is_reported(write: Write) -> None:
+    """A file that cannot be read or is not TOML is named."""
     with pytest.raises(QuantityError, match=r"scenario\.toml: not TOML: .*line 1"):
         read_scenario(write("[scenario\n"))
     with pytest.raises(QuantityError, match="cannot be read"):

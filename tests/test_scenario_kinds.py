@@ -163,7 +163,7 @@ def test_a_sweep_of_populations(tmp_path: Path, make_trace: Callable[..., Trace]
         ),
     ],
 )
-def test_mistakes_are_told_with_their_line(folder: Path, text: str, told: str) -> None:
+def test_mistakes_are_reported_with_their_line(folder: Path, text: str, told: str) -> None:
     """File, line, setting, value and rule."""
     with pytest.raises(QuantityError, match=r"scenario\.toml, line \d+: ") as caught:
         read_scenario(scenario(folder, text))

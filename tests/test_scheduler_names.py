@@ -100,7 +100,7 @@ def test_wrong_text_is_one_line(text: str, told: str) -> None:
 
 
 def test_scheduler_is_woken_and_its_promises_are_noted(make_jobs: MakeJobs) -> None:
-    """A pass happens when the scheduler asks for it; the first promise is kept; ends are told."""
+    """A pass happens when the scheduler asks for it; the first promise is kept; ends too."""
     jobs = make_jobs((10, 30, 1), (70, 20, 1))
     scheduler = Patient()
     model = Simulation(jobs, 2, scheduler)

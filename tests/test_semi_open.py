@@ -87,7 +87,7 @@ def test_numbers_are_apart_also_where_the_user_is_unknown() -> None:
 
 
 def test_one_more_user_changes_nobody_else(pool: Pool) -> None:
-    """On a machine for all, whoever else is there, a user draws and submits the same."""
+    """On a machine for all, regardless of who else is there, a user draws and submits the same."""
     roster = draw_roster(pool, WEEKS, Openness(), Streams(2))
     more = Roster(roster.long_term, (*roster.temporary, Member(99, 3, 1)))
     mind = {"formula": Requested(), "consequences": Consequences(tolerance=0, leave=0.9)}
@@ -126,7 +126,7 @@ def test_the_first_weeks_are_like_the_others(pool: Pool) -> None:
 
 
 def test_shuffled_users_keep_neither_day_nor_hour(pool: Pool) -> None:
-    """Each is moved by a part of a week of its own."""
+    """Each is moved by a part of its own week."""
     later = [m.later for m in draw_roster(pool, WEEKS, Openness(shuffled=True), Streams())]
     assert len(set(later)) == len(later)
     assert 0 <= min(later) < max(later) < WEEK

@@ -36,7 +36,7 @@ def test_arrival_looks_at_submissions_only(make_jobs: MakeJobs) -> None:
 
 
 def test_batches_of_arrival_overlap_the_latest_end_of_the_session(make_jobs: MakeJobs) -> None:
-    """Inside a session a job that begins before all earlier ones are over joins their batch."""
+    """Inside a session a job that begins before all earlier ones have ended joins their batch."""
     spans = (0, 1000), (10, 20), (999, 1001), (1001, 1002)
     assert ([0, 0, 0, 0], [0, 0, 0, 1]) == cut(make_jobs, "arrival:60m", *spans)
 
@@ -107,7 +107,7 @@ def test_jobs_are_taken_by_submission_then_number(make_jobs: MakeJobs) -> None:
     assert ([0], [509]) == (sessions.start.tolist(), sessions.end.tolist())
 
 
-def test_unknown_user_is_told(make_jobs: MakeJobs) -> None:
+def test_unknown_user_is_reported(make_jobs: MakeJobs) -> None:
     """Asking for a user that the trace does not have names the number."""
     sessions = find_sessions(make_jobs((0, 1, 1, 1, 3), (0, 1, 1, 1, 7)))
     for user in (2, 5, 8):
@@ -155,7 +155,7 @@ def test_definition_is_read_and_written(text: str, parts: tuple[Any, ...]) -> No
     ],
 )
 def test_definition_that_does_not_exist(text: str) -> None:
-    """What is no definition is told in one line."""
+    """What is not a definition is reported in one line."""
     with pytest.raises(QuantityError) as caught:
         SessionDefinition.parse(text)
     assert 1 == len(str(caught.value).splitlines())

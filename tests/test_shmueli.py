@@ -116,7 +116,7 @@ def test_user_waits_for_the_whole_batch(make_jobs: MakeJobs) -> None:
 
 
 def test_probability_falls_with_the_response(record: JobTable) -> None:
-    """Users whose jobs take 19 min go on after 0.8 / (0.05 * 19 + 1) of them (5 std. errors)."""
+    """Users whose jobs take 19 min continue after 0.8 / (0.05 * 19 + 1) of them (5 std. errors)."""
     jobs = record.copy()
     jobs.run_time[:] = 19 * 60
     model, _ = one_user(jobs, ContinuationLaw(), horizon=20 * WEEK)

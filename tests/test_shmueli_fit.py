@@ -35,7 +35,7 @@ def test_pauses_are_parted_by_the_threshold(make_jobs: MakeJobs) -> None:
 
 
 def test_jobs_before_the_end_of_the_one_before_are_a_batch(make_jobs: MakeJobs) -> None:
-    """Last: a batch goes on while each job comes before the end of the one before it."""
+    """Last: a batch continues while each job comes before the end of the one before it."""
     habits = fit(make_jobs((0, 100, 1), (30, 100, 1), (120, 5, 1), (125, 5, 1)))
     assert [3, 1] == habits.widths.values.tolist()
     assert [30, 90] == habits.gaps.values.tolist()
@@ -68,7 +68,7 @@ def test_long_gaps_do_not_count(make_jobs: MakeJobs) -> None:
     assert [HOUR, HOUR + 1] == fit(jobs, longest_gap=None).gaps.values.tolist()
 
 
-def test_users_are_told_apart(make_jobs: MakeJobs) -> None:
+def test_users_are_distinguished(make_jobs: MakeJobs) -> None:
     """Nothing lasts from one user's job to another's."""
     jobs = make_jobs((0, 10, 1, 10, 1), (40, 10, 1, 10, 2), (100, 10, 1, 10, 1))
     habits = fit(jobs)
@@ -129,7 +129,7 @@ def test_jobs_of_a_stranger_are_its_groups(make_jobs: MakeJobs) -> None:
 
 
 def test_a_single_job_is_a_record(make_jobs: MakeJobs) -> None:
-    """One job tells a width and a repetition, and no pause."""
+    """One job gives a width and a repetition, and no pause."""
     habits = fit(make_jobs((5, 10, 1)))
     found = (habits.think, habits.pauses, habits.gaps, habits.widths, habits.repeats)
     assert [0, 0, 0, 1, 1] == [len(values) for values in found]

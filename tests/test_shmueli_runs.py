@@ -110,7 +110,7 @@ def test_same_seed_same_run(trace: Trace, users: str) -> None:
 
 
 def test_run_leaves_a_trace_to_replay(trace: Trace, tmp_path: Path) -> None:
-    """Think times stand in fields 17 and 18, and the trace can be written, read and replayed."""
+    """Think times are in fields 17 and 18, and the trace can be written, read and replayed."""
     run = replay(trace, users="generative")
     left = run.to_trace()
     waited = left["preceding"] > 0
@@ -128,7 +128,7 @@ def test_run_leaves_a_trace_to_replay(trace: Trace, tmp_path: Path) -> None:
 
 
 def test_one_more_user_leaves_the_others_alone(trace: Trace) -> None:
-    """On a machine where nobody waits, a user does not change what others draw."""
+    """On a machine where no job waits, a user does not change what others draw."""
 
     def submitted(users: list[int]) -> JobTable:
         work = Work.of(replay(trace, users="rigid").jobs)
@@ -185,7 +185,7 @@ def test_mixture_of_replay_and_generation(trace: Trace, behaviour: str) -> None:
 
 
 def test_replaying_users_are_not_changed_by_their_neighbours(trace: Trace) -> None:
-    """On a machine where nobody waits, who replays submits what it would submit alone."""
+    """On a machine where no job waits, who replays submits what it would submit alone."""
     alone = replay(trace, users="fluid", processors="10000").jobs
     mixed = replay(trace, users=population(behaviour="fluid"), processors="10000").jobs
     recorded = mixed.recorded_submit >= 0
@@ -226,7 +226,7 @@ def test_a_behaviour_of_ones_own(trace: Trace) -> None:
 
 
 def test_more_processors_than_there_are() -> None:
-    """Jobs that are larger than the machine are rejected, and all others go on."""
+    """Jobs that are larger than the machine are rejected, and all others continue."""
     lines = (
         f"{n} {n * 20000} 0 600 {size} -1 -1 {size} 600 -1 1 {1 + n % 3} 1 1 1 -1 -1 -1"
         for n, size in enumerate([1, 4, 2, 4] * 15, 1)
@@ -287,7 +287,7 @@ def test_whatever_was_recorded(
     _, first = np.unique(jobs.unit, return_index=True)
     for number, at in zip(jobs.user[first].tolist(), jobs.submit[first].tolist(), strict=True):
         assert windows[number].is_open(model.clock, at)
-    # Nobody submits a batch before the one before it is over.
+    # Nobody submits a batch before the one before it has ended.
     over = np.where(jobs.end >= 0, jobs.end, jobs.submit)
     for user in users:
         mine = [jobs.unit == unit for unit in np.unique(jobs.unit[jobs.user == user.number])]

@@ -40,7 +40,7 @@ def test_dates_with_offsets_are_seconds_of_the_run() -> None:
 
 
 def test_dates_over_the_change_of_clocks_have_no_gap() -> None:
-    """The hour that local clocks leave out is no gap, since offsets tell it."""
+    """The hour that local clocks leave out is not a gap, since offsets show it."""
     signal = parse_signal(
         [
             "time,value",
@@ -111,8 +111,8 @@ def test_file_as_spreadsheets_write_it(tmp_path: Path) -> None:
         ([*HOURLY, "14400,1,2"], "s.csv, line 6: '14400,1,2': not a time and a value"),
     ],
 )
-def test_mistakes_are_told_in_one_line(lines: list[str], told: str) -> None:
-    """A file that cannot be used is told with file, line, field, value, rule and cure."""
+def test_mistakes_give_one_line(lines: list[str], told: str) -> None:
+    """A file that cannot be used is reported with file, line, field, value, rule and cure."""
     with pytest.raises(SignalError) as caught:
         parse_signal(lines, "s.csv")
     assert str(caught.value).startswith(told)
@@ -120,7 +120,7 @@ def test_mistakes_are_told_in_one_line(lines: list[str], told: str) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A missing file and one that is not text are told by their names."""
+    """A missing file and one that is not text are named."""
     with pytest.raises(SignalError, match=r"none\.csv: cannot be read: No such file"):
         read_signal(tmp_path / "none.csv")
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")

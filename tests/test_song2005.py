@@ -222,7 +222,7 @@ def test_shares_are_required_of_kth_alone(small: Song2005) -> None:
 # ---- on small logs ---------------------------------------------------------------------------
 
 
-def test_what_is_not_there_is_told(small: Song2005) -> None:
+def test_what_is_not_there_is_reported(small: Song2005) -> None:
     """Logs that are absent, other versions, and how many jobs Table I has."""
     text = " ".join(shown(small).split())
     assert "Not available: SDSC96, CTC, SDSC-SP2, SDSC95" in text
@@ -279,7 +279,7 @@ def test_what_cannot_be_run_is_refused(small_folder: Path, tmp_path: Path) -> No
 def test_command_line(
     small_folder: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
 ) -> None:
-    """The command writes the folder, prints one JSON object, and tells what is not reached."""
+    """The command writes the folder, prints one JSON object, and shows what is not reached."""
     out = tmp_path / "out"
     code, printed, _ = call(
         "reproduce", "song2005", "--traces", small_folder, "--seeds", 1, "--out", out, "--json"

@@ -105,7 +105,7 @@ def test_json_is_one_object_with_every_feature(call: Call) -> None:
 
 
 def test_a_folder_of_results_is_measured_as_it_was_simulated(call: Call, written: Path) -> None:
-    """A run stands beside the trace it replays; its waits are the simulated ones."""
+    """A run is next to the trace it replays; its waits are the simulated ones."""
     code, out, _ = call("log.swf", "run", "--json", "--which", "all")
     assert 0 == code
     log, run = (wire["features"] for wire in json.loads(out)["traces"])

@@ -15,7 +15,7 @@ def draws(seed: int, *name: object) -> list[int]:
 
 
 def test_same_seed_and_name_give_the_same_numbers() -> None:
-    """A stream begins anew whenever it is asked for, and is the same in every run of a seed."""
+    """A stream starts again whenever it is asked for, and is the same in every run of a seed."""
     streams = Streams(5)
     assert draws(5, "user", 17) == streams.generator("user", 17).integers(0, 2**62, 4).tolist()
     assert draws(5, "user", 17) == streams.generator("user", 17).integers(0, 2**62, 4).tolist()
@@ -64,7 +64,7 @@ def test_seed_of_a_simulation_is_that_of_its_streams() -> None:
 
 
 def test_negative_seed() -> None:
-    """A seed below 0 is told with its value."""
+    """A seed below 0 is reported with its value."""
     with pytest.raises(QuantityError, match="seed -1"):
         Streams(-1)
 

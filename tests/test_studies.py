@@ -35,7 +35,7 @@ def test_logs_are_found_by_their_names(tmp_path: Path) -> None:
     } == {name: path.name for name, path in found.items()}
 
 
-def test_folder_without_logs_is_told_in_one_line(tmp_path: Path) -> None:
+def test_folder_without_logs_gives_one_line(tmp_path: Path) -> None:
     """The message names what was looked for and where to fetch it."""
     with pytest.raises(TraceError) as caught:
         find_logs(tmp_path, LOGS)
@@ -46,7 +46,7 @@ def test_folder_without_logs_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 def test_steps_are_counted_from_nothing_done() -> None:
-    """Each step is told with those done before it; the last call says done."""
+    """Each step is reported with those done before it; the last call says done."""
     calls: list[tuple[str, int, int]] = []
     steps = Steps(2, lambda *call: calls.append(call))
     for label in ("a", "b"):

@@ -71,7 +71,7 @@ def test_claims_are_plain(holds: bool | None, expected: bool | None) -> None:
 
 
 def test_settings_are_called_as_the_study_calls_them() -> None:
-    """The setting stands first under the name asked for, or is left out."""
+    """The setting is first under the name asked for, or is left out."""
     (data,) = as_data([MET], "log")
     assert ["log", "what", "ours", "required", "holds"] == list(data)
     assert "KTH" == data["log"]

@@ -103,7 +103,7 @@ def test_only_a_few_runs_are_in_flight(study: Path, alone: Path, tmp_path: Path)
 
 
 class Impatient(Inline):
-    """Somebody presses Ctrl-C at the fourth run."""
+    """The user presses Ctrl-C at the fourth run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class Impatient(Inline):
 
 
 def test_interrupted_sweep_says_how_to_go_on(study: Path, alone: Path, tmp_path: Path) -> None:
-    """Ctrl-C keeps what is done; the message says how to go on, and going on does the rest."""
+    """Ctrl-C keeps what is done; the message says how to continue, and going on does the rest."""
     out = tmp_path / "out"
     with pytest.raises(Interrupted, match=r"3 of 20 runs are done and kept .* --resume") as caught:
         sweep(read_study(study), out, engine=Impatient())
@@ -153,7 +153,7 @@ class Broken(Inline):
         (BrokenExecutor(), "its executor is broken; continue with --resume"),
     ],
 )
-def test_engine_that_breaks_down_is_told(
+def test_engine_that_breaks_down_is_reported(
     study: Path, alone: Path, tmp_path: Path, error: BaseException, message: str
 ) -> None:
     """Where runs cannot be done at all one line says so; what was done stays."""
@@ -172,21 +172,21 @@ def test_engine_that_breaks_down_is_told(
         ("dask", {"address": "tcp://a:1", "workers": 2}, "leave out --workers"),
     ],
 )
-def test_wrong_engines_are_told(name: str, more: dict[str, Any], message: str) -> None:
-    """An engine that is not known, or has no such option, is told in one line."""
+def test_wrong_engines_are_reported(name: str, more: dict[str, Any], message: str) -> None:
+    """An engine that is not known, or has no such option, is reported in one line."""
     with pytest.raises(QuantityError, match=message):
         engine_of(name, **more)
 
 
 @needs_dask
-def test_missing_scheduler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no Dask scheduler answers, the address and the cure are told."""
+def test_missing_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no Dask scheduler answers, the address and the cure are reported."""
     monkeypatch.setattr("hpcrowd.scenarios.sweeps.engines.PATIENCE", "1s")
     with pytest.raises(HpcrowdError, match=r"--address tcp://127\.0\.0\.1:9: no Dask scheduler"):
         engine_of("dask", address="tcp://127.0.0.1:9")
 
 
-def test_missing_dask_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_dask_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the library, the message says which extra has it."""
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(HpcrowdError, match=r"distributed is not installed; .*hpcrowd\[dask\]"):

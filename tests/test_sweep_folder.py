@@ -126,8 +126,8 @@ def test_changed_input_of_an_axis_is_refused(tmp_path: Path) -> None:
         run(path, tmp_path / "out", resume=True)
 
 
-def test_changed_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Going on with another version is told; the runs stay."""
+def test_changed_version_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Continuing with another version is reported; the runs stay."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
     run(path, out)
     from hpcrowd.analysis.results import versions
@@ -142,7 +142,7 @@ def test_changed_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def hold(path: Path, ready: Any, end: Any) -> None:
-    """Hold the folder until told."""
+    """Hold the folder until notified."""
     with locked(path):
         ready.set()
         end.wait(30)
@@ -169,7 +169,7 @@ def test_second_sweep_is_refused_and_a_dead_one_is_not(tmp_path: Path) -> None:
 def test_failed_runs_are_recorded_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What goes wrong in a run is its row; the others go on, and resuming tries it again."""
+    """What goes wrong in a run is its row; the others continue, and resuming tries it again."""
     from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
@@ -206,7 +206,7 @@ def test_runs_that_cannot_be_are_recorded(tmp_path: Path) -> None:
 
 
 def test_command_ends_with_1_where_runs_failed(tmp_path: Path, call: Any) -> None:
-    """Failed runs are told with the first error, and the exit code says so."""
+    """Failed runs are reported with the first error, and the exit code says so."""
     axes = '[axes]\nsessions = ["arrival:60m", "preceding"]\n'
     path = write_study(tmp_path, SCENARIO + axes)
     code, out, err = call("sweep", path, "--out", tmp_path / "out", "--executor", "inline")

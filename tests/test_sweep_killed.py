@@ -45,7 +45,7 @@ def undisturbed(study: Path) -> dict[str, bytes]:
 
 
 def begin(study: Path, out: Path, root: Path, workers: int) -> subprocess.Popen[bytes]:
-    """Begin a sweep in a process of its own, or go on with it; errors go to a file beside."""
+    """Begin a sweep in its own process, or continue with it; errors go to a file next to it."""
     command = [sys.executable, "-W", "error", "-m", "hpcrowd", "sweep", study, "--out", out]
     with out.with_suffix(".err").open("wb") as errors:
         return subprocess.Popen(
@@ -85,8 +85,8 @@ def test_killed_ten_times_the_results_are_the_same(
     assert known == {name: finished[name] for name in known}
 
 
-def test_torn_index_is_made_anew(study: Path, undisturbed: dict[str, bytes]) -> None:
-    """An index that ends in half a line, lacks runs or is gone is made anew from their files."""
+def test_torn_index_is_made_again(study: Path, undisturbed: dict[str, bytes]) -> None:
+    """An index that ends in half a line, lacks runs or is gone is made again from their files."""
     out = study.parent / "torn"
     sweep(read_study(study), out)
     index = out / "index.jsonl"
@@ -189,7 +189,7 @@ def engine() -> Iterator[Engine]:
 
 @pytest.mark.slow
 def test_who_kills_its_worker_fails_alone(engine: Engine) -> None:
-    """A task that kills its worker each time fails; those beside it are done."""
+    """A task that kills its worker each time fails; those next to it are done."""
     found = dict(each_of(engine, die, [1, 2, -1, 3, 4]))
     assert {1: 1, 2: 2, 3: 3, 4: 4} == {task: one for task, one in found.items() if task > 0}
     died = found[-1]

@@ -1,4 +1,4 @@
-"""Studies in TOML files: axes, their order, what is told, and mistakes with their lines."""
+"""Studies in TOML files: axes, their order, what is reported, and mistakes with their lines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_axes_may_lie_deep_and_leave_out(tmp_path: Path) -> None:
 
 
 def test_scenario_may_be_a_file_elsewhere(tmp_path: Path) -> None:
-    """The files that a scenario names are looked for beside the file that has it."""
+    """The files that a scenario names are looked for next to the file that has it."""
     base = tmp_path / "base"
     base.mkdir()
     write_study(base, SCENARIO, name="scenario.toml")
@@ -131,7 +131,7 @@ def test_every_setting_says_what_it_is() -> None:
 def test_mistakes_name_file_and_line(
     tmp_path: Path, text: str, line: int, words: list[str]
 ) -> None:
-    """A mistake is told in one line with file, line, setting, value and rule."""
+    """A mistake is reported in one line with file, line, setting, value and rule."""
     path = write_study(tmp_path, text)
     with pytest.raises(QuantityError) as caught:
         read_study(path)
@@ -142,7 +142,7 @@ def test_mistakes_name_file_and_line(
 
 
 def test_mistakes_in_the_base_name_its_file(tmp_path: Path) -> None:
-    """A mistake in the file of the scenario is told with that file and its line."""
+    """A mistake in the file of the scenario is reported with that file and its line."""
     base = write_study(tmp_path, SCENARIO + 'speed = "fast"\n', name="base.toml")
     path = write_study(tmp_path, 'scenario = "base.toml"\n[axes]\nseed = 2\n')
     with pytest.raises(QuantityError, match=f"{base}, line 5: speed 'fast'"):
@@ -152,7 +152,7 @@ def test_mistakes_in_the_base_name_its_file(tmp_path: Path) -> None:
         read_study(path)
 
 
-def test_command_tells_what_is_wrong(tmp_path: Path, call: Call) -> None:
+def test_command_shows_what_is_wrong(tmp_path: Path, call: Call) -> None:
     """Wrong requests end with code 2 and one line; nothing is begun."""
     path = write_study(tmp_path)
     for arguments, words in (

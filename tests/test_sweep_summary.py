@@ -157,8 +157,8 @@ def test_cells_of_an_axis_are_of_one_kind(
     assert len(values) == len({line.point["x"] for line in result.lines})
 
 
-def test_notes_tell_what_intervals_cannot() -> None:
-    """One seed has no interval; seeds that change nothing are told."""
+def test_notes_show_what_intervals_cannot() -> None:
+    """One seed has no interval; seeds that change nothing are reported."""
     assert [] == made().notes
     rows = [({"seed": seed}, "k", "done", {"wait_mean_s": 5.0}, "") for seed in range(3)]
     same = SweepResult.of("same", {"seed": [0, 1, 2]}, rows, ["wait_mean_s"])

@@ -112,7 +112,7 @@ def test_crlf_lines_are_written_as_they_were_read() -> None:
 
 
 def test_latin_1_header_survives() -> None:
-    """A header line that is no UTF-8 is read as Latin-1 and written byte for byte."""
+    """A header line that is not UTF-8 is read as Latin-1 and written byte for byte."""
     text = b"; Installation: Universit\xe9 de Li\xe8ge\n" + LINE + b"\n"
     trace = parse_swf(text)
     assert "Université de Liège" == trace.header.get("Installation")
@@ -129,7 +129,7 @@ def test_comments_among_jobs_keep_their_place() -> None:
 
 
 def test_order_of_lines_is_kept() -> None:
-    """Jobs stand in the order of their lines, sorted by submission or not."""
+    """Jobs are in the order of their lines, sorted by submission or not."""
     late, early = LINE.replace(b"1 0 ", b"1 900 ", 1), LINE.replace(b"1 0 ", b"2 30 ", 1)
     trace = parse_swf(late + b"\n" + early + b"\n")
     assert [900, 30] == trace["submit"].tolist()

@@ -1,4 +1,4 @@
-"""What is no trace is told in one line that names file, line, field and value."""
+"""What is not a trace is reported in one line that names file, line, field and value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_NUMBERS = (
 
 @pytest.mark.parametrize("value", NO_NUMBERS)
 def test_malformed_value(tmp_path: Path, value: str) -> None:
-    """A word that is no finite exact number is a ParseError with path, line, field and value."""
+    """A word that is not a finite exact number is a ParseError with path, line, field and value."""
     path = tmp_path / "bad.swf"
     bad = LINE.replace(b" 60 ", b" " + value.encode("latin-1") + b" ")
     path.write_bytes(b"; Version: 2\n" + LINE + b"\n" + bad + b"\n" + LINE + b"\n")
@@ -66,7 +66,7 @@ def test_line_number_counts_comments_among_jobs() -> None:
 
 
 def test_first_malformed_line_is_named() -> None:
-    """Of several malformed lines the first is told."""
+    """Of several malformed lines the first is reported."""
     bad = LINE.replace(b" 60 ", b" ? ")
     with pytest.raises(ParseError) as caught:
         parse_swf(b"\n".join([LINE, LINE[:-3], bad]))
@@ -74,8 +74,8 @@ def test_first_malformed_line_is_named() -> None:
 
 
 @pytest.mark.parametrize("blank", [b"\xa0", b"\x1c", b"\x1f", b" \xa0", b" \x1c"])
-def test_odd_blank_is_told_with_its_line(blank: bytes) -> None:
-    """A character that is no blank of the format but looks like one is told with its line."""
+def test_odd_blank_is_reported_with_its_line(blank: bytes) -> None:
+    """A character that is no blank of the format but looks like one is reported with its line."""
     with pytest.raises(ParseError) as caught:
         parse_swf(LINE + b"\n" + LINE.replace(b" 60 ", blank + b"60 "))
     assert 2 == caught.value.line
@@ -83,7 +83,7 @@ def test_odd_blank_is_told_with_its_line(blank: bytes) -> None:
 
 
 def test_long_word_is_shown_shortened() -> None:
-    """A file that is no text still gives one short line."""
+    """A file that is not text still gives one short line."""
     with pytest.raises(TraceError) as caught:
         parse_swf(b"BZh91AY" + bytes(range(128, 256)) * 100)
     one_line(caught.value)
@@ -100,14 +100,14 @@ def test_empty_file(tmp_path: Path, content: bytes) -> None:
 
 
 def test_header_alone() -> None:
-    """A file with a header and no job is no trace."""
+    """A file with a header and no job is not a trace."""
     with pytest.raises(TraceError) as caught:
         parse_swf(b"; Version: 2.2\n; MaxProcs: 4\n", source="only.swf")
     one_line(caught.value, "only.swf", "no job")
 
 
 def test_binary_file(tmp_path: Path) -> None:
-    """A binary file is told to be one."""
+    """A binary file is reported as one."""
     path = tmp_path / "picture.swf"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
     with pytest.raises(TraceError) as caught:
@@ -117,7 +117,7 @@ def test_binary_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [2, 5, 12, 40])
 def test_truncated_gzip(tmp_path: Path, length: int) -> None:
-    """A gzip file that is cut short is told to be so, wherever the cut is."""
+    """A gzip file that is cut short is reported as cut short, wherever the cut is."""
     path = tmp_path / "cut.swf.gz"
     path.write_bytes(gzip.compress(LINE)[:length])
     with pytest.raises(TraceError) as caught:
@@ -127,7 +127,7 @@ def test_truncated_gzip(tmp_path: Path, length: int) -> None:
 
 @pytest.mark.parametrize("where", [3, 14, -6])
 def test_damaged_gzip(tmp_path: Path, where: int) -> None:
-    """A gzip file with a changed byte is told to be damaged: in its head, data or checksum."""
+    """A gzip file with a changed byte is reported as damaged: in its head, data or checksum."""
     path = tmp_path / "damaged.swf.gz"
     data = bytearray(gzip.compress(b"\n".join([LINE] * 50), mtime=0))
     if where == 3:
@@ -156,7 +156,7 @@ def test_directory(tmp_path: Path) -> None:
 
 
 def test_parse_error_is_a_value_error_with_its_parts() -> None:
-    """A ParseError carries path, line, field, value and rule beside its text."""
+    """A ParseError carries path, line, field, value and rule in addition to its text."""
     error = ParseError("a.swf", 3, "run", "x", "not a number")
     assert isinstance(error, TraceError)
     assert isinstance(error, ValueError)
@@ -171,7 +171,7 @@ def test_parse_error_is_a_value_error_with_its_parts() -> None:
 
 
 def test_unwritable_place(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
-    """A trace that cannot be written is told in one line, and nothing is left behind."""
+    """A trace that cannot be written is reported in one line, and nothing is left behind."""
     with pytest.raises(TraceError) as caught:
         write_swf(make_trace({"submit": 0}), tmp_path / "none" / "a.swf")
     one_line(caught.value, "a.swf", "cannot be written")
@@ -179,7 +179,7 @@ def test_unwritable_place(tmp_path: Path, make_trace: Callable[..., Trace]) -> N
 
 
 def test_zero_byte_in_a_late_comment() -> None:
-    """A zero byte behind the beginning of a file is told with its line, also in a comment."""
+    """A zero byte behind the beginning of a file is reported with its line, also in a comment."""
     with pytest.raises(ParseError) as caught:
         parse_swf(b"\n".join([LINE] * 200) + b"\n; odd\0comment\n" + LINE, source="some.swf")
     assert 201 == caught.value.line

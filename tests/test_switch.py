@@ -52,7 +52,7 @@ def test_new_policy_decides_at_once(make_jobs: MakeJobs, plain: bool) -> None:
 
 @both
 def test_running_jobs_go_on(make_jobs: MakeJobs, plain: bool) -> None:
-    """From EASY to FCFS nobody overtakes any more, and what runs is left alone."""
+    """From EASY to FCFS no job overtakes any more, and what runs is left alone."""
     jobs = make_jobs((0, 100, 2), (1, 50, 4), (2, 40, 1), (3, 40, 1), (60, 30, 1))
     run_switching(jobs, 4, "easy", [(20, FCFS())], plain=plain)
     assert [0, 100, 2, 3, 150] == jobs.start.tolist()

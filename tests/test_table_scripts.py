@@ -50,7 +50,7 @@ def finished(*jobs: tuple[int, int, int, int]) -> JobTable:
 
 @pytest.mark.parametrize("zone", [Clock(), Clock(1704870000)])
 def test_outage_is_a_week_from_a_monday_morning(zone: Clock) -> None:
-    """The outage begins on a Monday at 8:00 local time, and is over seven days later."""
+    """The outage begins on a Monday at 8:00 local time, and has ended seven days later."""
     begin, end = outage_week.outage_of(zone)
     assert (0, 8) == (zone.local(begin).weekday(), zone.local(begin).hour)
     assert 7 * DAY == end - begin
@@ -163,15 +163,15 @@ def test_script_says_how_to_call_it(
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_script_tells_a_bad_trace(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A trace that is missing is told in one line, exit code 2."""
+    """A trace that is missing is reported in one line, exit code 2."""
     assert 2 == module(name).main(["missing.swf"])
     error = capsys.readouterr().err
     assert error.startswith(f"{name}: missing.swf")
     assert 1 == error.count("\n")
 
 
-def test_short_trace_is_told(capsys: Any, tmp_path: Path) -> None:
-    """A log that ends before the outage is told with what to change."""
+def test_short_trace_is_reported(capsys: Any, tmp_path: Path) -> None:
+    """A log that ends before the outage is reported with what to change."""
     path = tmp_path / "short.swf"
     path.write_text("; MaxProcs: 4\n1 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n")
     assert 2 == outage_week.main([str(path)])

@@ -78,7 +78,7 @@ def test_recorded_pause() -> None:
         (ENDED, 0, 0, 1),
         (ENDED, 8 * HOUR - 1, 10, 6),
         (ENDED, 8 * HOUR, 10, 8 * HOUR),  # an absence, not a reaction
-        (FOLLOWS, 100, 1000, 100),  # waited for nothing that was over later
+        (FOLLOWS, 100, 1000, 100),  # waited for nothing that ended later
     ],
 )
 def test_linear_pause(reason: Reason, pause: int, response: int, expected: int) -> None:
@@ -160,7 +160,7 @@ def test_line_through_the_origin_is_one(make_jobs: MakeJobs) -> None:
     ],
 )
 def test_parameters_that_make_no_think_time(make: Callable[[], Any], message: str) -> None:
-    """A line that could be negative and a law that is no probability are told."""
+    """A line that could be negative and a law that is not a probability are reported."""
     with pytest.raises(QuantityError, match=message):
         make()
 
@@ -172,7 +172,7 @@ def test_too_few_pairs_for_a_line(make_jobs: MakeJobs) -> None:
         LinearThink.fit(units)
 
 
-def test_falling_line_is_told(make_jobs: MakeJobs) -> None:
+def test_falling_line_is_reported(make_jobs: MakeJobs) -> None:
     """Where think times fall with the response, the fitted line is refused with its numbers."""
     rows = [(0, 10, 1, 10, 1), (1010, 1, 1, 1, 1), (0, 500, 1, 500, 2), (501, 1, 1, 1, 2)]
     with pytest.raises(QuantityError, match=r"think time -2\.0.*would be negative"):

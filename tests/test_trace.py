@@ -238,7 +238,7 @@ def test_strict_accepts_a_good_trace(make_trace: MakeTrace) -> None:
 
 
 def test_trace_without_a_job_to_simulate_is_an_error(make_trace: MakeTrace) -> None:
-    """When every job is dropped, that is told with how many there were."""
+    """When every job is dropped, that is reported with how many there were."""
     with pytest.raises(TraceError, match="none of its 2 jobs"):
         jobs_from_trace(make_trace(GOOD | {"run": -1}, GOOD | {"submit": -1}))
 
@@ -268,7 +268,7 @@ def test_processors_of_the_machine(make_trace: MakeTrace) -> None:
     ],
 )
 def test_unknown_conversion_is_an_error(choices: dict[str, Any]) -> None:
-    """A conversion that does not exist is told at once, in one line with its value."""
+    """A conversion that does not exist is reported at once, in one line with its value."""
     with pytest.raises(QuantityError) as caught:
         Conversion(**choices)
     (value,) = choices.values()
@@ -304,7 +304,7 @@ def test_job_without_processors_of_kth(kth: Trace) -> None:
 
 
 def test_numbers_in_headers_that_are_too_long_are_none() -> None:
-    """A header may hold anything: a number of five thousand digits is no size of a machine."""
+    """A header may hold anything: a number of five thousand digits is not a size of a machine."""
     header = Header([b"; MaxProcs: " + b"1" * 5000, b"; MaxNodes: 128 nodes"])
     assert (None, 128) == (header.integer("MaxProcs"), header.processors)
 

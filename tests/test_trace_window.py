@@ -122,7 +122,7 @@ def test_what_cannot_be_asked(
 
 
 def test_no_job_left(make_trace: Make) -> None:
-    """A window without a job is an error that tells where they all went."""
+    """A window without a job is an error that shows where they all went."""
     with pytest.raises(TraceError, match="no job is left of 5: 1 no submit time, 4 sub"):
         window(story(make_trace), 10**12)
 

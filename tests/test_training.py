@@ -33,7 +33,7 @@ from hpcrowd.environment.traces.trace import Trace
 
 @pytest.fixture(scope="module")
 def past(make_trace: Callable[..., Trace]) -> PastJobs:
-    """Return 200 jobs whose run time is told by their executable, of users who do not matter."""
+    """Return 200 jobs whose run time follows from their executable, of users who do not matter."""
     random = np.random.default_rng(0)
     jobs = []
     for number in range(200):
@@ -79,7 +79,7 @@ def test_the_best_seed_counts(past: PastJobs) -> None:
 
 
 def test_a_budget_of_time_is_kept(past: PastJobs) -> None:
-    """The search ends when its time is over, and progress is told meanwhile."""
+    """The search ends when its time is up, and reports its progress meanwhile."""
     told: list[tuple[str, int, int]] = []
     began = time.monotonic()
     found = train(past, budget_s=1.0, seeds=2, progress=lambda *news: told.append(news))
@@ -90,7 +90,7 @@ def test_a_budget_of_time_is_kept(past: PastJobs) -> None:
 
 
 def test_interrupts_end_all_searches(past: PastJobs) -> None:
-    """Ctrl-C is passed on, and no search goes on behind."""
+    """Ctrl-C is passed on, and no search continues behind."""
 
     def interrupt(*news: object) -> None:
         raise KeyboardInterrupt
@@ -104,7 +104,7 @@ def test_interrupts_end_all_searches(past: PastJobs) -> None:
 def test_mistakes_in_a_search_are_passed_on(
     past: PastJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What goes wrong in a thread is told, not swallowed."""
+    """What goes wrong in a thread is reported, not swallowed."""
 
     def fail(*arguments: object) -> float:
         raise ZeroDivisionError("made")
@@ -147,7 +147,7 @@ def test_individuals_are_read_in_the_order_of_the_thesis() -> None:
         ({"history": "whole"}, "history 'whole': not known"),
     ],
 )
-def test_wrong_budgets_are_told(past: PastJobs, choice: dict[str, object], told: str) -> None:
+def test_wrong_budgets_are_reported(past: PastJobs, choice: dict[str, object], told: str) -> None:
     """A search that could not begin or end is refused with the value."""
     with pytest.raises(QuantityError, match=told):
         train(past, **choice)  # type: ignore[arg-type]

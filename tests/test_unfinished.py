@@ -23,7 +23,7 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
 
 
 def test_everything_goes_in_the_end(tmp_path: Path) -> None:
-    """Once the results are written nothing is left beside them."""
+    """Once the results are written nothing is left next to them."""
     Unfinished.beside(tmp_path / "out", DOING).keep("a", 1)
     assert [f"out{ENDING}"] == [path.name for path in tmp_path.iterdir()]
     Unfinished.remove_beside(tmp_path / "out")
@@ -39,7 +39,7 @@ def test_half_a_file_does_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("other", [{**DOING, "seed": 1}, {}])
 def test_results_of_something_else_are_refused(tmp_path: Path, other: dict[str, object]) -> None:
-    """Another plan is told in one line, and what was kept stays."""
+    """Another plan is reported in one line, and what was kept stays."""
     Unfinished.beside(tmp_path / "out", DOING).keep("a", 1)
     words = "results of another plan or version; remove it, or choose another --out"
     with pytest.raises(HpcrowdError, match=re.escape(words)):
@@ -59,8 +59,8 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
         Unfinished.beside(tmp_path / "file", DOING)
 
 
-def test_damaged_results_are_told(tmp_path: Path) -> None:
-    """A file that is no JSON is named with the cure."""
+def test_damaged_results_are_reported(tmp_path: Path) -> None:
+    """A file that is not JSON is named with the cure."""
     kept = Unfinished.beside(tmp_path / "out", DOING)
     (kept.folder / "a.json").write_text("[1, ")
     with pytest.raises(HpcrowdError, match=r"a\.json: damaged, not JSON; remove it"):

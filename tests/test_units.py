@@ -41,7 +41,7 @@ def edges(units: Units) -> set[tuple[int, int]]:
 
 
 def test_dependencies_of_figure_4(make_jobs: MakeJobs) -> None:
-    """The first batch of a session waits for the last one of each that was over, others inside."""
+    """The first batch of a session waits for the last one of each that had ended, others inside."""
     units = batches(make_jobs(*FIGURE_4))
     inside = {(F1, F2), (F2, F3), (S1, S2), (T1, T2)}
     assert inside | {(F3, S1), (F3, T1), (S2, U1), (T2, U1)} == edges(units)
@@ -89,7 +89,7 @@ def test_users_do_not_wait_for_each_other(make_jobs: MakeJobs) -> None:
 
 
 def test_jobs_of_no_length_at_one_instant(make_jobs: MakeJobs) -> None:
-    """Each is a batch of its own that waits for the one before, with no time to think."""
+    """Each is its own batch that waits for the one before, with no time to think."""
     units = batches(make_jobs((5, 0, 1), (5, 0, 1), (5, 0, 1)))
     assert {(0, 1), (1, 2)} == edges(units)
     assert [-1, 0, 0] == units.think_time.tolist()
@@ -127,7 +127,7 @@ def test_batches_of_last_may_overlap(make_jobs: MakeJobs) -> None:
 
 
 def test_no_jobs_no_sessions() -> None:
-    """An empty table is told as such."""
+    """An empty table is reported as such."""
     with pytest.raises(QuantityError, match="jobs: none in the table"):
         Work.of(JobTable())
 

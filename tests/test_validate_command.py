@@ -104,7 +104,7 @@ def test_circular_tests_are_called_so(call: Any, trace: Path) -> None:
 
 
 def test_population_files_are_models(call: Any, trace: Path, tmp_path: Path) -> None:
-    """A TOML file stands beside presets, with the name that it gives itself."""
+    """A TOML file is next to presets, with the name that it gives itself."""
     path = tmp_path / "office.toml"
     path.write_text('[[users]]\nbehaviour = "adjusted"\nwindow = "fitted"\n')
     code, out, _ = call(trace, "--users", f"adjusted,{path}", "--json")
@@ -166,7 +166,7 @@ def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None
         (["--out", "."], "exists and is not a folder of results"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_give_one_line(
     call: Any, trace: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
 ) -> None:
     """What is wrong is said in one line, with exit code 2, and nothing is printed."""
@@ -177,7 +177,7 @@ def test_mistakes_are_told_in_one_line(
 
 
 def test_traces_without_waits_are_refused(call: Any, trace: Path, tmp_path: Path) -> None:
-    """A trace without waits does not tell how long users thought."""
+    """A trace without waits does not show how long users thought."""
     path = tmp_path / "nowaits.swf"
     path.write_text(swf(wait=-1))
     code, out, err = call(path, "--users", "adjusted")

@@ -266,7 +266,7 @@ def test_similar_pauses_follow_similar_responses(make_jobs: MakeJobs, run: int) 
 
 
 def test_no_pause_at_all(make_jobs: MakeJobs) -> None:
-    """A first part in which nobody came back is told, with the cure."""
+    """A first part in which nobody came back is reported, with the cure."""
     rows = [(1000 * user, 10, 1, 1, user) for user in range(1, 9)]
     rows += [(90_000 + 1000 * user, 10, 1, 1, user) for user in range(1, 9)]
     with pytest.raises(QuantityError, match=r"no user submitted twice.*larger --split"):
@@ -275,7 +275,7 @@ def test_no_pause_at_all(make_jobs: MakeJobs) -> None:
 
 @pytest.mark.parametrize("split", [0.0, 1.0, -2.0, float("nan")])
 def test_split_must_part(make_jobs: MakeJobs, split: float) -> None:
-    """A share outside of 0 to 1 is told."""
+    """A share outside of 0 to 1 is reported."""
     with pytest.raises(QuantityError, match="between 0 and 1"):
         Parts.of(make_jobs((0, 1, 1), (9000, 1, 1)), Clock(), split)
 
@@ -284,7 +284,7 @@ def test_split_must_part(make_jobs: MakeJobs, split: float) -> None:
     ("split", "name", "cure"), [(0.2, "first", "larger"), (0.9, "second", "smaller")]
 )
 def test_parts_must_hold_sessions(make_jobs: MakeJobs, split: float, name: str, cure: str) -> None:
-    """A part in which no session begins is told, with the cure."""
+    """A part in which no session begins is reported, with the cure."""
     jobs = make_jobs((0, 1, 1), (0, 1, 1), (9000, 1, 1), (9001, 1, 1))
     with pytest.raises(TraceError, match=f"no session begins in the {name} part.*{cure}"):
         Parts.of(jobs, Clock(), split)

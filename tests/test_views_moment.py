@@ -101,7 +101,7 @@ def test_story(story: JobTable) -> None:
 
 
 def test_think_time_passes(story: JobTable) -> None:
-    """When the first job is over its user thinks, and it is known when the next one comes."""
+    """When the first job has ended its user thinks, and it is known when the next one comes."""
     moment = paused(story, 4, until=5000)
     frame = users_table(moment).set_index("user")
     assert "thinking" == frame.state[1]

@@ -173,7 +173,7 @@ def test_week_shows_windows(story: JobTable) -> None:
 
 
 def test_decisions_are_those_before_now(story: JobTable) -> None:
-    """The log is told newest first, and nothing of it that lies after now."""
+    """The log is shown newest first, and nothing of it that lies after now."""
     moment = paused(story, 1, until=30000, log=DecisionLog())
     frame = decisions_table(moment, 1)
     assert (np.diff(frame.time_s) <= 0).all()

@@ -11,7 +11,7 @@ from reason_cases import FULL, STORY, H, engines, told
 
 @engines
 def test_fcfs(plain: bool) -> None:
-    """The head is told when it may start; the others who is before them."""
+    """The head knows when it may start; the others who is before them."""
     behind = "waits behind job 2: fcfs allows no overtaking"
     head = "first in the queue: requests 4 processors, 2 are free; start expected Mon 04:00"
     assert {2: head, 3: behind, 4: behind, 5: behind, 6: behind} == told("fcfs", plain)
@@ -19,7 +19,7 @@ def test_fcfs(plain: bool) -> None:
 
 @engines
 def test_easy(plain: bool) -> None:
-    """Job 3 takes what is spare beside the head at 04:00, so there is no room for the rest."""
+    """Job 3 takes what is spare next to the head at 04:00, so there is no room for the rest."""
     assert {
         2: "first in the queue: requests 4 processors, none is free; start expected Mon 04:00",
         4: "requests 1 processor, none is free",
@@ -51,7 +51,7 @@ def test_easy_keeps_the_head_from_being_delayed(plain: bool) -> None:
     ],
 )
 def test_orders(policy: str, order: str, places: tuple[int, int, int], plain: bool) -> None:
-    """Another order than by submission is told, with the place in it."""
+    """Another order than by submission is reported, with the place in it."""
     head, second, third = places
     found = told(policy, plain, rows=FULL)
     room = f"requests { {2: 4, 3: 2, 4: 5}[head] } processors"
@@ -66,7 +66,7 @@ def test_orders(policy: str, order: str, places: tuple[int, int, int], plain: bo
 
 @engines
 def test_orders_with_backfilling(plain: bool) -> None:
-    """The place is told of those that find no room, too."""
+    """The place is shown for those that find no room, too."""
     wide = "by processors, large ones first"
     assert {
         4: f"first {wide}: requests 5 processors, none is free; start expected Mon 04:00",
@@ -83,7 +83,7 @@ def test_orders_with_backfilling(plain: bool) -> None:
 
 @engines
 def test_conservative_tells_its_plan(plain: bool) -> None:
-    """Each job is told the start that is planned for it."""
+    """Each job has the start that is planned for it."""
     assert {
         2: "planned for Mon 04:00",
         3: "planned for Mon 04:00",
@@ -126,7 +126,7 @@ def test_limits(plain: bool, tmp_path: Path) -> None:
         "user 3 is at its limit of 1 job at once"
         == (told("multi-queue:user-jobs=1", plain, processors=9)[4])
     )
-    assert "requests 1 processor, none is free" == found[4], "what keeps it first is told first"
+    assert "requests 1 processor, none is free" == found[4], "what blocks it first is first"
     assert (
         "user 1 is at its limit of 1 job at once"
         == (told("multi-queue:user-jobs=1", plain, rows=[STORY[0], STORY[5]])[2])
@@ -156,7 +156,7 @@ def test_fair_share_tells_the_place(plain: bool) -> None:
 
 
 @engines
-def test_adaptive_tells_what_the_policy_in_charge_tells(plain: bool) -> None:
+def test_adaptive_shows_what_the_policy_in_charge_tells(plain: bool) -> None:
     """Selective at first; FCFS after a switch."""
     assert told("selective", plain) == told("adaptive", plain)
     switch = [SwitchPolicy(30 * 60, "fcfs")]

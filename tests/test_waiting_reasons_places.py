@@ -1,4 +1,4 @@
-"""Why jobs wait on platforms that change, on grids, under schedulers of one's own; played back."""
+"""Why jobs wait on platforms that change, on grids, under your own schedulers; played back."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_larger_than_what_is_up(policy: str, plain: bool) -> None:
 
 @engines
 def test_late_jobs(plain: bool) -> None:
-    """EASY believes a job that outruns its estimate to end any moment; a plan goes on with it."""
+    """EASY believes a job that outruns its estimate to end any moment; a plan continues with it."""
     rows = [(0, 4 * H, 8, H, 1, 1, 1), (60, H, 8, H, 2, 1, 1)]
     found = told("easy", plain, rows=rows, until=2 * H)
     expected = "start expected at any moment, as jobs run longer than expected"
@@ -86,7 +86,7 @@ def test_the_pass_is_still_to_come(plain: bool) -> None:
 
 
 class Listener:
-    """A user who looks at the queue when a unit of hers is over."""
+    """A user who looks at the queue when a unit of hers has ended."""
 
     def __init__(self, model: Simulation) -> None:
         self.model = model
@@ -100,7 +100,7 @@ class Listener:
 @engines
 @pytest.mark.parametrize("policy", ["easy", "sjf", "conservative"])
 def test_arrived_and_not_looked_at(policy: str, plain: bool) -> None:
-    """A job that is larger than the machine is over at once, before the pass of its second."""
+    """A job that is larger than the machine ends at once, before the pass of its second."""
     jobs = make([*STORY[:2], (H, H, 2, H, 3, 1, 1), (H, H, 99, H, 3, 1, 1)])
     model = Simulation(jobs, 8, policy, plain=plain)
     user = Listener(model)
@@ -113,7 +113,7 @@ def test_arrived_and_not_looked_at(policy: str, plain: bool) -> None:
 
 @engines
 def test_recorded_schedule(plain: bool) -> None:
-    """Jobs are told their recorded starts, also when played back."""
+    """Jobs have their recorded starts, also when played back."""
     jobs = make(STORY[:2])
     jobs.recorded_start[1] = 3 * H
     model = Simulation(jobs, 8, "recorded", plain=plain)
@@ -147,7 +147,7 @@ class Narrow(EASY):
 
 
 class ByUser(OrderedScheduler):
-    """An order of one's own; explains itself."""
+    """Your own order; explains itself."""
 
     name = "seat"
 
@@ -157,7 +157,7 @@ class ByUser(OrderedScheduler):
 
 
 def test_schedulers_of_ones_own() -> None:
-    """Without words of its own: processors, and its name; with an order: all that follows."""
+    """Without its own words: processors, and its name; with an order: all that follows."""
     wide = [STORY[0], (60, H, 2, H, 2, 1, 1), STORY[4]]
     assert {
         2: "requests 2 processors, 1 is free",
@@ -179,7 +179,7 @@ class Told(Odd):
     """Explains itself."""
 
     def reasons(self, look: Look) -> Iterable[Any]:
-        """In words of its own."""
+        """In its own words."""
         for place, job in enumerate(look.waiting, 1):
             found = self.reason(job, look, place)
             if found.code == ReasonCode.NOT_CHOSEN and job.processors % 2 == 0:
@@ -188,7 +188,7 @@ class Told(Odd):
 
 
 def test_one_that_explains_itself() -> None:
-    """What it says is told."""
+    """What it says is reported."""
     rows = [(0, 4 * H, 5, 4 * H, 1, 1, 1), (60, H, 2, H, 2, 1, 1)]
     assert {2: "odd only: it did not choose it: requests 2 processors, 3 are free"} == (
         told(Told(), rows=rows)
@@ -220,7 +220,7 @@ def test_jobs_with_the_broker_of_a_grid(policy: str, plain: bool) -> None:
 
 
 def test_components_that_are_to_start_together() -> None:
-    """Each is told that it waits for room for all."""
+    """Each waits for room for all."""
     jobs = JobTable()
     jobs.append(3, processors=[3, 3, 2], run_time=H, requested_time=H, user=1)
     others = {"fast": ClusterSpec(2, "easy")}
@@ -240,7 +240,7 @@ def test_components_that_are_to_start_together() -> None:
 
 
 def test_played_back() -> None:
-    """From the table of a run that is over, also during maintenance; plans as promised."""
+    """From the table of a run that has ended, also during maintenance; plans as promised."""
     jobs = make(STORY)
     model = Simulation(jobs, 8, "easy")
     model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)

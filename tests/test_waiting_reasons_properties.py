@@ -165,7 +165,7 @@ def test_each_job_has_one_true_reason(
         found = reasons_of(model.cluster)
         assert sorted(one.row for one in found) == sorted(model.cluster.waiting.tolist())
         check_true(model.cluster, found)
-        assert found == reasons_of(model.cluster), "asking changes nothing that is told"
+        assert found == reasons_of(model.cluster), "asking changes no answer"
         told.append(found)
         model.run()
         undisturbed = paused(rows, policy, cluster, FOREVER - 1, plain=plain)
@@ -235,7 +235,7 @@ lasting = keys.filter(lambda key: not key.endswith("slowdown"))
 def test_the_head_starts_when_it_is_told(rows: Rows, policy: str, processors: int, at: int) -> None:
     """Where run times are what is believed and nobody else comes, the first start is the true one.
 
-    Those of whom it is told that they can start do so at once.
+    Those that can start now do so at once.
     """
     cluster = {"processors": processors, "overrun": "keep", "estimates": "exact"}
     model = paused(rows, policy, cluster, at, plain=False)
@@ -267,7 +267,7 @@ def test_nobody_starts_later_than_planned(
 @settings(max_examples=200)
 @given(workloads, policies, tight, pauses)
 def test_played_back_as_live(rows: Rows, policy: str, processors: int, at: int) -> None:
-    """At a second at which nothing happens a run that is over tells what it told then.
+    """At a second at which nothing happens a run that has ended shows what it told then.
 
     Plans are not kept: there the start promised first stands for the one that is planned.
     """
@@ -290,7 +290,7 @@ def test_played_back_as_live(rows: Rows, policy: str, processors: int, at: int) 
 @settings(max_examples=100)
 @given(workloads, st.sampled_from(["user", "group"]), st.sampled_from(["7s", "1h"]), pauses)
 def test_usage_is_recalled(rows: Rows, by: str, life: str, at: int) -> None:
-    """Usage that decays is the same from the table of a run that is over, but for rounding."""
+    """Usage that decays is the same from the table of a run that has ended, but for rounding."""
     policy = text("fair-share", **{"half-life": life, "by": by})
     cluster = {"processors": 5, "overrun": "keep", "estimates": "requested"}
     model = paused(rows, policy, cluster, at, plain=True)

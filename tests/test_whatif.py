@@ -102,7 +102,7 @@ def test_script_says_how_to_call_it(
 def test_script_tells_a_bad_trace(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A trace that is missing or no trace is told in one line, exit code 2."""
+    """A trace that is missing or no trace is reported in one line, exit code 2."""
     script = importlib.import_module(f"hpcrowd.scenarios.whatif.{name}")
     wrong = tmp_path / "wrong.swf"
     wrong.write_text("no jobs here\n")

@@ -105,7 +105,7 @@ def test_nothing_moves_when_all_runs_as_recorded(make_jobs: MakeJobs, plain: boo
 
 @both
 def test_reason_is_what_came_later(make_jobs: MakeJobs, plain: bool) -> None:
-    """A dependency that is over after the last submission before leads to the think time."""
+    """A dependency that ends after the last submission before leads to the think time."""
     # Batch 1 begins its own session while batch 0 runs; batch 2 waits for 0 and follows 1.
     record = (0, 4500, 1), (4000, 10_000, 1), (8000, 10, 1)
     jobs = make_jobs(*record)
@@ -138,8 +138,8 @@ def test_tie_of_a_batch_with_itself_goes_to_its_end(make_jobs: MakeJobs, plain: 
 
 @both
 @pytest.mark.parametrize("definition", ["arrival:60m", "arrival:job", "last:20m", "max:20m"])
-def test_rejected_batch_is_over_at_once(make_jobs: MakeJobs, definition: str, plain: bool) -> None:
-    """Its user thinks from the second at which it was submitted; sessions told apart anyhow."""
+def test_rejected_batch_ends_at_once(make_jobs: MakeJobs, definition: str, plain: bool) -> None:
+    """Its user thinks from the second at which it was submitted; sessions distinguished anyhow."""
     jobs = make_jobs((0, 100, 9), (150, 100, 9), (290, 5, 1))
     releases = run(jobs, processors=4, definition=definition, plain=plain)
     assert [(1, 0, ENDED, 50, 0), (2, 50, ENDED, 40, 1)] == releases

@@ -138,7 +138,7 @@ def test_night_is_the_two_ends_of_each_day() -> None:
 
 
 def test_pieces_are_joined() -> None:
-    """Pieces that touch or overlap are one; over the end of the week they go on on Monday."""
+    """Pieces that touch or overlap are one; over the end of the week they continue on Monday."""
     window = WeeklyWindow([(100, 200), (0, 50), (200, 300), (250, 260), (WEEK - 10, WEEK + 20)])
     assert [(0, 50), (100, 300), (WEEK - 10, WEEK)] == window.pieces
     clock = Clock()
@@ -180,7 +180,7 @@ def test_shifted_windows_stay_as_long(by: int, night: bool) -> None:
     ],
 )
 def test_windows_that_never_open_are_refused(make: object, message: str) -> None:
-    """What would never open, or not within one day or week, is told with its hours."""
+    """What would never open, or not within one day or week, is reported with its hours."""
     with pytest.raises(QuantityError, match=message):
         make()  # type: ignore[operator]
 

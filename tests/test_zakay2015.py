@@ -177,7 +177,7 @@ def test_small_logs_get_more_seeds(make_trace: Callable[..., Trace]) -> None:
 
 
 def test_no_seed_is_an_error(tmp_path: Path) -> None:
-    """The number of seeds is told to be wrong before anything is read."""
+    """A wrong number of seeds is reported before anything is read."""
     with pytest.raises(QuantityError, match="seeds 0: at least 1"):
         reproduce_zakay2015(tmp_path, seeds=0)
 
@@ -245,7 +245,7 @@ def test_figures_are_drawn(small: Zakay2015, name: str) -> None:
 
 
 def test_folder_is_whole_or_absent(small: Zakay2015, tmp_path: Path) -> None:
-    """The folder holds data, pictures and a page; one of somebody else is left alone."""
+    """The folder holds data, pictures and a page; one of another user is left alone."""
     assert 2 * 2 * len(SIMULATIONS) == len(rows_of_folder(small, tmp_path))
     pictures = {path.name for path in (tmp_path / "study").glob("*.png")}
     assert {f"figure{number}.png" for number in range(5, 11)} == pictures

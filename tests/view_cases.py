@@ -41,7 +41,7 @@ def finished(
     scheduler: str = "easy",
     log: DecisionLog | None = None,
 ) -> Run:
-    """The same run when it is over."""
+    """The same run when it has ended."""
     from hpcrowd.agents.behaviours.decisions import Decisions
 
     work = Work.of(jobs.copy())
