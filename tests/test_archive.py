@@ -80,7 +80,7 @@ def test_file_put_by_hand_counts(server: Server, cache: Path, unpacked: bool) ->
 def test_folder_of_traces_comes_first(
     server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HPCROWD_TRACES is looked into before the cache; a damaged file there is reported, not used."""
+    """HPCROWD_TRACES comes before the cache; a damaged file there is reported, not used."""
     cached, mine = get(), tmp_path / "mine" / f"{A}.swf.gz"
     mine.parent.mkdir()
     monkeypatch.setenv("HPCROWD_TRACES", str(mine.parent))
@@ -112,7 +112,7 @@ def test_paths_are_left_alone(server: Server) -> None:
     ],
 )
 def test_names(server: Server, name: str, expected: str) -> None:
-    """Names are found by their beginning, upper or lower case; others are refused with similar ones."""
+    """Names are found by their beginning, upper or lower case; others get suggestions."""
     if expected == A:
         assert A == find_log(name).name
     else:

@@ -112,7 +112,7 @@ def test_online_equals_offline(work: tuple[JobTable, Events], predictor: Predict
 
 @given(recorded(), predictors)
 def test_what_will_be_is_not_looked_at(work: tuple[JobTable, Events], predictor: Predictor) -> None:
-    """Run times and ends in the table change nothing: what counts is when the end of a job is notified."""
+    """Run times and ends in the table change nothing: what counts is when its end is known."""
     jobs, events = work
     other = jobs.copy()
     other.run_time[:] = other.end[:] = other.recorded_end[:] = 123_456
