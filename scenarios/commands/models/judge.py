@@ -79,7 +79,7 @@ def show(found: Judgement) -> None:
     console = standard_output()
     model, count = found.model, len(found.replications)
     console.print(
-        f"{model.name}, arrivals {model.arrivals.name}: {plural(count, 'generated workload')} "
+        f"{model.name}, arrivals {model.arrivals.name}: {plural(count, 'workload')} "
         f"compared with {found.trace.workload.name}"
     )
     for note in model.notes:
