@@ -45,7 +45,7 @@ def find_browser() -> str | None:
 class Served(NamedTuple):
     """A page that is served."""
 
-    address: str
+    address: str  #: with its token
     process: subprocess.Popen[str]
     told: list[str]  #: what the command said until then
 
@@ -65,7 +65,7 @@ def started_page(*what: str | Path, options: Sequence[str] = ("--port", "0")) ->
         lines = []
         for line in server.stderr:
             lines.append(line)
-            if found := re.search(r"The page is at (http://\S+/)", line):
+            if found := re.search(r"The page is at (http://\S+)", line):
                 yield Served(found[1], server, lines)
                 return
         pytest.fail("no page: " + "".join(lines))
@@ -106,7 +106,7 @@ class Reader:
         self.page.on("pageerror", lambda error: self.told.append(f"error: {error}"))
         self.page.on("request", self._on_request)
         self.page.on("requestfailed", lambda one: self.told.append(f"failed: {one.url[:200]}"))
-        self.page.goto(address + query)
+        self.page.goto(address + query.replace("?", "&", 1))
         self.page.wait_for_selector(".hpcrowd-done-1", state="attached")
 
     def _on_console(self, message: Any) -> None:

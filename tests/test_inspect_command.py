@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hpcrowd.environment import write_swf
@@ -16,6 +18,7 @@ from page_cases import started_page
 
 pytest.importorskip("solara", reason="no solara: pip install 'hpcrowd[page]'")
 
+from hpcrowd.scenarios.inspector.guard import Guard
 from hpcrowd.scenarios.inspector.server import LOOPBACK, bound_socket, is_loopback
 
 Call = Callable[..., tuple[int, str, str]]
@@ -47,31 +50,101 @@ def test_loopback(host: str, expected: bool) -> None:
     assert expected == is_loopback(host)
 
 
+class Parts(NamedTuple):
+    """The parts of an address that the command printed."""
+
+    port: int
+    token: str
+
+    @property
+    def cookie(self) -> str:
+        """The header that a browser sends once it has the token."""
+        return f"Cookie: hpcrowd-{self.port}={self.token}"
+
+
+def parts(address: str) -> Parts:
+    """Return the port and the token of an address."""
+    found = re.fullmatch(rf"http://{LOOPBACK}:(\d+)/\?token=([\w-]{{20,}})", address)
+    assert found is not None, address
+    return Parts(int(found[1]), found[2])
+
+
+def answer(port: int, *headers: str, path: str = "/", host: str = LOOPBACK) -> str:
+    """Return how the answer to a request for the page begins."""
+    lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", *headers]
+    if not any(one.startswith("Upgrade") for one in headers):
+        lines.append("Connection: close")
+    with socket.create_connection((LOOPBACK, port), timeout=30) as one:
+        one.sendall("\r\n".join([*lines, "", ""]).encode())
+        return one.recv(1000).decode("latin-1")
+
+
+#: Headers that ask for a websocket.
+UPGRADE = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+           "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")  # fmt: skip
+
+#: Where the page opens one.
+KERNEL = "/jupyter/api/kernels/1/channels?session_id=1"
+
+
 def test_listens_on_loopback_only(log: Path) -> None:
     """Other addresses of this machine refuse, and names of other sites are not served."""
     with started_page(log) as served:
-        port = int(served.address.rsplit(":", 1)[1].strip("/"))
-        assert f"http://{LOOPBACK}:{port}/" == served.address
-        assert b"200 OK" in answer(port, f"127.0.0.1:{port}")
-        assert b"200 OK" in answer(port, f"localhost:{port}")
-        assert b"400 Bad Request" in answer(port, "evil.example")
+        port, cookie = parts(served.address).port, parts(served.address).cookie
+        assert " 200 OK" in answer(port, cookie)
+        assert " 200 OK" in answer(port, cookie, host="localhost")
+        refused = answer(port, cookie, host="evil.example")
+        assert " 403 Forbidden" in refused
+        assert "not a name of this machine" in refused
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.2", port), timeout=5).close()
 
 
-def answer(port: int, host: str) -> bytes:
-    """Return how the answer to a request for the page begins."""
-    with socket.create_connection((LOOPBACK, port), timeout=30) as one:
-        one.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-        return one.recv(1000)
+def test_only_the_page_itself_is_answered(log: Path) -> None:
+    """Without the token of the address, or from another site, nothing is.
+
+    That holds for the page, what it loads, and the websocket that moves the run.
+    """
+    with started_page(log) as served:
+        port, token = parts(served.address)
+        cookie, own = parts(served.address).cookie, f"Origin: http://{LOOPBACK}:{port}"
+        for path in ("/", "/?token=wrong", "/?token=", "/static/main.css", KERNEL):
+            assert " 403 Forbidden" in answer(port, path=path)
+        wrong = f"{cookie}x", "Cookie: hpcrowd-1=1", "Cookie: =;;", f"Cookie: other={token}"
+        for one in wrong:
+            assert " 403 Forbidden" in answer(port, one)
+            assert " 403 Forbidden" in answer(port, one, own, *UPGRADE, path=KERNEL)
+        sites = ("http://evil.example", "null", f"http://{LOOPBACK}:{port + 1}", "", "http://[")
+        for site in sites:
+            assert " 403 Forbidden" in answer(port, cookie, f"Origin: {site}")
+            refused = answer(port, cookie, f"Origin: {site}", *UPGRADE, path=KERNEL)
+            assert " 403 Forbidden" in refused
+        entered = answer(port, path=f"/?tab=users&token={token}&at=5")
+        assert " 303 See Other" in entered
+        assert "location: /?tab=users&at=5\r\n" in entered
+        assert f"set-cookie: hpcrowd-{port}={token}; Path=/; HttpOnly; SameSite=Lax" in entered
+        assert " 200 OK" in answer(port, cookie)
+        assert " 101 Switching" in answer(port, cookie, own, *UPGRADE, path=KERNEL)
+        served.process.send_signal(signal.SIGINT)
+        assert 0 == served.process.wait(30)
+        assert served.process.stderr is not None
+        printed = served.process.stderr.read().splitlines()
+        assert "The page is closed." == printed[-1]
+        assert len(printed) <= 2, printed  # Solara misses a cookie of its own in the last request
+
+
+def test_every_start_has_its_own_token() -> None:
+    """Tokens are random, and long enough not to be guessed."""
+    tokens = {Guard(None, 1).token for _ in range(100)}  # type: ignore[arg-type]
+    assert 100 == len(tokens)
+    assert min(map(len, tokens)) >= 20
 
 
 @pytest.mark.slow
 def test_ctrl_c_ends_it(log: Path) -> None:
     """Interrupted, it says so and ends well, also with a page open."""
     with started_page(log) as served:
-        port = int(served.address.rsplit(":", 1)[1].strip("/"))
-        assert b"200 OK" in answer(port, f"127.0.0.1:{port}")
+        assert " 200 OK" in answer(parts(served.address).port, parts(served.address).cookie)
         served.process.send_signal(signal.SIGINT)
         assert 0 == served.process.wait(30)
         assert served.process.stderr is not None
@@ -84,7 +157,8 @@ def test_says_when_others_are_let_in(log: Path) -> None:
     with started_page(log, options=("--port", "0", "--host", "0.0.0.0")) as served:
         told = "".join(served.told)
     assert "Listening on 0.0.0.0" in told
-    assert "without a password" in told
+    assert "whoever has the address below" in told
+    assert "not encrypted" in told
 
 
 def test_a_port_that_is_taken() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 
 #: Names of the loopback address.
-LOOPBACK_NAMES = ["127.0.0.1", "localhost", "[::1]"]
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 #: The port if it is free, else another.
 PORT = 8765
@@ -92,7 +92,9 @@ def bound_socket(host: str, port: int | None) -> socket.socket:
     raise AssertionError("unreachable")
 
 
-def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable[[], Any]) -> None:
+def serve(
+    subjects: Sequence[Subject], listening: socket.socket, ready: Callable[[str], Any]
+) -> None:
     """Serve the page until interrupted.
 
     Parameters
@@ -102,7 +104,7 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
     listening
         Of :func:`bound_socket`.
     ready
-        Called when pages can be opened.
+        Called with the token when pages can be opened.
 
     Raises
     ------
@@ -119,9 +121,9 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
     settings.assets.fontawesome_enabled = False
     import uvicorn
     from solara.server import app, starlette
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
 
     from hpcrowd.scenarios.inspector import desk
+    from hpcrowd.scenarios.inspector.guard import Guard
 
     desk.SUBJECTS[:] = subjects
     # A picture is made of tens of thousands of objects that are unused after the next one:
@@ -130,13 +132,9 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
     app.apps["__default__"] = app.AppScript("hpcrowd.scenarios.inspector.page:Page")
     # About cookies in frames of other sites, where this page is not meant to be.
     warnings.filterwarnings("ignore", message="Cookies with samesite=none")
-    application: Any = starlette.app
-    if is_loopback(listening.getsockname()[0]):
-        # Requests with the host name of another site are refused.
-        application = TrustedHostMiddleware(application, allowed_hosts=LOOPBACK_NAMES)
-    config = uvicorn.Config(
-        application, log_level="error", access_log=False, ws="websockets-sansio"
-    )
+    host, port = listening.getsockname()[:2]
+    guard = Guard(starlette.app, port, (*LOOPBACK_NAMES, host) if is_loopback(host) else ())
+    config = uvicorn.Config(guard, log_level="error", access_log=False, ws="websockets-sansio")
     server = uvicorn.Server(config)
 
     async def run() -> None:
@@ -144,7 +142,7 @@ def serve(subjects: Sequence[Subject], listening: socket.socket, ready: Callable
         while not server.started and not task.done():
             await asyncio.sleep(0.02)
         if server.started:
-            ready()
+            ready(guard.token)
         await task
         if not server.started:
             raise UnavailableError("hpcrowd inspect: the server could not start; see above")

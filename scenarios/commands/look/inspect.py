@@ -58,15 +58,17 @@ def command(
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{number}/"
 
-    def ready() -> None:
-        say(f"The page is at {address}  (Ctrl-C ends it)")
+    def ready(token: str) -> None:
+        complete = f"{address}?token={token}"
+        say(f"The page is at {complete}  (Ctrl-C ends it)")
         if browser:
-            webbrowser.open(address)
+            webbrowser.open(complete)
 
     if not is_loopback(host):
         say(
-            f"Listening on {host}: anyone who can reach this machine can open the page, without a "
-            "password; leave out --host to allow only this machine"
+            f"Listening on {host}: whoever has the address below can open the page from other "
+            "machines, and the connection is not encrypted; leave out --host to allow only this "
+            "machine"
         )
     try:
         serve(subjects, listening, ready)
