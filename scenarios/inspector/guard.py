@@ -1,4 +1,4 @@
-"""Who may talk to the page: those who have its address, from the page itself.
+"""The guard of the page: it answers only browsers that have its address, and only the page itself.
 
 Any site that is open in the same browser can send requests to this machine, and so can any program
 on it. A request is answered only if
