@@ -39,6 +39,7 @@ from hpcrowd.analysis import tables
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
+from hpcrowd.environment.files import json_of
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -308,7 +309,7 @@ def _check_files(place: Path) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json_of(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:

@@ -21,6 +21,20 @@ from hpcrowd.environment.errors import HpcrowdError, ModelFileError
 UNFINISHED = ".tmp"
 
 
+def json_of(text: str) -> Any:
+    """Return the values in JSON text.
+
+    Raises
+    ------
+    ValueError
+        When it is not JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 @contextmanager
 def whole_file(
     path: str | os.PathLike[str], error: type[HpcrowdError] = HpcrowdError
@@ -114,7 +128,7 @@ class ModelFormat:
         """
         name = os.fspath(path)
         try:
-            wire = json.loads(Path(path).read_text("utf-8"))
+            wire = json_of(Path(path).read_text("utf-8"))
         except OSError as error:
             raise ModelFileError(f"{name}: cannot be read: {error.strerror or error}") from None
         except ValueError:
@@ -124,7 +138,7 @@ class ModelFormat:
         version = wire.get("version")
         if not isinstance(version, int) or isinstance(version, bool) or version > self.version:
             raise ModelFileError(
-                f"{name}: version {version!r}, but this hpcrowd reads only up to {self.version}; "
-                "use a newer hpcrowd"
+                f"{name}: version {version!r:.60}, but this hpcrowd reads only up to "
+                f"{self.version}; use a newer hpcrowd"
             )
         return wire

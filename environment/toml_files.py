@@ -25,6 +25,8 @@ def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
         raise QuantityError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise QuantityError(f"{path}: not TOML: {error}") from error
+    except RecursionError:
+        raise QuantityError(f"{path}: nested too deeply to be read") from None
 
 
 #: The keys and list indices that lead to a value.

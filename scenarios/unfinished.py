@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.files import json_of
 from hpcrowd.scenarios.whole_file import write_whole
 
 #: Added to the name of the folder of results.
@@ -85,7 +86,7 @@ class Unfinished:
             path = self._path(name)
             if path.exists():
                 try:
-                    found[name] = json.loads(path.read_text(encoding="utf-8"))
+                    found[name] = json_of(path.read_text(encoding="utf-8"))
                 except ValueError:
                     raise HpcrowdError(f"{path}: damaged, not JSON; remove it") from None
         return found

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.files import UNFINISHED
+from hpcrowd.environment.files import UNFINISHED, json_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, read_row
 from hpcrowd.scenarios.whole_file import land_bytes
@@ -82,7 +82,13 @@ class SweepFolder:
         told: list[str] = []
         if named.exists():
             now = json.loads(json.dumps(identity, default=str))  # in the form that was written
-            told = _same_study(self.path, json.loads(named.read_text("utf-8")), now)
+            try:
+                before = json_of(named.read_text("utf-8"))
+                told = _same_study(self.path, before, now)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise HpcrowdError(
+                    f"{named}: damaged ({type(error).__name__}); choose another --out"
+                ) from None
         elif others := [one.name for one in self.path.iterdir() if not one.name.startswith(".")]:
             raise HpcrowdError(
                 f"{self.path}: holds {others[0]} and is not the folder of a sweep; choose "
@@ -128,7 +134,7 @@ class SweepFolder:
         with self.index.open(encoding="utf-8") as file:
             for line in file:
                 try:
-                    yield Outcome(**json.loads(line)), line
+                    yield Outcome(**json_of(line)), line
                 except (ValueError, TypeError):
                     yield None, line
 

@@ -1,0 +1,68 @@
+"""Files that are nested too deeply: one line and exit code 2, whoever reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hpcrowd.analysis.results import FILES
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+
+Call = Callable[..., tuple[int, str, str]]
+
+#: More than any reader follows.
+DEEP = "[" * 5_000
+
+STUDY = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n[axes]\nspeed = ["1x", "2x"]\n'
+
+
+@pytest.fixture
+def here(make_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a log, a study, and files of every kind that are too deep."""
+    job = {"submit": 0, "run": 60, "requested_processors": 1, "user": 1, "status": 1}
+    write_swf(make_trace(job, header="; MaxProcs: 1"), tmp_path / "log.swf")
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "deep.toml").write_text(f"x = {DEEP}")
+    (tmp_path / "deep.json").write_text(DEEP)
+    for folder, names in (("run", FILES), ("sweep", ("study.json",))):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).write_text(DEEP)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "deep.toml"),
+        ("sweep", "deep.toml", "--out", "new"),
+        ("grid", "deep.toml"),
+        ("inspect", "deep.toml"),
+        ("replay", "log.swf", "--users", "deep.toml"),
+        ("replay", "log.swf", "--platform", "deep.toml"),
+        ("replay", "log.swf", "--estimates", "deep.json"),
+        ("replay", "deep.json"),
+        ("generate", "deep.json", "-o", "new.swf"),
+        ("judge", "deep.json", "log.swf"),
+        ("stats", "run"),
+        ("report", "run", "-o", "new.html"),
+        ("compare", "run", "log.swf"),
+        ("explain", "run", "--user", "1"),
+        ("inspect", "run"),
+        ("sweep", "study.toml", "--out", "sweep", "--resume"),
+    ],
+    ids=" ".join,
+)
+def test_too_deep(here: Path, call: Call, command: tuple[str, ...]) -> None:
+    """The line names the file, and nothing is written."""
+    before = {path.name for path in here.iterdir()}
+    code, out, err = call(*command)
+    assert (2, "") == (code, out)
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("hpcrowd: ")
+    assert any(name in last for name in ("deep.", "run", "study.json"))
+    assert len(last) < 300
+    assert before == {path.name for path in here.iterdir()}
