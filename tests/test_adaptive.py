@@ -20,6 +20,9 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 
+# Compiles loops that the other quick tests do not need.
+pytestmark = pytest.mark.slow
+
 engines = pytest.mark.parametrize("plain", [False, True])
 
 #: Every state has its own policy.

@@ -59,6 +59,7 @@ def words_of(figure: Figure) -> str:
     ).replace("\n", " ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("picture", PICTURES)
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_every_picture_can_be_drawn_of_any_workload(picture: str, case: str) -> None:

@@ -24,6 +24,9 @@ from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.population_files import read_population
 from typer.testing import CliRunner, Result
 
+# Compiles loops that the other quick tests do not need.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:

@@ -30,6 +30,9 @@ from test_engine_properties import outcome
 from test_platform_properties import Platform, platforms
 from test_predictors import PLAIN, predictors
 
+# Compiles loops that the other quick tests do not need.
+pytestmark = pytest.mark.slow
+
 Rows = list[tuple[int, ...]]
 
 #: Processors.

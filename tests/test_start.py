@@ -89,6 +89,7 @@ def test_places_that_a_replay_leaves_out_are_there(root: Path) -> None:
         assert path.is_dir() or path.with_suffix(".py").is_file(), place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [path.stem for path in sorted(Path(__file__).parents[1].glob("scenarios/commands/*/[!_]*.py"))],

@@ -10,6 +10,8 @@ from hpcrowd.environment.schedulers.conservative import PlanningScheduler
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 from test_waiting_reasons_properties import check_true
 
+pytestmark = pytest.mark.slow
+
 #: Looks in the week, evenly spread.
 LOOKS = 12
 
