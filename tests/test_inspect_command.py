@@ -70,13 +70,16 @@ def parts(address: str) -> Parts:
 
 
 def answer(port: int, *headers: str, path: str = "/", host: str = LOOPBACK) -> str:
-    """Return how the answer to a request for the page begins."""
+    """Return the answer to a request for the page; of a websocket, how it begins."""
     lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", *headers]
-    if not any(one.startswith("Upgrade") for one in headers):
+    if not (upgrade := UPGRADE[0] in headers):
         lines.append("Connection: close")
     with socket.create_connection((LOOPBACK, port), timeout=30) as one:
         one.sendall("\r\n".join([*lines, "", ""]).encode())
-        return one.recv(1000).decode("latin-1")
+        found = one.recv(1000)
+        while not upgrade and (more := one.recv(1000)):
+            found += more
+        return found.decode("latin-1")
 
 
 #: Headers that ask for a websocket.
