@@ -233,7 +233,7 @@ def test_read_back(tmp_path: Path) -> None:
 
 
 def test_broken_file(tmp_path: Path) -> None:
-    """What is no such file is reported with its name."""
+    """A file of another kind is reported with its name."""
     (tmp_path / "decisions.parquet").write_text("no")
     with pytest.raises(ResultsError, match="cannot be read as decisions"):
         read_decisions(tmp_path / "decisions.parquet")

@@ -142,7 +142,7 @@ def test_nothing_in_it(name: str, data: bytes, told: FormatOptions) -> None:
     assert check(name, data, told)
 
 
-#: Reads a file in its own process, and tells the error and the most memory it held, MB.
+#: Reads a file in its own process, and prints the error and its peak memory, MB.
 READER = """
 import resource, sys
 from hpcrowd.environment import HpcrowdError, read_trace

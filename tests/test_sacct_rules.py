@@ -363,6 +363,6 @@ def test_requested_memory_by_allocated_processors() -> None:
 
 @pytest.mark.parametrize("column", ["NNodes", "AllocNodes", "ReqNodes"])
 def test_nodes(column: str) -> None:
-    """Nodes are given by any of three columns; without them memory of a node tells nothing."""
+    """Nodes are given by any of three columns; without them memory per node is unknown."""
     assert 2 * 2**20 == told(**{"NNodes": "no", column: "2", "ReqMem": "1Gn"})["requested_memory"]
     assert -1 == told(NNodes="no", ReqMem="1Gn")["requested_memory"]

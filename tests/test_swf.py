@@ -210,7 +210,7 @@ def test_mark_of_utf_8_is_passed_over() -> None:
     assert 4 == parse_swf(data).header.processors
 
 
-#: Words of a job: numbers, large ones around what a float holds exactly, and what is no number.
+#: Words of a job: numbers, large ones around what a float holds exactly, and words that are not numbers.
 WORDS = st.one_of(
     st.integers(-3, 10**6).map(str),
     st.integers(2**53 - 3, 2**53 + 3).flatmap(lambda n: st.sampled_from([str(n), str(-n)])),
@@ -235,7 +235,7 @@ def job_lines(draw: st.DrawFn) -> list[bytes]:
 
 
 def as_floats(lines: list[bytes]) -> np.ndarray | None:
-    """The words of jobs read as floats, one at a time; None where one is no number to keep."""
+    """The words of jobs read as floats, one at a time; None if one is not a number to keep."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

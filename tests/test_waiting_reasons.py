@@ -156,7 +156,7 @@ def test_fair_share_tells_the_place(plain: bool) -> None:
 
 
 @engines
-def test_adaptive_shows_what_the_policy_in_charge_tells(plain: bool) -> None:
+def test_adaptive_shows_the_reasons_of_the_policy_in_charge(plain: bool) -> None:
     """Selective at first; FCFS after a switch."""
     assert told("selective", plain) == told("adaptive", plain)
     switch = [SwitchPolicy(30 * 60, "fcfs")]

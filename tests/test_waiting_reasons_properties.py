@@ -267,7 +267,7 @@ def test_nobody_starts_later_than_planned(
 @settings(max_examples=200)
 @given(workloads, policies, tight, pauses)
 def test_played_back_as_live(rows: Rows, policy: str, processors: int, at: int) -> None:
-    """At a second at which nothing happens a run that has ended shows what it told then.
+    """At a second at which nothing happens a finished run shows what it showed then.
 
     Plans are not kept: there the start promised first stands for the one that is planned.
     """

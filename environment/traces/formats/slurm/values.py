@@ -90,7 +90,7 @@ SHORT = {state.short: name for name, state in STATES.items() if state.short}
 #: A missing time.
 NO_TIME = -(2**62)
 
-#: Added to Unix times, to tell them from local times.
+#: Added to Unix times, to distinguish them from local times.
 SINCE_1970 = 2**40
 
 #: s since 1970, the day before 1970 (its first hours in zones west of Greenwich), and year 2200.
