@@ -210,7 +210,7 @@ def test_mark_of_utf_8_is_passed_over() -> None:
     assert 4 == parse_swf(data).header.processors
 
 
-#: Words of a job: numbers, large ones around what a float holds exactly, and words that are not numbers.
+#: Words of a job: numbers, large ones around what a float holds exactly, and other words.
 WORDS = st.one_of(
     st.integers(-3, 10**6).map(str),
     st.integers(2**53 - 3, 2**53 + 3).flatmap(lambda n: st.sampled_from([str(n), str(-n)])),
