@@ -125,7 +125,7 @@ def test_only_the_page_itself_is_answered(log: Path) -> None:
         entered = answer(port, path=f"/?tab=users&token={token}&at=5")
         assert " 303 See Other" in entered
         assert "location: /?tab=users&at=5\r\n" in entered
-        assert f"set-cookie: hpcrowd-{port}={token}; Path=/; HttpOnly; SameSite=Lax" in entered
+        assert f"set-cookie: hpcrowd-{port}={token}; HttpOnly; Path=/; SameSite=lax" in entered
         assert " 200 OK" in answer(port, cookie)
         assert " 101 Switching" in answer(port, cookie, own, *UPGRADE, path=KERNEL)
         served.process.send_signal(signal.SIGINT)

@@ -84,6 +84,10 @@ class Composed(Behaviour[ReplayUser]):
         self._follows = type(when).sent is not When.sent
         self._arrival = self.arrival
         self.noting: Noting | None = None
+        if self.reactions:  # most behaviours have none and do not import them
+            from hpcrowd.agents.behaviours.reactions import Intention
+
+            self._intention = Intention
 
     def __repr__(self) -> str:
         parts = [self.when, self.think, self.window, *self.reactions]
@@ -151,9 +155,7 @@ class Composed(Behaviour[ReplayUser]):
 
     def _decide(self, user: ReplayUser, unit: int) -> None:
         """Apply the reactions to a unit that is due now."""
-        from hpcrowd.agents.behaviours.reactions import Intention
-
-        intention = Intention(user, unit)
+        intention = self._intention(user, unit)
         before = len(user.notes)
         for reaction in self.reactions:
             reaction.react(user, intention)

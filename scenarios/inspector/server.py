@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 
 #: Names of the loopback address.
-LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 #: The port if it is free, else another.
 PORT = 8765
