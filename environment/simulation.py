@@ -151,6 +151,7 @@ class Simulation(Frame):
                     f"cluster {GridBroker.name!r}: name of the broker; choose another"
                 )
             self.broker = GridBroker(self, self._dispatch(grid), grid.coallocation)
+            self.broker.dispatch.lost = self.on_lost
         self._engine: Engine | LockStep = engines[0]
         if units is not None:
             from hpcrowd.environment.grid.dispatch import lock_step
@@ -223,11 +224,14 @@ class Simulation(Frame):
         return unit
 
     def resubmit(self, rows: Int64s, at: int) -> None:
-        """Submit stopped jobs again, each to the cluster it ran on."""
-        for cluster in self.clusters.values():
-            mine = rows[self.jobs.cluster[rows] == cluster.number]
+        """Submit stopped jobs again, each to the cluster it ran on, or components to the grid."""
+        places: list[Cluster | GridBroker] = [*self.clusters.values()]
+        if self.broker is not None:
+            places.append(self.broker)
+        for place in places:
+            mine = rows[self.jobs.cluster[rows] == place.number]
             if len(mine):
-                cluster.submit_again(mine, at)
+                place.submit_again(mine, at)
 
     def on_lost(self, rows: Int64s, now: int) -> None:
         """Notify users that their jobs were stopped; resubmit jobs that no user waits for.

@@ -14,7 +14,7 @@ through the phases of each instant instead.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Protocol
 
@@ -35,6 +35,19 @@ class Changes(Protocol):
     """Changes an engine during the run, see ``platform.timeline.Timeline``."""
 
     next_at: int
+    expecting: Callable[[], bool]
+    separate: Callable[[int, str, str], bool]
+
+    @property
+    def step_at(self) -> int:
+        """Time of the next change that is not a check of an adaptive scheduler."""
+
+    @property
+    def planned(self) -> bool:
+        """Whether changes are to come besides random failures and checks."""
+
+    def note_stop(self, row: int, cause: str, fate: str) -> None:
+        """Note that a running job is stopped now."""
 
     def apply(self, now: int) -> list[int]:
         """Apply the changes at ``now``; return the rows of the jobs that end because of them."""
@@ -134,7 +147,7 @@ class Engine(Announced, ABC):
         """Submit jobs again that were stopped here."""
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         self._check_future(int(np.min(np.asarray(at))))
-        self._catch_up()
+        self.catch_up()
         self.jobs.matrix[Column.SUBMIT, rows] = at
         self._expect(rows)
 
@@ -308,7 +321,7 @@ class Engine(Announced, ABC):
 
     def _take(self, rows: Int64s) -> None:
         """Note that jobs are submitted here, and set their run times here."""
-        self._catch_up()
+        self.catch_up()
         matrix = self.jobs.matrix
         matrix[Column.CLUSTER, rows] = self.number
         if self.speed != 1:
@@ -321,7 +334,7 @@ class Engine(Announced, ABC):
                 self.work = grown
             self.work[rows] = matrix[Column.RUN_TIME, rows]
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Apply platform changes that happened while there was nothing to do here."""
         if self.timeline is not None:
             self.timeline.catch_up(self.now)

@@ -370,9 +370,9 @@ class CompiledEngine(Engine):
         s[S.PACE], s[S.PACE_ONE] = self.pace.as_integer_ratio()
 
     @override
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         if self.timeline is not None:
-            super()._catch_up()
+            super().catch_up()
             self._set_platform()
 
     @override

@@ -59,6 +59,18 @@ class BrokerQueue:
         """Send one job on; return the engines that it went to, none if all must wait."""
         return []
 
+    @property
+    def holding(self) -> bool:
+        """Whether it holds jobs."""
+        return False
+
+    def regroup(self) -> tuple[list[int], list[Engine]]:
+        """Stop jobs of which the platform stopped components.
+
+        Returns the finished rows among them that users wait for, and the engines that they ran on.
+        """
+        return [], []
+
 
 class LockStep:
     """Advances engines together, as :class:`~environment.engine.base.Engine` advances alone.
@@ -89,6 +101,12 @@ class LockStep:
         self.units = units
         self.now = 0
         self.finished: Sequence[int] = ()
+        # A broker sees the platforms of all clusters, so that those change when nothing runs too.
+        seen = [engine.timeline for engine in engines] if dispatch is not None else []
+        self._timelines = [timeline for timeline in seen if timeline is not None]
+        for timeline in self._timelines:
+            timeline.expecting = self._expecting
+        self._expects = False
         self._halt = FOREVER
         self._allowance = 0
         self._instant = self._instants()
@@ -99,8 +117,42 @@ class LockStep:
         return self.dispatch.events + sum([engine.events for engine in self.engines])
 
     def next_time(self) -> int:
-        """Return when the next completion or arrival happens, FOREVER when none is left."""
-        return min(self.dispatch.next_time(), *(engine.next_time() for engine in self.engines))
+        """Return when the next completion or arrival happens, FOREVER when none is left.
+
+        Changes of platforms count while something is left to happen, and while the broker holds
+        jobs and more is to come than random failures.
+        """
+        return self._next([engine.next_time() for engine in self.engines])
+
+    def _next(self, times: Sequence[int]) -> int:
+        time = min(self.dispatch.next_time(), *times)
+        if self._timelines:
+            change = min(timeline.step_at for timeline in self._timelines)
+            if change < time and (time < FOREVER or (self.dispatch.holding and self._planned())):
+                return change
+        return time
+
+    def _planned(self) -> bool:
+        return any(timeline.planned for timeline in self._timelines)
+
+    def _expecting(self) -> bool:
+        """Return whether more than random failures was to happen at the start of this instant."""
+        return self._expects
+
+    def _look_ahead(self) -> None:
+        """Bring clusters without jobs to this instant, and note whether more is to happen."""
+        changing = [engine for engine in self.engines if engine.change_at <= self.now]
+        if not changing:
+            return
+        engines = self.engines
+        self._expects = (
+            self._planned()
+            or self.dispatch.next_time() < FOREVER
+            or any(engine.arriving or len(engine.running) for engine in engines)
+        )
+        for engine in changing:
+            if engine.change_at < self.now:
+                engine.catch_up()
 
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         """Run until users must be notified, ``halt``, or about ``events`` events have passed."""
@@ -113,7 +165,7 @@ class LockStep:
         engines = self.engines
         while True:
             times = [engine.next_time() for engine in engines]
-            time = min(self.dispatch.next_time(), *times)
+            time = self._next(times)
             if time > self._halt:
                 self._pass_to(max(self.now, self._halt))
                 yield Stop.HALT
@@ -125,6 +177,8 @@ class LockStep:
                 yield Stop.PAUSE
                 continue
             self._pass_to(time)
+            if self._timelines:
+                self._look_ahead()
             active = [engine for engine, due in zip(engines, times, strict=True) if due == time]
             if self._count([row for engine in active for row in engine.complete()]):
                 yield Stop.FINISHED
@@ -168,6 +222,10 @@ class LockStep:
             over += engine.change()
             if engine not in active:
                 active.append(engine)
+        if changing:
+            more, touched = self.dispatch.regroup()
+            over += more
+            active += [engine for engine in touched if engine not in active]
         self._count(over)
         return bool(changing)
 

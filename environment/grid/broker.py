@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.environment.errors import QuantityError, SchedulerError
-from hpcrowd.environment.grid.policies import GRID, GridPolicy, parse_grid_policy
+from hpcrowd.environment.grid.policies import GRID, GridPolicy, fits, parse_grid_policy
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         #: Submits jobs at given seconds; their run times and requested times become those of
         #: the cluster that they go to.
         self.submit = dispatch.submit
+        #: Submits jobs again, whose components a platform change stopped.
+        self.submit_again = dispatch.submit
         #: Submits a unit of ``Simulation.own_units``, with its first job at a given second.
         self.submit_unit = dispatch.submit_unit
 
@@ -118,6 +120,11 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
                     f"co-allocation on {site.name}: its estimates come from a predictor, which "
                     "does not see components; choose other estimates, such as requested"
                 )
+            if site.engine.work is not None:
+                raise QuantityError(
+                    f"co-allocation on {site.name}: its speed changes, and components take equally "
+                    "long; leave out the change or the components"
+                )
         self.dispatch.bind(rows)
 
     def submit_together(self, rows: ArrayLike, at: int) -> None:
@@ -133,9 +140,15 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         SchedulerError
             Names the policy and the first such job.
         """
-        lost = self.waiting
-        sites = self.dispatch.sites
-        if len(lost) and all(site.engine.up == site.processors for site in sites):
+        sites, jobs = self.dispatch.sites, self.dispatch.jobs
+        sizes = [site.processors for site in sites]
+        whole = all(site.engine.up == site.processors for site in sites)
+        # Jobs for which no cluster is large enough any more just wait until the end.
+        able = [
+            rows for rows in self.dispatch.held if fits(jobs.processors[list(rows)].tolist(), sizes)
+        ]
+        lost = [row for rows in able for row in rows]
+        if lost and whole:
             raise SchedulerError(
                 f"{self.dispatch.policy}: {plural(len(lost), 'job')} left waiting at "
                 f"{self.dispatch.now} s, the end of the run, the first in row "

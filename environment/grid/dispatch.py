@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import override
 
 import numpy as np
@@ -23,6 +23,9 @@ from hpcrowd.environment.errors import SchedulerError, SimulationError
 from hpcrowd.environment.grid.policies import GridJob, GridPolicy, Site, fits, grid_job
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.stops import FOREVER
+
+#: Fates of stopped jobs, the strongest last.
+FATES = ("requeue", "resubmit", "fail")
 
 
 class Dispatch(BrokerQueue):
@@ -63,6 +66,15 @@ class Dispatch(BrokerQueue):
         # Components of jobs by the row of the first, and the first by the row of each.
         self._parts: dict[int, list[int]] = {}
         self._first: dict[int, int] = {}
+        # Requested and run times of components on the first cluster's nodes, by row.
+        self._times: dict[int, tuple[int, int]] = {}
+        # Cause and fate of jobs of which the platform stopped components now, by first row.
+        self._stopped: dict[int, tuple[str, str]] = {}
+        #: Called with jobs that their users must submit again, and the second.
+        self.lost: Callable[[Int64s, int], None] | None = None
+        for site in sites:
+            if site.engine.timeline is not None:
+                site.engine.timeline.separate = self._separate
 
     @property
     @override
@@ -104,6 +116,9 @@ class Dispatch(BrokerQueue):
         if self._parts:
             self._check_whole(dict(zip(rows.tolist(), times.tolist(), strict=True)))
         self._submitted.append(rows)
+        for site in self.sites:
+            if site.engine.timeline is not None:
+                site.engine.catch_up()
         self.jobs.matrix[Column.SUBMIT, rows] = times
         self.jobs.matrix[Column.CLUSTER, rows] = self.number
         return times
@@ -171,7 +186,7 @@ class Dispatch(BrokerQueue):
                 jobs.state[rows] = State.REJECTED
                 over += rows
             else:
-                insort(self._waiting, job, key=lambda one: (one.submit, one.row))
+                self._hold(job)
         return self.units.awaited(over)
 
     @override
@@ -207,26 +222,88 @@ class Dispatch(BrokerQueue):
                 f"{sites[0].name} has only {sites[0].processors}"
             )
         else:
-            sites[0].engine.deliver(job.row)
-            sites[0].pending.append(job.row)
+            sites[0].send(job.row)
         return [site.engine for site in sites]
 
     def _claim(self, job: GridJob, sites: Sequence[Site]) -> None:
         """Start the components of a job; all take as long as the slowest one."""
         jobs, parts = self.jobs, list(zip(job.rows, job.components, sites, strict=True))
         for row, need, site in parts:
+            if site.engine.closed:
+                raise SchedulerError(
+                    f"{self.policy.name}: component in row {row}: {site.name} is closed for "
+                    "maintenance"
+                )
             if need > site.engine.free:
                 raise SchedulerError(
                     f"{self.policy.name}: component in row {row} needs {need} processors, but "
                     f"{site.engine.free} are free on {site.name}"
                 )
         for row, _, site in parts:
+            self._times[row] = int(jobs.requested_time[row]), int(jobs.run_time[row])
             site.engine.adopt(row)
         rows = list(job.rows)
         jobs.run_time[rows] = jobs.run_time[rows].max()
         jobs.requested_time[rows] = jobs.requested_time[rows].max()
         for row, _, site in parts:
             site.engine.claim(row)
+
+    def _separate(self, row: int, cause: str, fate: str) -> bool:
+        """Note that a job was stopped; return whether it is a component, whose job stops as one."""
+        if row not in self._first:
+            return False
+        first = self._first[row]
+        before = self._stopped.get(first)
+        if before is None or FATES.index(fate) > FATES.index(before[1]):
+            self._stopped[first] = cause, fate
+        return True
+
+    @property
+    @override
+    def holding(self) -> bool:
+        return len(self._waiting) > 0
+
+    @override
+    def regroup(self) -> tuple[list[int], list[Engine]]:
+        """Stop the other components of jobs, which start together again.
+
+        If changes of one instant disagree on the fate of a job, it fails rather than being
+        submitted again, and is submitted again rather than waiting.
+        """
+        jobs, over, touched = self.jobs, [], []
+        again: list[int] = []
+        for first, (cause, fate) in sorted(self._stopped.items()):
+            rows = self._parts[first]
+            for row in rows:
+                engine = self.sites[int(jobs.cluster[row])].engine
+                running = engine.running
+                if row in running:
+                    if engine.timeline is not None:
+                        engine.timeline.note_stop(row, cause, fate)
+                    engine.settle()
+                    engine.take_over(engine.waiting, running[running != row])
+                touched.append(engine)
+            if fate == "fail":
+                jobs.end[rows] = self.now
+                jobs.state[rows] = State.FAILED
+                over += rows
+                continue
+            jobs.start[rows] = jobs.end[rows] = jobs.enqueued[rows] = UNKNOWN
+            jobs.cluster[rows] = self.number
+            for row in rows:
+                jobs.requested_time[row], jobs.run_time[row] = self._times[row]
+            if fate == "resubmit":
+                again += rows
+            else:
+                self._hold(grid_job(jobs, rows))
+        self._stopped.clear()
+        if again:
+            assert self.lost is not None
+            self.lost(np.array(sorted(again), np.int64), self.now)
+        return self.units.awaited(over), touched
+
+    def _hold(self, job: GridJob) -> None:
+        insort(self._waiting, job, key=lambda one: (one.submit, one.row))
 
 
 def dispatch_of(

@@ -74,6 +74,7 @@ class Site:
         self.name = name
         self.engine = engine
         self.pending: list[int] = []
+        self._sent: set[int] = set()
 
     def __repr__(self) -> str:
         return f"<Site {self.name}: {self.free} of {self.processors} processors free>"
@@ -85,7 +86,12 @@ class Site:
 
     @property
     def free(self) -> int:
-        """Free processors, minus those requested by jobs of the grid that wait there."""
+        """Free processors, minus those requested by jobs of the grid that wait there.
+
+        None during maintenance.
+        """
+        if self.engine.closed:
+            return 0
         if not self.pending:
             return self.engine.free
         return self.engine.free - int(self.engine.jobs.processors[self.pending].sum())
@@ -97,8 +103,27 @@ class Site:
         asked = int(engine.jobs.processors[engine.waiting].sum())
         return Fraction(engine.up - engine.free + asked, engine.processors)
 
+    @property
+    def in_service(self) -> bool:
+        """Whether it is neither closed for maintenance nor down as a whole."""
+        return not self.engine.closed and self.engine.up > 0
+
+    def send(self, row: int) -> None:
+        """Put a job of the grid into the queue."""
+        self.engine.deliver(row)
+        self.pending.append(row)
+        if self.engine.timeline is not None:
+            self._sent.add(row)
+
     def look(self) -> None:
-        """Update which jobs of the grid have started."""
+        """Update which jobs of the grid wait.
+
+        A change of the platform may have stopped one, which waits again, or rejected one.
+        """
+        if self.engine.timeline is not None:
+            waiting = self.engine.waiting.tolist() if self._sent else ()
+            self.pending = [row for row in waiting if row in self._sent]
+            return
         started = self.engine.jobs.start
         self.pending = [row for row in self.pending if started[row] < 0]
 
@@ -159,8 +184,9 @@ class GridPolicy(ABC):
         now
             The present second.
         waiting
-            The jobs that the broker holds, by submission and number; at least one. Jobs that are
-            too large for all clusters have been rejected before.
+            The jobs that the broker holds, by submission and number; at least one. Jobs that were
+            too large for all clusters when they were submitted have been rejected; a cluster may
+            have become smaller since.
         sites
             The clusters, in their order.
         """
@@ -193,19 +219,34 @@ def rooms_of(sites: Sequence[Site]) -> list[tuple[int, Site]]:
     return sorted(((site.free, site) for site in sites), key=lambda room: -room[0])
 
 
-def spread(components: Sequence[int], rooms: Sequence[tuple[int, Site]]) -> list[Site] | None:
-    """Return a different site for each component, None if they do not all fit now.
+def spread(job: GridJob, rooms: Sequence[tuple[int, Site]], now: int) -> list[Site] | None:
+    """Return a different site for each component of a job, None if they do not all fit now.
 
     The largest component goes to the site with the most free processors, and so on, which finds a
-    placement whenever there is one.
+    placement whenever there is one. A site is left out if a component is expected to run into
+    its maintenance.
 
     Parameters
     ----------
-    components
-        Processors of each.
+    job
+        The job.
     rooms
         See :func:`rooms_of`.
+    now
+        The present second.
     """
+    rooms = [(free, site) for free, site in rooms if not site.engine.closed]
+    while (found := _spread(job.components, rooms)) is not None:
+        requested = np.array([job.requested_time])
+        length = max(int(time_at_speed(requested, site.engine.speed)[0]) for site in found)
+        late = [site for site in found if now + length > site.engine.closes]
+        if not late:
+            return found
+        rooms = [(free, site) for free, site in rooms if site not in late]
+    return None
+
+
+def _spread(components: Sequence[int], rooms: Sequence[tuple[int, Site]]) -> list[Site] | None:
     if len(components) > len(rooms):
         return None
     order = sorted(range(len(components)), key=lambda place: -components[place])
@@ -230,7 +271,7 @@ class FirstFit(GridPolicy):
         most = rooms[0][0]
         for job in waiting:
             if len(job.components) > 1:
-                found = spread(job.components, rooms)
+                found = spread(job, rooms, now)
                 if found is not None:
                     return job, found
             elif job.processors <= most:
@@ -255,7 +296,8 @@ class WorstFit(FirstFit):
 class AtOnce(GridPolicy):
     """Each job goes to a cluster when it is submitted; subclass it and write :meth:`cost`.
 
-    Jobs with several components wait until all can start.
+    It waits only while each cluster that is large enough is closed for maintenance or down as a
+    whole. Jobs with several components wait until all can start.
     """
 
     at_once = True
@@ -272,11 +314,13 @@ class AtOnce(GridPolicy):
         for job in waiting:
             if len(job.components) > 1:
                 rooms = rooms or rooms_of(sites)
-                found = spread(job.components, rooms)
+                found = spread(job, rooms, now)
                 if found is not None:
                     return job, found
-            else:
-                able = [site for site in sites if site.processors >= job.processors]
+                continue
+            need = job.processors
+            able = [site for site in sites if site.processors >= need and site.in_service]
+            if able:
                 return job, [min(able, key=lambda site: self.cost(job, site, now))]
         return None
 

@@ -136,6 +136,10 @@ class Timeline:
         self.failures = 0
         self.history = [(0, engine.processors, engine.processors)]
         self.reviews = Reviews(engine, adaptive)
+        #: Whether anything else than random failures is to happen here, or in the whole grid.
+        self.expecting: Callable[[], bool] = self._expects
+        #: Called with row, cause and fate of each stopped job; whether another decides its fate.
+        self.separate: Callable[[int, str, str], bool] = _never
         self._lost = lost
         self._changes, self._size = tuple(changes), engine.processors
         self._steps: list[tuple[int, int, int, int, Callable[[], None]]] = []
@@ -198,6 +202,19 @@ class Timeline:
         step = self._steps[0][0] if self._steps else FOREVER
         self.next_at = min(step, self.reviews.next_at)
 
+    @property
+    def step_at(self) -> int:
+        """Time of the next change that is not a check of an adaptive scheduler."""
+        return self._steps[0][0] if self._steps and self.next_at < FOREVER else FOREVER
+
+    @property
+    def planned(self) -> bool:
+        """Whether changes are to come besides random failures and checks."""
+        return self._single > 0
+
+    def _expects(self) -> bool:
+        return self.planned or self.engine.arriving
+
     def catch_up(self, now: int) -> None:
         """Apply changes before ``now`` while nothing ran, waited or was to arrive."""
         self._look_ahead()
@@ -243,7 +260,7 @@ class Timeline:
         random failures, which would continue for ever, are still to come.
         """
         engine = self.engine
-        if self._single or engine.arriving or len(engine.running) or not len(engine.waiting):
+        if self.expecting() or len(engine.running) or not len(engine.waiting):
             return False
         # For jobs that arrive or get room now, the pass of this second is still to come.
         submits, ends = engine.jobs.enqueued[engine.waiting], engine.jobs.end
@@ -377,20 +394,12 @@ class Timeline:
     def _stop(self, rows: Int64s, cause: str, fate: str) -> None:
         """Stop running jobs."""
         jobs, now = self.engine.jobs, self._now
-        columns = (jobs.number, jobs.cluster, jobs.submit, jobs.start)
-        for row in rows.tolist():
-            number, cluster, submit, start = (int(column[row]) for column in columns)
-            held = int(jobs.processors[row])
-            self._restarts[row] += 1
-            if self._restarts[row] > LARGEST_RESTARTS:
-                raise SimulationError(
-                    f"job {number} was stopped {LARGEST_RESTARTS:,} times by {now} s: nodes fail "
-                    "faster than it can run; make failures rarer, or end them"
-                )
-            self.attempts.append(
-                Attempt(row, number, cluster, submit, start, now, held, cause, fate)
-            )
         self._running = np.setdiff1d(self._running, rows)
+        apart = np.zeros(len(rows), bool)
+        for place, row in enumerate(rows.tolist()):
+            self.note_stop(row, cause, fate)
+            apart[place] = self.separate(row, cause, fate)
+        rows = rows[~apart]
         if fate == "fail":
             jobs.end[rows] = now
             self._end(rows, State.FAILED)
@@ -406,10 +415,34 @@ class Timeline:
         self._set_run_times(rows[~large])
         self._waiting = np.append(self._waiting, rows[~large])
 
+    def note_stop(self, row: int, cause: str, fate: str) -> None:
+        """Note that a running job is stopped now.
+
+        Raises
+        ------
+        SimulationError
+            If it has been stopped too often.
+        """
+        jobs, now = self.engine.jobs, self.engine.now
+        columns = (jobs.number, jobs.cluster, jobs.submit, jobs.start)
+        number, cluster, submit, start = (int(column[row]) for column in columns)
+        held = int(jobs.processors[row])
+        self._restarts[row] += 1
+        if self._restarts[row] > LARGEST_RESTARTS:
+            raise SimulationError(
+                f"job {number} was stopped {LARGEST_RESTARTS:,} times by {now} s: nodes fail "
+                "faster than it can run; make failures rarer, or end them"
+            )
+        self.attempts.append(Attempt(row, number, cluster, submit, start, now, held, cause, fate))
+
     def _end(self, rows: Int64s, state: State) -> None:
         """Note that jobs have ended."""
         self.engine.jobs.state[rows] = state
         self._over += rows.tolist()
+
+
+def _never(row: int, cause: str, fate: str) -> bool:
+    return False
 
 
 class Reviews:
