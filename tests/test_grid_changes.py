@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from changing_grid import (
     Oracle,
     Step,
 )
+from hpcrowd.analysis.pictures.platform_marks import marks_of
 from hpcrowd.environment import (
     ClusterSpec,
     GridSpec,
@@ -32,6 +34,7 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
+from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
 
 #: Multiplies the number of random cases.
 ATTACK = float(os.environ.get("HPCROWD_ATTACK", "1"))
@@ -305,3 +308,74 @@ def test_random_failures_do_not_keep_a_grid_running(plain: bool) -> None:
     found = played(jobs, [8, 1], changes, plain=plain)
     assert "UNFINISHED" == found["state"][1]
     assert "COMPLETED" == found["state"][2]
+
+
+FILE = """
+[clusters.north]
+processors = 20
+model = "lublin"
+load = 0.5
+days = 1
+
+[clusters.south]
+processors = 10
+
+[grid]
+model = "lublin"
+days = 1
+load = 0.4
+
+[[platform.changes]]
+do = "resize"
+cluster = "south"
+at = 40000
+processors = 5
+
+[[platform.changes]]
+do = "maintain"
+cluster = "north"
+start = 20000
+end = 30000
+"""
+
+
+def test_a_grid_file_has_changes_of_the_platform(tmp_path: Path) -> None:
+    """Each change happens on its cluster; totals, marks and the configuration show it."""
+    (tmp_path / "two.toml").write_text(FILE)
+    run = run_grid(read_grid(str(tmp_path / "two.toml")))
+    assert 10000 == run.platform["north"]["maintenance_s"]
+    assert [[40000, 10, 5]] == run.platform["south"]["sizes"]
+    jobs = run.jobs
+    began = jobs.start[(jobs.cluster == 0) & (jobs.start >= 0)]
+    assert not ((began >= 20000) & (began < 30000)).any(), "closed"
+    texts = [mark.text for mark in marks_of(run)]
+    assert ["north: maintenance", "south: 10 to 5 processors"] == texts
+    again = GridConfig.configure(
+        **{name: value for name, value in run.configuration.items() if name != "files_sha256"}
+    )
+    assert (run_grid(again).jobs.start == jobs.start).all(), "repeated from its configuration"
+
+
+def test_a_file_of_changes_is_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found from here, replaces the changes in the grid's file, and names its clusters."""
+    (tmp_path / "grids").mkdir()
+    (tmp_path / "grids" / "two.toml").write_text(FILE)
+    down = '[[changes]]\ndo = "down"\nat = 50\nuntil = 60\ncluster = "CLUSTER"\n'
+    (tmp_path / "down.toml").write_text(down.replace("CLUSTER", "south"))
+    (tmp_path / "wrong.toml").write_text(down.replace("CLUSTER", "east"))
+    monkeypatch.chdir(tmp_path)
+    run = run_grid(read_grid("grids/two.toml", platform="down.toml"))
+    assert 10 == run.platform["south"]["down_processor_s"]
+    assert "down.toml" in run.configuration["files_sha256"]
+    with pytest.raises(
+        QuantityError, match=r"wrong\.toml: .*'east': no such cluster; choose north"
+    ):
+        run_grid(read_grid("grids/two.toml", platform="wrong.toml"))
+
+
+def test_components_refuse_changes_of_speed_in_a_file(tmp_path: Path) -> None:
+    """One line names the setting and the cure."""
+    speed = FILE + '[[platform.changes]]\ndo = "speed"\ncluster = "north"\nat = 5\nfactor = 2\n'
+    (tmp_path / "two.toml").write_text(speed)
+    with pytest.raises(QuantityError, match="components 4: the platform has a change of speed"):
+        read_grid(str(tmp_path / "two.toml"), components=4)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.analysis.metrics import bounded_slowdown
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import Int64s, JobTable, State
@@ -137,6 +138,7 @@ def grid_accounts(
     by_grid: Bools,
     processors: Mapping[str, int],
     first: Int64s | None = None,
+    platform: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Return :data:`SITE_ACCOUNTS` for each cluster, then for ``grid``: all jobs of the grid.
 
@@ -150,17 +152,24 @@ def grid_accounts(
         Processors of the clusters by name, in the order of their numbers.
     first
         Row of the first component of each row's job, shape (jobs,); None if no job was split.
+    platform
+        Totals of the clusters that changed, :func:`accounts_of`.
     """
     ran = jobs.over
-    span = int(jobs.end[ran].max() - jobs.submit[ran].min()) if ran.any() else 0
+    begin = int(jobs.submit[ran].min()) if ran.any() else 0
+    end = int(jobs.end[ran].max()) if ran.any() else 0
+    there = {
+        name: processor_seconds(size, sizes_of({name: (platform or {}).get(name, {})}), begin, end)
+        for name, size in processors.items()
+    }
     found = {
-        name: _account(jobs, ran & (jobs.cluster == number), by_grid, size, span)
+        name: _account(jobs, ran & (jobs.cluster == number), by_grid, size, there[name])
         for number, (name, size) in enumerate(processors.items())
     }
-    total = sum(processors.values())
+    total, area = sum(processors.values()), sum(there.values())
     whole = by_grid if first is None else by_grid & (first == np.arange(len(jobs)))
     found["grid"] = {
-        **_account(jobs, ran & by_grid, by_grid, total, span, whole),
+        **_account(jobs, ran & by_grid, by_grid, total, area, whole),
         "jobs_rejected": int((whole & (jobs.state == State.REJECTED)).sum()),
     }
     return found
@@ -194,7 +203,7 @@ def _account(
     mine: Bools,
     by_grid: Bools,
     processors: int,
-    span: int,
+    area: int,
     counted: Bools | None = None,
 ) -> dict[str, Any]:
     """Return the totals of some jobs; all count as work, only ``counted`` ones as jobs."""
@@ -212,7 +221,7 @@ def _account(
         "held_s": _mean((jobs.enqueued - jobs.submit)[mine & by_grid]),
         "bounded_slowdown": _mean(bounded_slowdown(response, run)),
         "slowdown": float(response.mean() / run.mean()) if run.any() else None,
-        "utilization": work / (processors * span) if span else None,
+        "utilization": work / area if area else None,
     }
 
 

@@ -21,6 +21,12 @@ A TOML file describes a grid: its clusters, the users of each, and the users of 
     model = "lublin"
     load = 0.4
 
+    [[platform.changes]]
+    do = "resize"
+    cluster = "south"
+    at = 604800
+    processors = 32
+
 Everything is checked when the file is read. An error message gives the file, the place in it and
 the rule.
 """
@@ -35,7 +41,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, not_one_of
@@ -63,6 +69,9 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.analysis.run import Run
     from hpcrowd.scenarios.kinds.grid_components import Split
+    from hpcrowd.scenarios.kinds.platform_files import PlatformConfig as Platform
+else:
+    Platform = Any
 
 
 #: Grids that come with hpcrowd, by name: their files.
@@ -167,6 +176,11 @@ class GridConfig(Scenario):
         description="split jobs of the grid into components of at most this many processors, which "
         "start together on several clusters; none is split unless given",
     )
+    platform: Platform | None = Field(
+        None,
+        description="TOML file of changes of the clusters during the run, or a table of them; "
+        "`cluster` in a change names the cluster",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -194,6 +208,16 @@ class GridConfig(Scenario):
     def _known_broker(cls, broker: str) -> str:
         parse_grid_policy(broker)
         return broker
+
+    @field_validator("platform", mode="before")
+    @classmethod
+    def _readable_platform(cls, platform: Any, info: ValidationInfo) -> Any:
+        """Read the file of a platform; a table describes one."""
+        if platform is None:
+            return None
+        from hpcrowd.scenarios.kinds.platform_files import given_platform
+
+        return given_platform(platform, info.data["folder"])
 
     @field_validator("components")
     @classmethod
@@ -232,6 +256,11 @@ class GridConfig(Scenario):
                     "learn from a queue that does not contain components; choose requested, exact "
                     "or such as 1.5x, or leave components out"
                 )
+        if self.platform is not None and any(one.do == "speed" for one in self.platform.changes):
+            raise ValueError(
+                f"components {self.components}: the platform has a change of speed, and components "
+                "of a job take equally long; leave out the change or components"
+            )
         for place, entry in enumerate(() if isinstance(self.users, str) else self.users):
             if entry.reactions:
                 raise ValueError(
@@ -266,6 +295,8 @@ class GridConfig(Scenario):
         found = {}
         if self.source is not None and self.source not in READY:
             found["source"] = self.folder / self.source
+        if self.platform is not None and self.platform.file is not None:
+            found["platform"] = self.platform.file
         for place, workload in (*self.clusters.items(), ("grid", self.grid)):
             if workload.trace is not None:
                 found[f"{place}.trace"] = self.trace_file(workload.trace)
@@ -278,6 +309,8 @@ class GridConfig(Scenario):
         """Return every setting that has a value, including those of ``source``."""
         found = self.model_dump(mode="json", exclude_none=True)
         values = {name: found[name] for name in self.settings() if name in found}
+        if self.platform is not None:
+            values["platform"] = self.platform.model_dump(mode="json", exclude_none=True)
         return {"kind": self.kind, **_with_paths(values, self.folder.absolute())}
 
     @override
@@ -303,11 +336,11 @@ class GridConfig(Scenario):
         from hpcrowd.agents.populations.population import add_users
         from hpcrowd.agents.work.recorded import Work
         from hpcrowd.agents.work.sessions import SessionDefinition
-        from hpcrowd.analysis.accounts.platform import grid_accounts
+        from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of, grid_accounts
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.cluster import ClusterSpec
         from hpcrowd.environment.grid.broker import GridSpec
-        from hpcrowd.environment.simulation import Simulation
+        from hpcrowd.environment.simulation import RESUBMIT_AFTER, Simulation
 
         began = time.perf_counter()
         streams = Streams(self.seed)
@@ -322,6 +355,13 @@ class GridConfig(Scenario):
             name: ClusterSpec(site.processors, site.scheduler, site.speed, self.estimates_of(name))
             for name, site in self.clusters.items()
         }
+        changes = self.platform
+        if changes is not None:
+            changes.check(prepared.clock, {name: one.processors for name, one in clusters.items()})
+            clusters = {
+                name: replace(spec, platform=changes.of(prepared.clock, name))
+                for name, spec in clusters.items()
+            }
         # Speeds are relative to the first cluster.
         first, *others = clusters
         model = Simulation(
@@ -335,6 +375,8 @@ class GridConfig(Scenario):
             },
             clock=prepared.clock,
             seed=self.seed,
+            platform=clusters[first].platform,
+            resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
             grid=GridSpec(self.broker, split is not None and split.any),
             name=first,
         )
@@ -349,10 +391,14 @@ class GridConfig(Scenario):
         def finish() -> Run:
             sizes = {name: cluster.processors for name, cluster in clusters.items()}
             components = split.first_of if split is not None and split.any else None
-            accounts = grid_accounts(jobs, broker.submitted, sizes, components)
+            platform = accounts_of(model)
+            accounts = grid_accounts(jobs, broker.submitted, sizes, components, platform)
             if split is not None:
                 accounts[GRID]["jobs_split"] = len(split.first)
                 accounts[GRID]["components"] = int(split.count.sum())
+            files = dict(prepared.files)
+            if changes is not None and changes.file:
+                files[changes.file.name] = changes.sha256
             return Run(
                 jobs=jobs,
                 processors=sum(cluster.processors for cluster in clusters.values()),
@@ -360,13 +406,15 @@ class GridConfig(Scenario):
                 configuration={
                     "kind": self.kind,
                     **self.plain(),
-                    **({"files_sha256": prepared.files} if prepared.files else {}),
+                    **({"files_sha256": files} if files else {}),
                 },
                 clock=prepared.clock,
                 work=work,
                 waits=units_waited_for(work, users),
                 sites=accounts,
                 components=components,
+                platform=platform,
+                attempts=attempts_of(model),
                 repaired=prepared.repaired,
                 dropped=prepared.dropped,
             )
@@ -421,6 +469,8 @@ def read_grid(source: str, **changes: Any) -> GridConfig:
             f"grid {source!r}: neither a file FILE.toml nor a known grid; choose {', '.join(READY)}"
         )
     values, _ = read_toml(place)
+    if isinstance(changes.get("platform"), str):  # relative to here, not to the grid's file
+        changes["platform"] = str(Path(changes["platform"]).absolute())
     found = {"name": place.stem, "folder": place.parent, **values, **changes}
     return GridConfig.configure(place, **found)
 
@@ -615,6 +665,8 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         found["clusters"] = {name: named(site) for name, site in found["clusters"].items()}
     if "grid" in found:
         found["grid"] = named(found["grid"])
+    if isinstance(found.get("platform"), str):
+        found["platform"] = str((folder / found["platform"]).absolute())
     return found
 
 

@@ -22,7 +22,7 @@ import os
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
@@ -223,6 +223,32 @@ class PlatformConfig(Strict):
 
     def _mistake(self, what: str) -> QuantityError:
         return QuantityError(f"{self.file.name if self.file else self.name}: {what}")
+
+
+def given_platform(platform: Any, folder: Path) -> PlatformConfig | None:
+    """Return the changes that a setting of a run gives.
+
+    Parameters
+    ----------
+    platform
+        A TOML file, a table of changes, a :class:`PlatformConfig`, or None.
+    folder
+        Folder that the file is relative to.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+    QuantityError
+        When the file cannot be read or something in it is wrong.
+    """
+    if platform is None or isinstance(platform, PlatformConfig):
+        return platform
+    if isinstance(platform, dict):
+        return PlatformConfig.configure(**platform)
+    if isinstance(platform, str):
+        return read_platform(folder / platform)
+    raise ValueError("give a TOML file, a table of changes, or a PlatformConfig")
 
 
 def read_platform(path: str | os.PathLike[str]) -> PlatformConfig:

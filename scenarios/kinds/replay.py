@@ -117,15 +117,9 @@ class ReplayConfig(TraceScenario):
         """Read the file of a platform; a table describes one."""
         if platform is None:
             return None
-        from hpcrowd.scenarios.kinds.platform_files import PlatformConfig, read_platform
+        from hpcrowd.scenarios.kinds.platform_files import given_platform
 
-        if isinstance(platform, dict):
-            return PlatformConfig.configure(**platform)
-        if isinstance(platform, str):
-            return read_platform(info.data["folder"] / platform)
-        if isinstance(platform, PlatformConfig):
-            return platform
-        raise ValueError("give a TOML file, a table of changes, or a PlatformConfig")
+        return given_platform(platform, info.data["folder"])
 
     @property
     def population(self) -> PopulationConfig | None:

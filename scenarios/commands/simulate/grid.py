@@ -12,7 +12,9 @@ from hpcrowd.scenarios.commands.summary import carry_out
 from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid
 
 
-@takes_settings(GridConfig, only=("broker", "grid_share", "components", "users", "seed"))
+@takes_settings(
+    GridConfig, only=("broker", "grid_share", "components", "users", "platform", "seed")
+)
 def command(
     source: Annotated[
         str, typer.Argument(metavar="FILE.toml|NAME", help="Your own grid, or das3.")
@@ -28,7 +30,7 @@ def command(
     hpcrowd grid das3
     hpcrowd grid das3 --broker fastest-completion --grid-share 0.2
     hpcrowd grid das3 --components 114
-    hpcrowd grid mine.toml --out results
+    hpcrowd grid mine.toml --platform bad-week.toml --out results
     """
     config = read_grid(source, **settings)
     carry_out(config, config.prepare, out=out, log_decisions=log_decisions, as_json=as_json)
