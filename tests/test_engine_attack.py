@@ -1,0 +1,179 @@
+"""Random workloads x policies x behaviours x platforms; HPCROWD_ATTACK multiplies the cases.
+
+The generator prefers what breaks schedulers: ties, jobs without length, times up to 2**52, requests
+below run times, outages at seconds at which jobs end, everything at once, no think time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import JobTable, Maintenance, NodesDown, Resize, Simulation, State
+
+#: Multiplies the number of random cases.
+ATTACK = float(os.environ.get("HPCROWD_ATTACK", "1"))
+
+POLICIES = (
+    "fcfs", "easy", "conservative", "selective", "sjf", "ljf", "fair-share", "creasy",
+    "easy:backfill=sjbf",
+)  # fmt: skip
+
+Case = dict[str, Any]
+
+
+def case(seed: int) -> Case:
+    """A random run."""
+    rng = np.random.default_rng([11, seed])
+    count, size = int(rng.integers(1, 25)), int(rng.integers(2, 9))
+    policy = str(rng.choice(POLICIES))
+    # Plans look at late jobs step by step, so that late jobs of 2**40 s keep them busy.
+    plans = policy in ("conservative", "selective")
+    unit = int(rng.choice([1, 1, 1, 3600] if plans else [1, 1, 1, 3600, 2**40]))
+    run = rng.choice([0, 1, 1, 5, 10], count) * unit
+    at = np.sort(rng.choice([0, 0, 5, 10, 20], count)) * (rng.random() < 0.8) * unit
+    jobs = {
+        "recorded_submit": at,
+        "recorded_start": at,
+        "recorded_end": at + run,
+        "run_time": run,
+        "requested_time": np.maximum(run + rng.integers(-3, 4, count) * unit, 0),
+        "processors": rng.integers(1, size + 2, count),
+        "user": rng.integers(1, 4, count),
+    }
+    changes: list[Any] = []
+    if rng.random() < 0.5:
+        second = int(rng.choice([1, 5, 10, 15])) * unit
+        fate: Any = str(rng.choice(["requeue", "resubmit", "fail"]))
+        changes.append(NodesDown(second, second + 5 * unit, int(rng.integers(1, size + 1)), fate))
+        if rng.random() < 0.5:
+            changes.append(Resize(12 * unit, size + int(rng.integers(0, 4))))
+        if rng.random() < 0.5:
+            changes.append(Maintenance(20 * unit, 25 * unit, 10 * unit, fate))
+    return {
+        "jobs": jobs,
+        "users": str(rng.choice(["rigid", "think-time"])),
+        "cluster": {
+            "processors": size,
+            "scheduler": policy,
+            "overrun": str(rng.choice(["keep", "kill"])),
+            "estimates": str(rng.choice(["requested", "exact", "1.5x"])),
+            "platform": changes,
+        },
+    }
+
+
+def simulate(one: Case, plain: bool = False, **cluster: Any) -> Simulation:
+    """Run a case."""
+    jobs = JobTable()
+    jobs.append(len(one["jobs"]["user"]), **one["jobs"])
+    model = Simulation(jobs, **{**one["cluster"], **cluster}, plain=plain)
+    add_users(model, Work.of(jobs), one["users"])
+    return model.run()
+
+
+def outcome(model: Simulation) -> dict[str, list[int]]:
+    """What happened to every job."""
+    names = ("submit", "start", "end", "state")
+    return {name: getattr(model.jobs, name).tolist() for name in names}
+
+
+def spans(model: Simulation) -> Iterator[tuple[int, int, int]]:
+    """Start, end and processors of each time that a job held processors."""
+    jobs = model.jobs
+    for row in np.flatnonzero(jobs.start >= 0).tolist():
+        if jobs.state[row] != State.FAILED:
+            yield int(jobs.start[row]), int(jobs.end[row]), int(jobs.processors[row])
+    for one in model.cluster.attempts:
+        yield one.start, one.end, one.processors
+
+
+def check_conservation(one: Case, model: Simulation) -> None:
+    """Nothing is lost, starts before its submission, or runs where there is no processor."""
+    jobs, timeline = model.jobs, model.cluster.timeline
+    size = one["cluster"]["processors"]
+    ran = (jobs.state == State.COMPLETED) | (jobs.state == State.KILLED)
+    rest = (jobs.state == State.REJECTED) | (jobs.state == State.FAILED)
+    rest |= jobs.state == State.UNFINISHED
+    assert (ran | rest).all()
+    assert (jobs.start[ran] >= jobs.submit[ran]).all()
+    lasted = jobs.run_time[ran].copy()
+    killed = jobs.state[ran] == State.KILLED
+    lasted[killed] = jobs.requested_time[ran][killed]
+    assert (lasted == jobs.end[ran] - jobs.start[ran]).all()
+    history = [(0, size, size)] if timeline is None else timeline.history
+    held = [span for span in spans(model) if span[1] > span[0]]
+    for second in {begin for begin, _, _ in held} | {at for at, _, _ in history}:
+        used = sum(need for begin, end, need in held if begin <= second < end)
+        up = [there for at, _, there in history if at <= second][-1]
+        closed = up == 0 and bool(one["cluster"]["platform"])
+        assert used <= up or (closed and not any(begin == second for begin, _, _ in held))
+
+
+def check_relations(one: Case, model: Simulation) -> None:
+    """Renamed users change nothing; on more processors no more jobs are rejected."""
+    plain = one["cluster"]["scheduler"] != "fair-share"
+    if plain:
+        renamed = {**one["jobs"], "user": 100 * one["jobs"]["user"]}
+        assert outcome(model) == outcome(simulate({**one, "jobs": renamed}))
+    if not one["cluster"]["platform"]:
+        larger = simulate(one, processors=one["cluster"]["processors"] + 2)
+        rejected = model.jobs.state == State.REJECTED
+        assert (larger.jobs.state == State.REJECTED).sum() <= rejected.sum()
+
+
+def check_scaling(one: Case, model: Simulation) -> None:
+    """With all times seven times as long, everything happens seven times as late."""
+    if one["users"] != "rigid" or one["cluster"]["platform"]:
+        return
+    if one["cluster"]["scheduler"] not in ("fcfs", "easy", "sjf", "ljf", "easy:backfill=sjbf"):
+        return
+    if one["cluster"]["estimates"] == "1.5x" or one["jobs"]["run_time"].max() > 2**42:
+        return
+    fixed = ("processors", "user")
+    longer = {name: col * (1 if name in fixed else 7) for name, col in one["jobs"].items()}
+    found = simulate({**one, "jobs": longer}).jobs
+    for name in ("start", "end"):
+        times = getattr(model.jobs, name)
+        assert np.where(times >= 0, 7 * times, times).tolist() == getattr(found, name).tolist()
+
+
+def attack(seed: int) -> None:
+    """All checks of one case."""
+    one = case(seed)
+    model = simulate(one)
+    assert outcome(simulate(one, plain=True)) == outcome(model), "compiled and plain"
+    check_conservation(one, model)
+    check_relations(one, model)
+    check_scaling(one, model)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_each_policy_meets_outages_at_ends(policy: str) -> None:
+    """A job that ends in the second of an outage has ended, under every policy and fate."""
+    for fate, plain in product(("requeue", "resubmit", "fail"), (False, True)):
+        one = case(0)
+        one["jobs"] = {name: np.zeros(1, np.int64) for name in one["jobs"]}
+        one["jobs"] |= {name: np.array([5]) for name in ("run_time", "requested_time")}
+        one["jobs"] |= {"processors": np.array([2]), "user": np.array([1])}
+        down: Any = NodesDown(5, 9, 2, fate)
+        one["cluster"] |= {"scheduler": policy, "processors": 2, "platform": [down]}
+        model = simulate(one, plain)
+        assert ([5], [State.COMPLETED]) == (model.jobs.end.tolist(), model.jobs.state.tolist())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_the_engine_under_attack(part: int) -> None:
+    """Compiled is plain, jobs and processors are conserved, and related runs are related."""
+    count = int(2500 * ATTACK)
+    for seed in range(part * count, (part + 1) * count):
+        try:
+            attack(seed)
+        except Exception as error:
+            raise AssertionError(f"case {seed}") from error
