@@ -265,3 +265,48 @@ def test_failures_do_not_depend_on_the_work(seed: int) -> None:
         model.run(until=495)
         times.append(model.cluster.account(495)["node_failures"])
     assert times[0] == times[1]
+
+
+def strikes(platform: Platform, seed: int = 3) -> list[tuple[int, int, str]]:
+    """Return when each job of a full machine was stopped: time, job and fate."""
+    jobs = JobTable()
+    jobs.append(SIZE, processors=1, run_time=10**6, requested_time=10**6)
+    model = Simulation(jobs, SIZE, platform=platform, seed=seed)
+    model.cluster.submit(np.arange(SIZE), 0)
+    model.run(until=1000)
+    return [(one.end, one.number, one.fate) for one in model.cluster.attempts]
+
+
+@given(st.integers(0, 2**32 - 1), st.permutations([2, 3, 4]))
+def test_a_change_draws_the_same_wherever_it_is_in_the_list(seed: int, order: list[int]) -> None:
+    """Changes put before, behind or between others redraw none of them."""
+    watched = [NodesDown(100, 200, 2), NodesDown(900, None, 1)]
+    others: Platform = [NodesDown(300, 350, 3), NodesDown(400, 500, 2), SpeedChange(10**6, 2)]
+    alone = strikes(watched, seed)
+    mixed = [([*watched, *others])[i] for i in (*order, 0, 1)]
+    seconds = {end for end, _, _ in alone}
+    assert alone == [one for one in strikes(mixed, seed) if one[0] in seconds]
+
+
+def test_a_failure_process_draws_the_same_next_to_another() -> None:
+    """A process of failures keeps its seconds when another is put before it."""
+    process, other = Failures(100, 1), Failures(50, 1)
+    alone, both = (
+        {end for end, _, _ in strikes(list(one))} for one in ((process,), (other, process))
+    )
+    assert alone
+    assert alone < both
+
+
+def test_fates_are_compared_on_the_same_failures() -> None:
+    """The fate of jobs, and whether a mean is written as 100 or 100.0, changes no draw."""
+    requeue = strikes([NodesDown(100, 200, 2)])
+    fail = strikes([NodesDown(100, 200, 2, jobs="fail")])
+    assert [one[:2] for one in requeue] == [one[:2] for one in fail]
+    assert strikes([Failures(100, 1)]) == strikes([Failures(100.0, 1.0)])
+
+
+def test_equal_changes_draw_different_numbers() -> None:
+    """Two equal processes of failures are two processes, not one twice."""
+    times = [strikes([Failures(30, 1)] * many) for many in (1, 2)]
+    assert len({end for end, _, _ in times[0]}) < len({end for end, _, _ in times[1]})

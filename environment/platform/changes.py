@@ -19,8 +19,9 @@ then around to the first again. Every job that the stretch touches is stopped.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -318,6 +319,30 @@ def _check_processors(changes: Sequence[Change], processors: int) -> None:
                 f"Failures of nodes with {change.processors:,} processors: the cluster has "
                 f"{processors:,}"
             )
+
+
+def stream_names(changes: Sequence[Change]) -> list[tuple[str, ...]]:
+    """Return the name of the random stream of each change: its kind and all its settings.
+
+    So a change draws the same numbers wherever it is in the list and whatever else is there. The
+    fate of jobs is left out, so that fates can be compared on the same failures; equal changes
+    are counted.
+
+    Parameters
+    ----------
+    changes
+        Changes of one cluster.
+    """
+    before: Counter[tuple[str, ...]] = Counter()
+    names = []
+    for change in changes:
+        settings = (getattr(change, one.name) for one in fields(change) if one.name != "jobs")
+        # 3600 and 3600.0 are the same setting.
+        numbers = (float(value) if isinstance(value, int) else value for value in settings)
+        name = type(change).__name__, *map(str, numbers)
+        names.append((*name, str(before[name])))
+        before[name] += 1
+    return names
 
 
 def failure_times(failures: Failures, stream: np.random.Generator) -> Iterator[tuple[int, int]]:

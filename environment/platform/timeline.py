@@ -35,6 +35,7 @@ from hpcrowd.environment.platform.changes import (
     changes_until,
     check_changes,
     failure_times,
+    stream_names,
 )
 from hpcrowd.environment.quantities import time_at_pace
 from hpcrowd.environment.schedulers.adaptive import Adaptive
@@ -155,21 +156,20 @@ class Timeline:
         self._successor: Scheduler | None = None
         if any(isinstance(change, SpeedChange) for change in changes):
             engine.work = np.full(len(engine.jobs), UNKNOWN)
-        for index, change in enumerate(changes):
-            self._plan(change, index, streams)
+        for change, name in zip(changes, stream_names(changes), strict=True):
+            self._plan(change, streams.within("failures", engine.number, *name))
         self._look_ahead()
 
-    def _plan(self, change: Change, index: int, streams: Streams) -> None:
-        """Schedule the steps of a change."""
-        name = ("failures", self.engine.number, index)
+    def _plan(self, change: Change, streams: Streams) -> None:
+        """Schedule the steps of a change, which draws from these streams."""
         match change:
             case NodesDown():
-                victims = streams.generator(*name, "victims")
+                victims = streams.generator("victims")
                 down = partial(self._nodes_down, change, victims)
                 self._add(change.at, DOWN, down)
             case Failures():
-                victims = streams.generator(*name, "victims")
-                times = failure_times(change, streams.generator(*name, "times"))
+                victims = streams.generator("victims")
+                times = failure_times(change, streams.generator("times"))
                 self._add_failure(change, times, victims)
             case Maintenance():
                 window = (change.start, change.end)
