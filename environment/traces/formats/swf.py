@@ -17,17 +17,23 @@ Source: Parallel Workloads Archive, definition of the Standard Workload Format.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import (
+    BLOCK,
+    MARK,
+    explain,
     first_line,
     join_lines,
-    split_lines,
+    separate,
 )
 from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT, in_blocks, number_text
 from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
@@ -36,19 +42,103 @@ TITLE = "Standard Workload Format"
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
-    lines = split_lines(data, source, TITLE)
-    values = _numbers(b"\n".join(lines.jobs), len(lines.jobs))
-    if values is None:
-        rows = [line.split() for line in lines.jobs]  # as bytes, only ASCII blanks separate
-        lines.explain(rows, FIELDS, FIELDS)
-        raise TraceError(f"{source}: cannot be read as a trace")  # pragma: no cover
-    table = values.reshape(-1, len(FIELDS))
-    columns = {name: smallest(table[:, i].copy()) for i, name in enumerate(FIELDS)}
-    return Trace(lines.header, columns, lines.comments, lines.newline, source)
+    return _parse_blocks(_blocks_of(data), source, options)
+
+
+def _blocks_of(data: bytes) -> Iterator[bytes]:
+    """Yield a text in blocks of whole lines."""
+    begin = 0
+    while begin < len(data):
+        end = data.find(b"\n", begin + BLOCK) + 1 or len(data)
+        yield data[begin:end]
+        begin = end
+
+
+def _parse_blocks(blocks: Iterable[bytes], source: str, options: FormatOptions) -> Trace:
+    """Return the trace in blocks of whole lines; only one block of text is kept at a time."""
+    read = _Columns(source)
+    for block in blocks:
+        read.add(block)
+    return read.trace()
+
+
+class _Columns:
+    """What was read of a trace so far: header, comments, and the columns block by block.
+
+    Parameters
+    ----------
+    source
+        The file, for messages.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.header: list[bytes] = []
+        self.comments: list[tuple[int, bytes]] = []
+        self.newline = b""
+        self.parts: list[list[NDArray[Any]]] = [[] for _ in FIELDS]
+        self.jobs = self.lines = 0
+        self.empty = True
+
+    def add(self, block: bytes) -> None:
+        """Read the next lines."""
+        if self.lines == 0 and b"\0" in block[:4096]:
+            raise TraceError(f"{self.source}: is a binary file, not a trace in the {TITLE}")
+        self.empty = self.empty and not block.strip()
+        lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        # Most blocks hold jobs only, and are never split into lines.
+        values = None if MARK in block else _numbers(block.removesuffix(b"\n"), lines)
+        if values is None:
+            values = self._separated(block)
+        elif not self.newline:
+            self.newline = b"\r\n" if block[: block.find(b"\n")].endswith(b"\r") else b"\n"
+        table = values.reshape(-1, len(FIELDS))
+        self.lines += lines
+        self.jobs += len(table)
+        if len(table):
+            for i, parts in enumerate(self.parts):
+                parts.append(smallest(table[:, i].copy()))
+
+    def _separated(self, block: bytes) -> NDArray[np.float64]:
+        """Return the numbers of the jobs in a block, and keep its other lines."""
+        lines, is_job = separate(block, self.source, before=self.lines)
+        jobs = list(compress(lines, is_job))
+        if not self.newline and jobs:
+            self.newline = b"\r\n" if jobs[0].endswith(b"\r") else b"\n"
+        seen = self.jobs
+        for line, job in zip(lines, is_job, strict=True):
+            if job:
+                seen += 1
+            elif seen:
+                self.comments.append((seen, line))
+            else:
+                self.header.append(line)
+        values = _numbers(b"\n".join(jobs), len(jobs))
+        if values is None:
+            places = np.flatnonzero(is_job) + self.lines + 1
+            rows = [line.split() for line in jobs]  # as bytes, only ASCII blanks separate
+            explain(rows, FIELDS, FIELDS, lambda job: int(places[job]), self.source, TITLE)
+            raise TraceError(f"{self.source}: cannot be read as a trace")  # pragma: no cover
+        return values
+
+    def trace(self) -> Trace:
+        """Return the trace of all lines."""
+        if self.empty:
+            raise TraceError(f"{self.source}: is empty; a trace has one line per job")
+        if not self.jobs:
+            raise TraceError(f"{self.source}: contains no jobs; is it a trace in the {TITLE}?")
+        columns = {}
+        for name, parts in zip(FIELDS, self.parts, strict=True):
+            # The smallest type of the whole is the largest of the smallest types of its parts.
+            columns[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
+            parts.clear()
+        return Trace(Header(self.header), columns, self.comments, self.newline, self.source)
 
 
 def _numbers(body: bytes, lines: int) -> NDArray[np.float64] | None:
-    """Return all fields of all job lines, or None if a line is malformed."""
+    """Return all fields of all job lines, or None if a line is malformed or no job."""
+    if not lines:
+        return np.zeros(0)
     characters = np.frombuffer(body + b"\n", np.uint8)
     blank = characters <= ord(" ")
     begins = np.flatnonzero(blank[:-1] & ~blank[1:]) + 1
@@ -104,7 +194,16 @@ def _looks_like(head: bytes) -> bool:
 
 
 #: The Standard Workload Format.
-SWF = Format("swf", f"{TITLE} 2.2", (".swf",), _looks_like, _parse, _generate, holds_names=False)
+SWF = Format(
+    "swf",
+    f"{TITLE} 2.2",
+    (".swf",),
+    _looks_like,
+    _parse,
+    _generate,
+    holds_names=False,
+    block_reader=_parse_blocks,
+)
 
 parse_swf, generate_swf = SWF.parse, SWF.generate
 read_swf, write_swf = SWF.read, SWF.write

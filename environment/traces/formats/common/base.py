@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +16,8 @@ from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
+    checksum,
+    read_blocks,
     read_file,
     write_file,
 )
@@ -161,6 +163,12 @@ class Losses:
         return found
 
 
+def without_mark(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield blocks without the byte order mark at the beginning of the first."""
+    for number, block in enumerate(blocks):
+        yield block if number else block.removeprefix(BYTE_ORDER_MARK)
+
+
 @dataclass(frozen=True)
 class Format:
     """A trace format: how its files are recognised, read and written.
@@ -188,6 +196,9 @@ class Format:
         Longest line, in bytes; longer lines are refused before they are read to their end.
     holds_names
         Whether it holds the names of users, groups and so on, or only numbers.
+    block_reader
+        Makes a trace of (blocks of whole lines, name for messages, options), for formats that need
+        not have all text in memory at once; it gives the same as ``reader``.
     """
 
     name: str
@@ -198,6 +209,7 @@ class Format:
     writer: Callable[[Trace, Losses, FormatOptions], bytes]
     longest_line: int = LONGEST_LINE
     holds_names: bool = True
+    block_reader: Callable[[Iterable[bytes], str, FormatOptions], Trace] | None = None
 
     def parse(
         self, data: bytes | str, source: str = "trace", options: FormatOptions | None = None
@@ -267,9 +279,14 @@ class Format:
         QuantityError
             If an option is not valid.
         """
-        data, checksum = read_file(path, self.longest_line)
-        trace = self.parse(data, os.fspath(path), options)
-        trace.sha256 = checksum
+        if self.block_reader is None:
+            data, digest = read_file(path, self.longest_line)
+            trace = self.parse(data, os.fspath(path), options)
+        else:
+            blocks = without_mark(read_blocks(path, self.longest_line))
+            trace = self.block_reader(blocks, os.fspath(path), options or FormatOptions())
+            digest = checksum(path)
+        trace.sha256 = digest
         return trace
 
     def write(

@@ -35,6 +35,9 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Bytes that are read at a time; at most the longest line.
 PIECE = 2**20
 
+#: Bytes of whole lines that are parsed at a time.
+BLOCK = 2**22
+
 #: Bytes of a file that a message shows.
 SHOWN = 80
 
@@ -69,6 +72,27 @@ def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) ->
     ParseError
         If a line is longer than ``longest_line`` bytes; it is not read to its end.
     """
+    blocks = list(read_blocks(path, longest_line))
+    data = blocks[0] if len(blocks) == 1 else b"".join(blocks)
+    return data, checksum(path)
+
+
+def checksum(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file as it is, packed or not."""
+    with Path(path).open("rb") as raw:
+        return hashlib.file_digest(raw, "sha256").hexdigest()
+
+
+def read_blocks(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> Iterator[bytes]:
+    """Yield the content of a file, unpacked, in blocks of whole lines of about 4 MB.
+
+    Raises
+    ------
+    TraceError
+        If it cannot be read, or the gzip file is damaged.
+    ParseError
+        If a line is longer than ``longest_line`` bytes; it is not read to its end.
+    """
     pieces: list[bytes] = []
     line, length, begin = 1, 0, b""  # current line, its bytes so far, its beginning
     with _opened(path) as file:
@@ -80,14 +104,19 @@ def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) ->
                 raise ParseError(os.fspath(path), line, None, shown(begin), rule)
             if end < 0:
                 length += len(piece)
-            else:
-                last = piece.rfind(b"\n") + 1
-                line += piece.count(b"\n")
-                length, begin = len(piece) - last, piece[last : last + SHOWN]
-            pieces.append(piece)
-    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    with Path(path).open("rb") as raw:
-        return data, hashlib.file_digest(raw, "sha256").hexdigest()
+                pieces.append(piece)
+                continue
+            last = piece.rfind(b"\n") + 1
+            line += piece.count(b"\n")
+            length, begin = len(piece) - last, piece[last : last + SHOWN]
+            pieces.append(piece[:last])
+            if sum(map(len, pieces)) >= BLOCK:
+                yield b"".join(pieces)
+                pieces.clear()
+            if length:
+                pieces.append(piece[last:])
+    if pieces:
+        yield b"".join(pieces)
 
 
 def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
@@ -181,33 +210,47 @@ class CommentedLines:
     def explain(
         self, rows: Sequence[Sequence[bytes]], fields: Sequence[str], numeric: Collection[str]
     ) -> None:
-        """Raise the error of the first malformed job, if there is one.
+        """Raise the error of the first malformed job, as :func:`explain`."""
+        explain(rows, fields, numeric, self.line_number, self.source, self.title)
 
-        Parameters
-        ----------
-        rows
-            The words of each job.
-        fields, numeric
-            The fields, and which of them are numbers.
 
-        Raises
-        ------
-        ParseError
-            If a numeric field is not a number, a word holds a zero byte, or the number of words is
-            wrong.
-        """
-        for job, words in enumerate(rows):
-            line = self.line_number(job)
-            for name, word in zip(fields, words, strict=False):
-                if name in numeric and not is_number(word):
-                    rule = "not a number; use -1 for unknown"
-                    raise ParseError(self.source, line, name, shown(word), rule)
-                if b"\0" in word:
-                    rule = "holds a NUL byte; a trace is plain text"
-                    raise ParseError(self.source, line, name, shown(word), rule)
-            if len(words) != len(fields):
-                rule = f"{len(words)} fields; a job in the {self.title} has {len(fields)}"
-                raise ParseError(self.source, line, None, shown(b" ".join(words)), rule)
+def explain(
+    rows: Sequence[Sequence[bytes]],
+    fields: Sequence[str],
+    numeric: Collection[str],
+    line_number: Callable[[int], int],
+    source: str,
+    title: str,
+) -> None:
+    """Raise the error of the first malformed job, if there is one.
+
+    Parameters
+    ----------
+    rows
+        The words of each job.
+    fields, numeric
+        The fields, and which of them are numbers.
+    line_number, source, title
+        As in :class:`CommentedLines`.
+
+    Raises
+    ------
+    ParseError
+        If a numeric field is not a number, a word holds a zero byte, or the number of words is
+        wrong.
+    """
+    for job, words in enumerate(rows):
+        line = line_number(job)
+        for name, word in zip(fields, words, strict=False):
+            if name in numeric and not is_number(word):
+                rule = "not a number; use -1 for unknown"
+                raise ParseError(source, line, name, shown(word), rule)
+            if b"\0" in word:
+                rule = "holds a NUL byte; a trace is plain text"
+                raise ParseError(source, line, name, shown(word), rule)
+        if len(words) != len(fields):
+            rule = f"{len(words)} fields; a job in the {title} has {len(fields)}"
+            raise ParseError(source, line, None, shown(b" ".join(words)), rule)
 
 
 def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> CommentedLines:
@@ -230,14 +273,7 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
         raise TraceError(f"{source}: is empty; a trace has one line per job")
     if b"\0" in data[:4096]:
         raise TraceError(f"{source}: is a binary file, not a trace in the {title}")
-    lines = data.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    is_job = [not (line[:1] == mark or line.lstrip()[:1] in (mark, b"")) for line in lines]
-    if b"\0" in data:  # for a job, the message names the field
-        for number, (line, job) in enumerate(zip(lines, is_job, strict=True), start=1):
-            if not job and b"\0" in line:
-                raise ParseError(source, number, None, shown(line), "holds a zero byte; not text")
+    lines, is_job = separate(data, source, mark)
     if not any(is_job):
         raise TraceError(f"{source}: contains no jobs; is it a trace in the {title}?")
     first = is_job.index(True)
@@ -257,6 +293,36 @@ def split_lines(data: bytes, source: str, title: str, mark: bytes = MARK) -> Com
     return CommentedLines(
         header, comments, jobs, newline, lambda job: int(places[job]) + 1, source, title
     )
+
+
+def separate(
+    data: bytes, source: str, mark: bytes = MARK, before: int = 0
+) -> tuple[list[bytes], list[bool]]:
+    """Return the lines of a text, and whether each is one of a job.
+
+    Parameters
+    ----------
+    data
+        Whole lines.
+    source, mark
+        As in :func:`split_lines`.
+    before
+        Lines of the file before these.
+
+    Raises
+    ------
+    ParseError
+        If a comment has a zero byte; for a job, another message names the field.
+    """
+    lines = data.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    is_job = [not (line[:1] == mark or line.lstrip()[:1] in (mark, b"")) for line in lines]
+    if b"\0" in data:
+        for number, (line, job) in enumerate(zip(lines, is_job, strict=True), start=before + 1):
+            if not job and b"\0" in line:
+                raise ParseError(source, number, None, shown(line), "holds a zero byte; not text")
+    return lines, is_job
 
 
 def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:
