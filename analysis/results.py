@@ -240,6 +240,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             population=dict(summary.get("population", {})),
             repaired=Counter(stored["jobs_repaired"]),
             dropped=Counter(stored["jobs_dropped"]),
+            size_note=str(summary.get("size_note", "")),
             wall_s=dict(stored.get("wall_s", {})),
             stored=stored | {"trace": source},
         )

@@ -80,6 +80,9 @@ class Run:
         Each arrival and departure, in order of time.
     repaired, dropped
         Number of jobs repaired and dropped when the trace was read, by reason.
+    size_note
+        What the size of the machine is if the trace does not give it; empty if it does, or if the
+        run sets its own.
     wall_s
         Wall time of each part of the run, s.
     stored
@@ -106,8 +109,14 @@ class Run:
     visits: Sequence[Visit] = ()
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    size_note: str = ""
     wall_s: dict[str, float] = field(default_factory=dict)
     stored: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        own = "x" not in str(self.configuration.get("processors", "1x"))
+        if self.trace is not None and not own and not self.size_note:
+            self.size_note = self.trace.size.note
 
     def __repr__(self) -> str:
         return f"<Run {self.label}: {len(self.jobs):,} jobs>"
@@ -147,6 +156,7 @@ class Run:
             **({"population": self.population} if self.population else {}),
             "trace": None if self.source is None else self.source["source"],
             "processors": self.processors,
+            **({"size_note": self.size_note} if self.size_note else {}),
             "configuration": self.configuration,
             "clock": {
                 "unix_start_s": self.clock.unix_start,

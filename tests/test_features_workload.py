@@ -41,7 +41,7 @@ def test_jobs_that_did_not_complete_are_left_out_and_counted(make_trace: MakeTra
 
 def test_a_trace_without_status_is_measured_whole_and_says_so(make_trace: MakeTrace) -> None:
     """Where no job has status 1, the status says nothing."""
-    found = Workload.from_trace(make_trace(JOB | {"status": -1}))
+    found = Workload.from_trace(make_trace(JOB | {"status": -1}, header="; MaxProcs: 4"))
     assert 1 == len(found)
     assert ("no job has status 1: jobs of any status are measured",) == found.notes
 

@@ -244,10 +244,10 @@ def test_trace_without_a_job_to_simulate_is_an_error(make_trace: MakeTrace) -> N
 
 
 def test_processors_of_the_machine(make_trace: MakeTrace) -> None:
-    """The size of the machine is that of the header, else that of the largest job."""
+    """The size of the machine is that of the header, else the peak of the recorded use."""
     assert 100 == make_trace(GOOD, header="; MaxNodes: 50\n; MaxProcs: 100").processors
     assert 50 == make_trace(GOOD, header="; MaxNodes: 50\n; MaxProcs: -1").processors
-    assert 8 == make_trace(GOOD, GOOD | {"allocated_processors": 2}).processors
+    assert 10 == make_trace(GOOD, GOOD | {"allocated_processors": 2}).processors
     with pytest.raises(TraceError, match="--processors"):
         _ = make_trace({"submit": 0}).processors
 

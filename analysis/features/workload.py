@@ -263,7 +263,9 @@ class Workload:
                 f"{trace.source}: no job to measure ({told or 'it has none'})"
                 + ("; measure all with --jobs all" if which == "completed" else "")
             )
-        header = trace.header.processors
+        size = trace.size
+        if size.note:
+            notes.append(size.note)
         return cls.of(
             trace["submit"][keep],
             trace["run"][keep],
@@ -275,7 +277,7 @@ class Workload:
             wait=_or_unknown(trace["wait"][keep]),
             **{name: trace[name][keep] for name in NUMBERS},
             clock=Clock.of(trace.header),
-            machine=header,
+            machine=size.processors,
             sha256=trace.sha256,
             left_out=left_out,
             notes=tuple(notes),

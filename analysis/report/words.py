@@ -34,11 +34,8 @@ def headline(run: Run) -> list[str]:
     more += [*reaction_lines(run.accounts), *platform_lines(run.platform)]
     more += account_lines(run.population)
     lines += [f"  {line}" for line in more]
-    if run.trace is not None and run.trace.header.processors is None:
-        lines.append(
-            "  the trace does not give the size of the machine: it is that of the largest job, "
-            "or --processors"
-        )
+    if run.size_note:
+        lines.append(f"  {run.size_note}; set it with --processors")
     if run.clock.note and (trace or "files_sha256" in run.configuration):
         lines.append(f"  {run.clock.note}")
     return lines
@@ -55,7 +52,8 @@ def told(run: Run) -> list[str]:
         f"{how}, on {plural(run.processors, 'processor')}{_when(run)}."
     )
     lost = "; ".join(left_out(run))
-    return [first, *_came_out(run), *([f"When the trace was read: {lost}."] if lost else [])]
+    size = [run.size_note[0].upper() + run.size_note[1:] + "."] if run.size_note else []
+    return [first, *size, *_came_out(run), *([f"When the trace was read: {lost}."] if lost else [])]
 
 
 def trace_name(run: Run) -> str:

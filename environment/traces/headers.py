@@ -13,12 +13,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import DAYS, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.traces.trace import Trace
 
 #: Fields whose names the header lists: the keys for their number, and for each name.
@@ -192,11 +190,3 @@ def parse_zone(name: str | None) -> tzinfo | None:
         raise QuantityError(
             f"zone {name!r}: not known; use a name such as Europe/Stockholm, or UTC"
         ) from None
-
-
-def most_in_use(start: Int64s, end: Int64s, processors: NDArray[Any]) -> int:
-    """Return the most processors that jobs held at one time; ends come before starts."""
-    times = np.concatenate((end, start))
-    order = np.lexsort((np.repeat((0, 1), (len(end), len(start))), times))
-    change = np.concatenate((-processors, processors))[order]
-    return int(max(np.cumsum(change).max(initial=0), 0))

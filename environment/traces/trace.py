@@ -20,6 +20,7 @@ from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.quantities import plural, round_half_up
+from hpcrowd.environment.traces.machine_size import MachineSize, machine_size
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 
 #: The 18 fields of a job, in the order of the Standard Workload Format: meaning and unit.
@@ -99,25 +100,27 @@ class Trace:
 
     @property
     def processors(self) -> int:
-        """Processors of the machine: from the header, else those of the largest job.
+        """Processors of the machine: from the header, else the peak of the recorded use.
+
+        :attr:`size` has what the number is worth.
 
         Raises
         ------
         TraceError
             If neither is known.
         """
-        count = self.header.processors
-        if count is None and len(self):
-            largest = max(
-                self["allocated_processors"].max(), self["requested_processors"].max(), UNKNOWN
-            )
-            count = int(largest)
-        if count is None or count < 1:
+        count = self.size.processors
+        if count is None:
             raise TraceError(
                 f"{self.source}: no MaxProcs in the header and no job with processors; "
                 "give their number with --processors"
             )
         return count
+
+    @property
+    def size(self) -> MachineSize:
+        """The size of the machine, and where it comes from."""
+        return machine_size(self.header, self.columns)
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:

@@ -47,7 +47,8 @@ from hpcrowd.environment.traces.formats.common.names import (
     plain,
     worded,
 )
-from hpcrowd.environment.traces.headers import header_date, most_in_use
+from hpcrowd.environment.traces.headers import header_date
+from hpcrowd.environment.traces.machine_size import most_in_use
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, smallest
 
 #: Fields 17 to 29, by their names in :attr:`Trace.extra`.

@@ -48,7 +48,8 @@ from hpcrowd.environment.traces.formats.common.names import (
     plain,
 )
 from hpcrowd.environment.traces.formats.tables.text import Table
-from hpcrowd.environment.traces.headers import made_header, most_in_use
+from hpcrowd.environment.traces.headers import made_header
+from hpcrowd.environment.traces.machine_size import most_in_use
 from hpcrowd.environment.traces.trace import Trace, all_columns
 
 #: The columns, in the order of Batsim.
@@ -130,7 +131,7 @@ def interval_texts(trace: Trace, placed: NDArray[np.bool_], size: Int64s) -> lis
     rows = np.flatnonzero(placed)
     begin: Any = (trace["submit"].astype(np.float64) + trace["wait"])[rows]
     end = begin + trace["run"][rows]
-    machine = trace.header.processors or int(size.max(initial=1))
+    machine = trace.size.processors or 1
     found = place(begin, end, size[rows], machine)
     pieces: list[list[tuple[int, int]]] = [[] for _ in rows]
     for job, row, height in zip(

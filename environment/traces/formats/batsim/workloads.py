@@ -456,7 +456,7 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
         job |= {name: column[place] for name, column in extra.items() if column[place]}
         jobs.append(json.dumps(job))
     document: dict[str, Any] = {
-        "nb_res": trace.header.processors or largest,
+        "nb_res": trace.header.processors or max(largest, trace.size.processors or 1),
         "header": [line.decode("utf-8", "surrogateescape") for line in trace.header.lines],
     }
     if trace.comments:

@@ -51,7 +51,8 @@ from hpcrowd.environment.traces.formats.pbs.records import (
     record_lines,
     understood,
 )
-from hpcrowd.environment.traces.headers import made_header, most_in_use, parse_zone, unix_origin
+from hpcrowd.environment.traces.headers import made_header, parse_zone, unix_origin
+from hpcrowd.environment.traces.machine_size import most_in_use
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
 
 #: Fields with names, and the keys of records.

@@ -48,7 +48,8 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     parse_requested_memory,
     to_unix,
 )
-from hpcrowd.environment.traces.headers import made_header, most_in_use
+from hpcrowd.environment.traces.headers import made_header
+from hpcrowd.environment.traces.machine_size import most_in_use
 from hpcrowd.environment.traces.trace import Trace, all_columns, tally
 
 #: Why rows are dropped or jobs repaired.

@@ -36,10 +36,10 @@ from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_
 from hpcrowd.environment.traces.headers import (
     LATEST,
     made_header,
-    most_in_use,
     parse_zone,
     unix_origin,
 )
+from hpcrowd.environment.traces.machine_size import most_in_use
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, tally
 
 if TYPE_CHECKING:  # pydantic is slow to import: it is loaded together with a mapping
