@@ -41,7 +41,13 @@ from matplotlib.figure import Figure
 from study_cases import rows_of_folder, shown
 
 DS_FILE = "SDSC-DS-2004-2.1-cln.swf"
-LOG_FILES = {"SDSC-DS": "SDSC-DS-2004-2.1-cln", "HPC2N": "HPC2N-2002-2.2-cln"}
+LOG_FILES = {
+    "BLUE": "SDSC-BLUE-2000-4.2-cln",
+    "SDSC-DS": "SDSC-DS-2004-2.1-cln",
+    "HPC2N": "HPC2N-2002-2.2-cln",
+}
+#: Traces with parameters of an earlier training.
+TRAINED = [name for name in CUTS if name != "SDSC02"]
 
 
 @pytest.fixture(scope="module")
@@ -147,14 +153,14 @@ def test_published_tables_are_whole() -> None:
     """Tables 8.3 to 8.7 have the same four traces; a few figures as printed."""
     rows = {row["trace"]: row for row in published_rows("minh2012_tables8")}
     assert published_names() == list(rows)
-    assert set(CUTS) < set(rows)
+    assert set(CUTS) == set(rows)
     assert ("29", "48.1", "271") == tuple(
         rows["SDSC04"][f"{measure}_minh"] for measure in ("underestimated", "mae_min", "wae_min")
     )
     assert "2543" == rows["HPC2N05"]["wae_min_li"]
 
 
-@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_stored_trainings_are_not_the_published_parameters(name: str) -> None:
     """What is shown as our own training was found by a search, and its file says by which."""
     wire = stored_training(name)
@@ -265,7 +271,30 @@ def test_command_line(
 
 def test_no_trace_is_reported(tmp_path: Path) -> None:
     """Without any log the message names one and where it is."""
-    with pytest.raises(HpcrowdError, match="no trace of SDSC-DS, HPC2N; fetch one"):
+    with pytest.raises(HpcrowdError, match="no trace of BLUE, SDSC-DS, HPC2N; fetch one"):
         reproduce_minh2012_predictor(tmp_path)
     with pytest.raises(QuantityError, match="budget 0 s, seeds 4: both must be more than 0"):
         reproduce_minh2012_predictor(tmp_path, budget_s=0)
+
+
+def test_sdsc02_is_the_year_2002_of_blue(make_trace: Callable[..., Trace], tmp_path: Path) -> None:
+    """Where SDSC-BLUE is there, its jobs of 2002 in local time are SDSC02, without own training."""
+    day, new_year = 86_400, 1_009_872_000  # 2002 began in California 8 h later than in UTC
+    job = {"wait": 5, "requested_processors": 2, "requested_time": 3600, "status": 1}
+    log = make_trace(
+        *(job | {"submit": n * day, "run": 60 + n, "user": n % 3 + 1} for n in range(500)),
+        header="; MaxProcs: 8\n; TimeZoneString: US/Pacific\n"
+        f"; UnixStartTime: {new_year - 50 * day}",
+    )
+    write_swf(log, tmp_path / "SDSC-BLUE-2000-4.2-cln.swf")
+    found = reproduce_minh2012_predictor(tmp_path)
+    assert ["SDSC02"] == list(found.traces)
+    one = found.traces["SDSC02"]
+    assert (365, None) == (one.jobs, one.own)
+    assert ["underestimated, published parameters", "WAE, published parameters"] == [
+        need.what for need in found.requirements
+    ]
+    text = shown(found)
+    assert "SDSC02: 365 jobs, 80,756 in Table 8.1: another version of the log" in text
+    assert "SDSC02: no parameters of an earlier training" in text
+    assert None is found.to_json()["traces"]["SDSC02"]["own_training"]

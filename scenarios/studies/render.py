@@ -138,7 +138,7 @@ def pictures_of(figures: Mapping[str, Callable[..., Figure]], *arguments: Any) -
 
 def show_study(study: PublishedStudy, console: Console) -> None:
     """Print tables, statements and a summary on a ``rich`` console."""
-    for table in study.tables():
+    for table in study.marked_tables():
         if table.terminal and table.rows:
             console.print(terminal_table(table))
     claims = study.claims if study.statements_listed else ()
@@ -155,7 +155,7 @@ def show_study(study: PublishedStudy, console: Console) -> None:
         where = f"{one.setting}: " if one.setting else ""
         console.print("not reached", style="red", end="")
         console.print(f": {where}{one.what}: {one.ours}, required {one.required}")
-    for line in study.summary():
+    for line in study.sentences():
         console.print(line, highlight=False)
 
 
@@ -163,10 +163,10 @@ def study_page(study: PublishedStudy, pictures: Iterable[Picture]) -> str:
     """Return the HTML page of a study with tables, and pictures that are in the same folder."""
     return html_page(
         study.title,
-        [study.source, *study.summary()],
+        [study.source, *study.sentences()],
         [
             f"<h2>{table.title}</h2>\n{html_table(table.heading, table.rows, table.left)}"
-            for table in study.tables()
+            for table in study.marked_tables()
             if table.html and table.rows
         ],
         pictures,

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table
+from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
 from hpcrowd.scenarios.unfinished import Unfinished
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class PublishedStudy(ABC):
         hours; None for one that is run again whenever its page is refreshed.
     picture_colours
         Colours of the pictures on its page; None keeps all.
+    counted_in
+        Where the paper gives the numbers of jobs of :meth:`versions`.
     """
 
     name: ClassVar[str]
@@ -89,6 +92,7 @@ class PublishedStudy(ABC):
     statements_listed: ClassVar[bool] = True
     stored_digits: ClassVar[int | None] = None
     picture_colours: ClassVar[int | None] = None
+    counted_in: ClassVar[str] = "the paper"
 
     traces: Mapping[str, Any]
 
@@ -123,6 +127,10 @@ class PublishedStudy(ABC):
     @abstractmethod
     def rows(self) -> Rows:
         """Return every figure in long form, as headings and rows; unknown is None."""
+
+    def versions(self) -> Sequence[Version]:
+        """Return the jobs of each log here and in the paper; none if the paper counts none."""
+        return ()
 
     def origin(self) -> dict[str, Any]:
         """Return the provenance of the figures: traces, and settings if there are any."""
@@ -159,6 +167,15 @@ class PublishedStudy(ABC):
         return study
 
     # ---- the same for all ----
+
+    def sentences(self) -> list[str]:
+        """Return the summary, and which logs are another version than those of the paper."""
+        return [*self.summary(), *version_lines(self.versions(), self.counted_in)]
+
+    def marked_tables(self) -> list[Table]:
+        """Return the tables; names of logs that are another version are marked."""
+        versions = self.versions()
+        return [marked(table, versions) for table in self.tables()]
 
     @property
     def failures(self) -> list[Requirement]:
@@ -201,7 +218,9 @@ class PublishedStudy(ABC):
         }
         sources = {"sources": dict(self.published)} if self.published else {"source": self.source}
         last = {name: verdicts[what] for name, what in self.verdict_names.items()}
-        return {"study": self.name, **sources, **self.data(), **last}
+        others = [asdict(one) for one in self.versions() if one.jobs != one.printed]
+        versions = {"other_versions": others} if others else {}
+        return {"study": self.name, **sources, **self.data(), **versions, **last}
 
     def show(self, console: Console) -> None:
         """Print tables, statements and a summary on a ``rich`` console."""
@@ -217,7 +236,7 @@ class PublishedStudy(ABC):
 
     def page_parts(self) -> dict[str, str]:
         """Return the generated parts of its page in Markdown, by name."""
-        return render.page_parts(self.summary(), self.tables())
+        return render.page_parts(self.sentences(), self.marked_tables())
 
 
 @dataclass(frozen=True)

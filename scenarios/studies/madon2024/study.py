@@ -35,6 +35,7 @@ from hpcrowd.scenarios.studies.options import TRACES
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, record_rows
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs, trace_facts
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement
+from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ USERS = {
     "a0": {"users": "think-time", "sessions": "arrival:job"},
     "a60": {"users": "think-time", "sessions": "arrival:60m"},
 }
+
+#: Jobs of each log (section 5.1).
+JOBS = {"KTH": 28_475, "SDSC": 67_667}
 
 #: The paper.
 PAPER = (
@@ -101,6 +105,7 @@ class Madon2024(PublishedStudy):
         "madon2024_text": f"{PAPER}, ranges given in the text",
     }
     verdict_names: ClassVar = {}  # the requirements are in the cells
+    counted_in = "section 5.1"
 
     logs: dict[str, LogRuns]
 
@@ -197,6 +202,12 @@ class Madon2024(PublishedStudy):
         return [
             f"{self.score} bounds hold; {len(self.cells)} figures compared",
             ROUNDING[0].upper() + ROUNDING[1:],
+        ]
+
+    def versions(self) -> Sequence[Version]:
+        """Return the jobs of each log."""
+        return [
+            Version(name, len(log.baseline.jobs), JOBS[name]) for name, log in self.logs.items()
         ]
 
     def pictures(self) -> Sequence[Picture]:

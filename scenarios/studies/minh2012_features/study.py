@@ -43,6 +43,7 @@ from hpcrowd.scenarios.studies.study import (
     Requirement,
     claims_of,
 )
+from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 #: Headings of the figures, of the requirements of each table, and of traces.
@@ -67,6 +68,7 @@ class Minh2012Features(PublishedStudy):
         The results by the abbreviation of the trace.
     """
 
+    counted_in = "Table 3.1"
     name = "minh2012-features"
     about = "Minh 2012, chapter 3: features of workloads, Tables 3.2 to 3.20 and the text."
     title = "Features of workloads, reproduced"
@@ -141,13 +143,17 @@ class Minh2012Features(PublishedStudy):
         ]
         for name, one in self.traces.items():
             if not one.is_that_of_the_thesis:
-                lines.append(
-                    f"{name}: {len(one.workload):,} jobs completed, {published_jobs(name):,} in "
-                    "Table 3.1: another version of the log, so nothing is required of it"
-                )
+                lines.append(f"{name}: another version of the log, so nothing is required of it")
             if others := one.facts.get("other_versions"):
                 lines.append(f"{name}: {one.facts['source']} is measured, not {', '.join(others)}")
         return lines
+
+    def versions(self) -> Sequence[Version]:
+        """Return the completed jobs of each trace."""
+        return [
+            Version(name, len(one.workload), published_jobs(name))
+            for name, one in self.traces.items()
+        ]
 
     def pictures(self) -> Sequence[Picture]:
         """Return a sheet for each trace."""

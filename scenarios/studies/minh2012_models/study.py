@@ -60,6 +60,7 @@ from hpcrowd.scenarios.studies.running import (
     run_tasks,
 )
 from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, PublishedStudy
+from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 #: The traces of chapters 4 and 5 by their abbreviations. NorduGrid is in another format, and NIKHEF
@@ -102,6 +103,7 @@ class Minh2012Models(PublishedStudy):
         Number of workloads drawn from every model.
     """
 
+    counted_in = "Table 3.1"
     name = "minh2012-models"
     about = (
         "Minh 2012, chapters 4 and 5: models of arrivals and jobs, against traces and schedulers."
@@ -155,6 +157,13 @@ class Minh2012Models(PublishedStudy):
             if others := one.facts.get("other_versions"):
                 lines.append(f"{name}: {one.facts['source']} is used, not {', '.join(others)}")
         return lines
+
+    def versions(self) -> Sequence[Version]:
+        """Return the completed jobs of each trace."""
+        return [
+            Version(name, len(one.workload), published_jobs(name))
+            for name, one in self.traces.items()
+        ]
 
     def pictures(self) -> Sequence[Picture]:
         """Return Figures 4.5, 4.6 and 5.1 to 5.3."""

@@ -59,6 +59,7 @@ from hpcrowd.scenarios.studies.render import (
 )
 from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
 from hpcrowd.scenarios.studies.study import PublishedStudy
+from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 #: The logs that the traces of the thesis are cut from.
@@ -66,6 +67,9 @@ STUDIED = {name: LOGS[name] for name in dict.fromkeys(cut.log for cut in CUTS.va
 
 #: Origin of parameters that were trained in this run.
 TRAINED_HERE = "trained in this run"
+
+#: Folder of the parameters of earlier trainings.
+TRAINED = Path(__file__).parent / "trained"
 
 #: Steps of a trace: cutting, models, readings and training.
 STEPS = 2
@@ -100,9 +104,11 @@ class Minh2012Predictor(PublishedStudy):
         The results by trace.
     """
 
+    counted_in = "Table 8.1"
     name = "minh2012-predictor"
     about = (
-        "Minh 2012, chapter 8: predictors of run times, Tables 8.4 to 8.6, on SDSC-DS and HPC2N."
+        "Minh 2012, chapter 8: predictors of run times, Tables 8.4 to 8.6, on SDSC-DS, HPC2N "
+        "and SDSC-BLUE."
     )
     title = "A history-based predictor of run times, reproduced"
     source = f"{MINH}, chapter 8"
@@ -146,11 +152,25 @@ class Minh2012Predictor(PublishedStudy):
             f"{self.score} required figures reached",
             "Li's column cannot be run: its parameters are not published",
         ]
-        origins = {one.own.origin.split(",")[0] for one in self.traces.values()}
-        lines.append(f"Own parameters: {', '.join(sorted(origins))}; figures computed in this run")
+        trained = [one.own.origin.split(",")[0] for one in self.traces.values() if one.own]
+        if trained:
+            origins = ", ".join(sorted(set(trained)))
+            lines.append(f"Own parameters: {origins}; figures computed in this run")
+        lines += [
+            f"{name}: no parameters of an earlier training; --train finds some"
+            for name, one in self.traces.items()
+            if one.own is None
+        ]
         if self.absent:
             lines.append(f"Traces of the tables that are not available: {', '.join(self.absent)}")
         return lines
+
+    def versions(self) -> Sequence[Version]:
+        """Return the jobs of each trace."""
+        return [
+            Version(name, one.jobs, int(published_row(name)["jobs"]))
+            for name, one in self.traces.items()
+        ]
 
     def pictures(self) -> Sequence[Picture]:
         """Return Tables 8.4 to 8.6, the kinds of history, and Figure 8.2."""
@@ -196,7 +216,8 @@ def model_rows(study: Minh2012Predictor) -> list[list[str]]:
     rows = []
     for one in study.traces.values():
         rows += [[one.trace, model, *figures(one.test[model])] for model in MODELS]
-        rows.append([one.trace, "history, own training", *figures(one.own.test)])
+        if one.own is not None:
+            rows.append([one.trace, "history, own training", *figures(one.own.test)])
         rows.append([one.trace, "requested time", *figures(one.requested)])
     return rows
 
@@ -217,10 +238,9 @@ def training_rows(study: Minh2012Predictor) -> list[list[str]]:
     rows = []
     for one in study.traces.values():
         published = HistoryParameters.published(one.trace)
-        both = (
-            ("published", published, one.published_training, one.test["history"]),
-            ("own", one.own.parameters, one.own.training, one.own.test),
-        )
+        both = [("published", published, one.published_training, one.test["history"])]
+        if one.own is not None:
+            both.append(("own", one.own.parameters, one.own.training, one.own.test))
         for name, parameters, training, test in both:
             groups = (
                 text
@@ -242,14 +262,18 @@ def _plain_trace(one: TraceOutcomes) -> dict[str, Any]:
         "models": {name: _plain(found) for name, found in one.test.items()},
         "readings": {name: _plain(found) for name, found in one.readings.items()},
         "published_parameters_in_training": _plain(one.published_training),
-        "own_training": {
-            "origin": one.own.origin,
-            "parameters": asdict(one.own.parameters),
-            "training": _plain(one.own.training),
-            "test": _plain(one.own.test),
-            "search": one.own.details,
-            "fitness_ratio": one.fitness_ratio,
-        },
+        "own_training": None if one.own is None else _plain_training(one.own, one.fitness_ratio),
+    }
+
+
+def _plain_training(own: OwnTraining, ratio: float | None) -> dict[str, Any]:
+    return {
+        "origin": own.origin,
+        "parameters": asdict(own.parameters),
+        "training": _plain(own.training),
+        "test": _plain(own.test),
+        "search": own.details,
+        "fitness_ratio": ratio,
     }
 
 
@@ -375,8 +399,8 @@ def _first(split: float | None, chosen: int, jobs: int) -> int:
 
 def own_training(
     name: str, past: PastJobs, part: PastJobs, training: int, own: Trained | None
-) -> OwnTraining:
-    """Return the figures of parameters that we trained, now or before."""
+) -> OwnTraining | None:
+    """Return the figures of parameters that we trained, now or before; None if never."""
     if own is not None:
         parameters, origin = own.parameters, TRAINED_HERE
         details: dict[str, Any] = {
@@ -385,13 +409,15 @@ def own_training(
             "evaluations": own.evaluations,
             "wall_s": round(own.wall_s, 1),
         }
-    else:
+    elif (TRAINED / f"{name}.json").is_file():
         wire = stored_training(name)
         stored = predictor_from(wire["model"], wire["settings"])
         assert isinstance(stored, HistoryPredictor)
         assert stored.parameters is not None
         parameters, details = stored.parameters, wire["provenance"]["training"]
         origin = f"trained before, by hpcrowd predict --train --split {training}"
+    else:
+        return None
     predictor = HistoryPredictor(parameters)
     return OwnTraining(
         parameters=parameters,
@@ -404,4 +430,4 @@ def own_training(
 
 def stored_training(name: str) -> dict[str, Any]:
     """Return the model file of an earlier training on a trace."""
-    return FILES.read(Path(__file__).parent / "trained" / f"{name}.json")
+    return FILES.read(TRAINED / f"{name}.json")

@@ -48,6 +48,7 @@ from hpcrowd.scenarios.studies.song2005.measures import (
 )
 from hpcrowd.scenarios.studies.song2005.statements import RULES
 from hpcrowd.scenarios.studies.study import REQUIRED_FIRST, PublishedStudy, plain
+from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 #: The logs of Table I by name. The paper leaves out NASA, as unusual.
@@ -99,6 +100,7 @@ class Song2005(PublishedStudy):
         Number of seeds of each fit.
     """
 
+    counted_in = "Table I"
     name = "song2005"
     about = (
         "Song et al. 2005: groups of users, Tables II to V, Figures 8 to 11, on KTH and LANL-CM5."
@@ -171,15 +173,16 @@ class Song2005(PublishedStudy):
         if self.absent:
             lines.append(f"Not available: {', '.join(self.absent)}")
         for name, one in self.traces.items():
-            jobs = published_jobs(name)
-            if len(one.workload) != jobs:
-                lines.append(
-                    f"{name}: {len(one.workload):,} jobs, {jobs:,} in Table I: another version of "
-                    "the log"
-                )
             if others := one.facts.get("other_versions"):
                 lines.append(f"{name}: {one.facts['source']} is measured, not {', '.join(others)}")
         return lines
+
+    def versions(self) -> Sequence[Version]:
+        """Return the jobs of each log."""
+        return [
+            Version(name, len(one.workload), published_jobs(name))
+            for name, one in self.traces.items()
+        ]
 
     def pictures(self) -> Sequence[Picture]:
         """Return the maps of each trace."""

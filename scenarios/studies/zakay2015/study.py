@@ -134,6 +134,9 @@ class Zakay2015(PublishedStudy):
             f"{self.score} required figures reached; "
             f"{self.verdicts[True]} of {len(self.claims)} statements hold"
         ]
+        lines.append(
+            "The paper gives no numbers of jobs, so whether a log is the same version is not known"
+        )
         if self.absent:
             lines.append(f"Logs of Table I that are not available: {', '.join(self.absent)}")
         return lines
