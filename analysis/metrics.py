@@ -112,38 +112,15 @@ def summarize(
         The names of :data:`METRICS`, and ``per_user``: for each of :data:`PER_USER` the 10th, 50th
         and 90th percentile over users as ``p10``, ``p50``, ``p90``.
     """
-    ran = jobs.over
     values: dict[str, Any] = {
         **dict.fromkeys(metric.name for metric in METRICS),
         "jobs_in": len(jobs),
         **{f"jobs_{state.name.lower()}": jobs.count(state) for state in State},
         "jobs_dropped": dropped,
+        # In functions of their own, so that their arrays are not in memory at the same time.
+        **_of_ran(jobs, processors, sizes),
+        **_of_lateness(jobs),
     }
-    if ran.any():
-        submit, start, end = jobs.submit[ran], jobs.start[ran], jobs.end[ran]
-        makespan = int(end.max() - submit.min())
-        wait, response, run = start - submit, end - submit, end - start
-        values |= {
-            "makespan_s": makespan,
-            "wait_mean_s": _number(wait.mean()),
-            "wait_max_s": int(wait.max()),
-            "response_mean_s": _number(response.mean()),
-            "slowdown_mean": _number(slowdown(response, run).mean()),
-            "bounded_slowdown_mean": _number(bounded_slowdown(response, run).mean()),
-        }
-        if makespan:
-            work = float(jobs.processors[ran].astype(np.float64) @ run)
-            there = processor_seconds(processors, sizes, int(submit.min()), int(end.max()))
-            values["utilization"] = _number(work / there)
-            values["throughput_jobs_per_day"] = _number(len(run) * DAY / makespan)
-    late = lateness(jobs)
-    if late is not None:
-        recorded = jobs.recorded_submit[submitted(jobs)]
-        values |= {
-            "lateness_mean_s": _number(late.mean()),
-            "relative_lateness": _number(relative_lateness(late, recorded)),
-            "additional_lateness_s": _number(additional_lateness(late)),
-        }
     values["per_user"] = {
         name: {
             f"p{p}": _number(np.percentile(of_users, p)) if len(of_users) else None
@@ -152,6 +129,47 @@ def summarize(
         for name, (_, of_users) in per_user(jobs).items()
     }
     return values
+
+
+def _of_ran(
+    jobs: JobTable, processors: int, sizes: Iterable[tuple[int, int, int]]
+) -> dict[str, Any]:
+    """Return the metrics of jobs that ran; empty if none did."""
+    ran = jobs.over
+    if not ran.any():
+        return {}
+    submit, start, end = jobs.submit[ran], jobs.start[ran], jobs.end[ran]
+    first, last = int(submit.min()), int(end.max())
+    makespan = last - first
+    wait, response, run = start - submit, end - submit, end - start
+    del submit, start, end
+    values = {
+        "makespan_s": makespan,
+        "wait_mean_s": _number(wait.mean()),
+        "wait_max_s": int(wait.max()),
+        "response_mean_s": _number(response.mean()),
+        "slowdown_mean": _number(slowdown(response, run).mean()),
+        "bounded_slowdown_mean": _number(bounded_slowdown(response, run).mean()),
+    }
+    if makespan:
+        work = float(jobs.processors[ran].astype(np.float64) @ run)
+        there = processor_seconds(processors, sizes, first, last)
+        values["utilization"] = _number(work / there)
+        values["throughput_jobs_per_day"] = _number(len(run) * DAY / makespan)
+    return values
+
+
+def _of_lateness(jobs: JobTable) -> dict[str, Any]:
+    """Return the metrics of submitted jobs that have a recorded submission; empty without any."""
+    late = lateness(jobs)
+    if late is None:
+        return {}
+    recorded = jobs.recorded_submit[submitted(jobs)]
+    return {
+        "lateness_mean_s": _number(late.mean()),
+        "relative_lateness": _number(relative_lateness(late, recorded)),
+        "additional_lateness_s": _number(additional_lateness(late)),
+    }
 
 
 def slowdown(response: Int64s, run: Int64s) -> Floats:
@@ -194,21 +212,33 @@ def per_user(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
 
     Users with a single job have no relative or additional lateness.
     """
+    return {**_users_who_ran(jobs), **_users_who_submitted(jobs)}
+
+
+def _users_who_ran(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
+    """Return the metrics of users whose jobs ran."""
     ran = jobs.over
-    response, run = (jobs.end - jobs.submit)[ran], (jobs.end - jobs.start)[ran]
-    wait = (jobs.start - jobs.submit)[ran]
     owners, groups = _groups(jobs.user[ran])
 
     def means(values: NDArray[Any]) -> tuple[Int64s, Floats]:
         return owners, groups(values, np.add) / groups(np.ones(len(values)), np.add)
 
+    wait = (jobs.start - jobs.submit)[ran]
     found = {
         "wait_mean_s": means(wait),
         "wait_max_s": (owners, groups(wait, np.maximum).astype(np.float64)),
+    }
+    del wait
+    response, run = (jobs.end - jobs.submit)[ran], (jobs.end - jobs.start)[ran]
+    return found | {
         "response_mean_s": means(response),
         "slowdown_mean": means(slowdown(response, run)),
         "bounded_slowdown_mean": means(bounded_slowdown(response, run)),
     }
+
+
+def _users_who_submitted(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
+    """Return the lateness metrics of users."""
     which = submitted(jobs)
     recorded = jobs.recorded_submit[which]
     late = jobs.submit[which] - recorded
@@ -217,10 +247,11 @@ def per_user(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
     mean = groups_late(late, np.add) / count
     span = groups_late(recorded, np.maximum) - groups_late(recorded, np.minimum)
     long, many = span > 0, count > 1
-    found["lateness_mean_s"] = owners_late, mean
-    found["relative_lateness"] = owners_late[long], 1 + mean[long] / span[long]
-    found["additional_lateness_s"] = owners_late[many], 2 * mean[many] / (count[many] - 1)
-    return found
+    return {
+        "lateness_mean_s": (owners_late, mean),
+        "relative_lateness": (owners_late[long], 1 + mean[long] / span[long]),
+        "additional_lateness_s": (owners_late[many], 2 * mean[many] / (count[many] - 1)),
+    }
 
 
 def format_metric(name: str, value: float | None) -> str:
@@ -238,8 +269,10 @@ def format_metric(name: str, value: float | None) -> str:
 
 def _groups(users: Int64s) -> tuple[Int64s, Callable[[NDArray[Any], np.ufunc], Floats]]:
     """Return the distinct users, and a function that reduces values by user."""
-    order = np.argsort(users, kind="stable")
-    distinct, first = np.unique(users[order], return_index=True)
+    order = np.argsort(users, kind="stable").astype(np.int32 if len(users) < 2**31 else np.int64)
+    ordered = users[order]
+    first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+    distinct = ordered[first]
 
     def reduce(values: NDArray[Any], how: np.ufunc) -> Floats:
         if not len(first):

@@ -205,7 +205,8 @@ class Run:
             mine[units.rows] = np.repeat(which, np.diff(units.first))
             for name, values in zip(("preceding", "think_time"), found, strict=True):
                 columns[name] = np.where(mine, values, columns[name])
-        columns = {name: smallest(values[order]) for name, values in columns.items()}
+        for name in columns:  # one at a time, so that each large column is freed at once
+            columns[name] = smallest(columns[name][order])
         return Trace(self._header(), columns, source=self.label)
 
     @property

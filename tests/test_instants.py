@@ -166,3 +166,22 @@ def test_endless_reactions_are_an_error(monkeypatch: Any) -> None:
     behaviour.begin(User(model, 1, behaviour))
     with pytest.raises(SimulationError, match="endless loop at 9 s"):
         model.run()
+
+
+def test_a_rejected_arrival_triggers_a_pass() -> None:
+    """A job larger than the machine makes the scheduler look at the queue in its second."""
+    seconds = []
+
+    class Watched(FCFS):
+        compiled = None
+
+        def select(self, look: Look) -> Any:
+            seconds.append(look.now)
+            return super().select(look)
+
+    jobs = JobTable()
+    jobs.append(3, processors=[2, 2, 5], run_time=100, requested_time=100, user=1)
+    model = Simulation(jobs, 2, Watched())
+    model.cluster.submit([0, 1, 2], [0, 10, 20])
+    model.run()
+    assert [0, 10, 20, 100] == seconds

@@ -183,7 +183,7 @@ def _signs_begin_numbers(characters: NDArray[np.uint8]) -> bool:
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     lost.unheld_extra(trace, (), "no field for it")
     texts = [map(number_text, in_blocks(trace[name])) for name in FIELDS]
-    jobs = [" ".join(words).encode() for words in zip(*texts, strict=True)]
+    jobs = (" ".join(words).encode() for words in zip(*texts, strict=True))
     return join_lines(trace, jobs)
 
 

@@ -6,9 +6,10 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -325,18 +326,22 @@ def separate(
     return lines, is_job
 
 
-def join_lines(trace: Trace, jobs: list[bytes], mark: bytes = MARK) -> bytes:
+def join_lines(trace: Trace, jobs: Iterable[bytes], mark: bytes = MARK) -> bytes:
     """Return the lines of a trace: its header, and ``jobs`` with the comments in their places."""
 
     def comment(line: bytes) -> bytes:
         return line if mark == MARK else line.replace(MARK, mark, 1)
 
-    tail = b"\r" if trace.newline == b"\r\n" else b""
-    parts = [comment(line) for line in trace.header.lines]
-    position = 0
+    end = trace.newline  # only lines of jobs: others have kept their own
+    text = bytearray()  # grows, so that lines need not be in memory all at once
+    for line in trace.header.lines:
+        text += comment(line) + b"\n"
+    position, coming = 0, iter(jobs)
     for before, line in trace.comments:
-        parts += [job + tail for job in jobs[position:before]]
-        parts.append(comment(line))
+        for job in islice(coming, before - position):
+            text += job + end
         position = before
-    parts += [job + tail for job in jobs[position:]]
-    return b"\n".join(parts) + b"\n"
+        text += comment(line) + b"\n"
+    for job in coming:
+        text += job + end
+    return bytes(text)
