@@ -44,7 +44,7 @@ class Version:
         counts = f"{self.log}: {self.jobs:,} jobs, {self.printed:,} in {where}"
         if self.differs:
             return (
-                f"{counts}: another version of the log; figures marked {self.log}{MARK} rest on it"
+                f"{counts}: another version of the log, on which figures of {self.log}{MARK} rest"
             )
         return f"{counts}: nearly the same version of the log"
 
