@@ -1,27 +1,34 @@
-"""Compiled functions: the decorators that compile them, and numba's cache on disk.
+"""Compiled functions: the decorators that compile them, and the files that keep what is compiled.
 
-Numba caches compiled code next to the file of each function and compiles it again when that file
-changes, but ignores changes in other files with functions that it calls. Here all of them count.
+numba's own cache asks for a folder that it can write when a function is defined, believes what it
+finds there, and ignores changes in other files with functions or constants that a function uses.
+Here a file holds the code of one function for one signature. Its name depends on everything that
+the code depends on, its content begins with a checksum, and it appears whole or not at all, so
+that any number of processes may share a folder. A file that is damaged is made again, and without
+any folder to write in, code is compiled and not kept.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import logging
+import multiprocessing
+import os
+import pickle
+import platform
 import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba import njit
-
-#: No reference counting: the functions only work on arrays that their caller holds, and counting
-#: at every inner call made a run five times slower (1.0 against 0.2 microseconds a job, KTH-SP2).
-compiled = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
-
-#: The same for long functions that may run in threads: they release the GIL.
-released = njit(cache=True, _nrt=False, nogil=True)  # type: ignore[call-overload]
-
-#: The same for functions that run at every event: inlined, so that the caller need not pass a dozen
-#: arrays (0.12 instead of 0.19 microseconds per job, KTH-SP2).
-inlined = njit(cache=True, _nrt=False, inline="always")  # type: ignore[call-overload]
+import llvmlite
+import numba
+import numpy as np
+from numba.core import caching, compiler, serialize
+from numba.misc import appdirs
 
 #: Modules outside the folders called ``kernel`` that compiled functions take constants from.
 SOURCES = (
@@ -32,34 +39,209 @@ SOURCES = (
     "schedulers/fair_share.py",
 )
 
+#: First bytes of a file of compiled code; the last one is the version of its form.
+MARK = b"hpcrowd code 1\n"
+
+#: End of the names of such files.
+ENDING = ".code"
+
+#: Age, s, at which an unfinished file is that of a process that was killed.
+CUT_OFF_AFTER = 3600
+
+_log = logging.getLogger("hpcrowd")
+
+# Parts of numba that are only partly typed.
+_njit: Any = numba.njit
+_config: Any = numba.config
+_dumps: Any = serialize.dumps
+_result: Any = compiler.CompileResult
+_user_cache_dir: Any = appdirs.user_cache_dir
+
+
+class KeptCode(caching.NullCache):
+    """The compiled code of a function on disk, in the place of numba's cache.
+
+    Parameters
+    ----------
+    function
+        The Python function.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._file = Path(function.__code__.co_filename)
+        self._name = f"{self._file.stem}.{function.__qualname__}.{_python()}"
+
+    @property
+    def cache_path(self) -> str:
+        """The first folder that is looked in."""
+        return str(next(self._folders()))
+
+    def is_kept(self) -> bool:
+        """Return whether there is code of the present sources."""
+        pattern = f"{self._name}.{_sources(self._file)}.*{ENDING}"
+        return any(any(folder.glob(pattern)) for folder in self._folders())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code for a signature, None if none is kept."""
+        target_context.refresh()
+        name = self._name_of(sig, target_context.codegen())
+        for folder in self._folders():
+            path = folder / name
+            with contextlib.suppress(OSError):
+                content = _content(path.read_bytes())
+                if content is not None:
+                    # What other versions of a library make of it cannot be known.
+                    with contextlib.suppress(Exception):
+                        return _result._rebuild(target_context, *pickle.loads(content))
+                path.unlink()
+        return None
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        """Keep code in the first folder that can be written; say once if there is none."""
+        if cres.lifted or cres.library.has_dynamic_globals:
+            return
+        content = _dumps(cres._reduce())
+        name = self._name_of(sig, cres.codegen)
+        failed = ""
+        for folder in self._folders():
+            try:
+                _write(folder / name, MARK + hashlib.sha256(content).digest() + content)
+            except OSError as error:
+                failed = failed or f"{folder}: {error.strerror or error}"
+            else:
+                self._remove_older(folder)
+                return
+        _say_not_kept(failed)
+
+    def _name_of(self, sig: Any, codegen: Any) -> str:
+        """Return the name of the file for a signature on this machine."""
+        about = (
+            str(sig), codegen.magic_tuple(), self._function.__code__.co_code,
+            numba.__version__, llvmlite.__version__, platform.python_version(),
+        )  # fmt: skip
+        key = hashlib.sha256(repr(about).encode()).hexdigest()[:20]
+        return f"{self._name}.{_sources(self._file)}.{key}{ENDING}"
+
+    def _folders(self) -> Iterator[Path]:
+        """Yield the folders to look in, the best one first."""
+        home = self._file.parent
+        apart = f"{home.name}-{hashlib.sha256(str(home).encode()).hexdigest()[:12]}"
+        if _config.CACHE_DIR:
+            yield Path(_config.CACHE_DIR) / "hpcrowd" / apart
+        yield home / "__pycache__"
+        of_user = Path(_user_cache_dir("hpcrowd", False))
+        if of_user.is_absolute():  # else the user has no home
+            yield of_user / apart
+
+    def _remove_older(self, folder: Path) -> None:
+        """Remove the code of other sources, which nothing finds again, and what was cut off."""
+        with contextlib.suppress(OSError):
+            for path in folder.glob(f"{self._name}.*{ENDING}"):
+                if not path.name.startswith(f"{self._name}.{_sources(self._file)}."):
+                    path.unlink(missing_ok=True)
+            for path in folder.glob(f".{self._name}.*"):
+                if path.stat().st_mtime < time.time() - CUT_OFF_AFTER:
+                    path.unlink(missing_ok=True)
+
+
+def _python() -> str:
+    return f"py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
+
+
+@cache
+def _sources(file: Path) -> str:
+    """Return a checksum of the sources that compiled functions of a file depend on."""
+    found = hashlib.sha256()
+    for part in (_shared_sources(), _bytes_of(file)):
+        found.update(hashlib.sha256(part).digest())
+    return found.hexdigest()[:12]
+
+
+@cache
+def _shared_sources() -> bytes:
+    """Return a checksum of the kernels and :data:`SOURCES`."""
+    environment = Path(__file__).parent
+    kernels = sorted(environment.glob("**/kernel/*.py"))
+    found = hashlib.sha256()
+    for path in (*kernels, *(environment / name for name in SOURCES)):
+        found.update(hashlib.sha256(_bytes_of(path)).digest())
+    return found.digest()
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # installed without sources
+        return b""
+
+
+def _content(read: bytes) -> bytes | None:
+    """Return what a file holds behind its checksum; None if it is damaged."""
+    begin = len(MARK) + hashlib.sha256().digest_size
+    content = read[begin:]
+    whole = read[:begin] == MARK + hashlib.sha256(content).digest()
+    return content if whole and content else None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that appears only when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+#: Whether a message said that code cannot be kept.
+_said: list[bool] = []
+
+
+def _say_not_kept(reason: str) -> None:
+    """Say once, in the main process, that code is compiled in each process."""
+    if not _said and multiprocessing.parent_process() is None:
+        _said.append(True)
+        _log.warning(
+            "hpcrowd: compiled code cannot be kept (%s), so each run compiles anew, which takes "
+            "some seconds; set NUMBA_CACHE_DIR to a folder that can be written",
+            reason,
+        )
+
+
+def _decorator(**options: Any) -> Callable[[Any], Any]:
+    """Return a decorator that compiles, and keeps the code.
+
+    No reference counting: the functions only work on arrays that their caller holds, and counting
+    at every inner call made a run five times slower (1.0 against 0.2 microseconds a job, KTH-SP2).
+    """
+
+    def decorate(function: Any) -> Any:
+        made = _njit(_nrt=False, **options)(function)
+        if made is function:  # with NUMBA_DISABLE_JIT; compiled code lets hashes overflow too
+            return np.errstate(over="ignore")(function)
+        made._cache = KeptCode(function)
+        return made
+
+    return decorate
+
+
+#: Compiles a function.
+compiled = _decorator()
+
+#: The same for long functions that may run in threads: they release the GIL.
+released = _decorator(nogil=True)
+
+#: The same for functions that run at every event: inlined, so that the caller need not pass a dozen
+#: arrays (0.12 instead of 0.19 microseconds per job, KTH-SP2).
+inlined = _decorator(inline="always")
+
 
 def is_compiled(function: Any) -> bool:
-    """Return whether a compiled function is in the cache for this Python."""
-    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-"
-    return any(path.name.startswith(name) for path in _indexes(function))
-
-
-def drop_stale(function: Any) -> None:
-    """Delete the cache of a function and its folder if any source is newer."""
-    environment = Path(__file__).parent
-    sources = [*environment.glob("**/kernel/*.py"), *(environment / name for name in SOURCES)]
-    changed = max(path.stat().st_mtime for path in sources)
-    indexes = _indexes(function)
-    if any(_written(path) <= changed for path in indexes):
-        for path in indexes:
-            path.unlink(missing_ok=True)
-
-
-def _written(path: Path) -> float:
-    """Return when a file was written; infinity if another process has just removed it."""
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return float("inf")
-
-
-def _indexes(function: Any) -> list[Path]:
-    """Return numba's index files for this Python, of all modules in a folder."""
-    folder = Path(function._cache.cache_path)
-    python = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return list(folder.glob(f"*.{python}.nbi"))
+    """Return whether the code of a function is kept, or is not compiled at all."""
+    kept = getattr(function, "_cache", None)
+    return not isinstance(kept, KeptCode) or kept.is_kept()

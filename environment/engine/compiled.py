@@ -13,7 +13,6 @@ from typing import Any, override
 
 import numpy as np
 
-from hpcrowd.environment.compilation import drop_stale
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.kernel import places as S
@@ -34,9 +33,6 @@ from hpcrowd.environment.stops import FOREVER, Stop
 
 #: Policies of the compiled loop itself, by name.
 POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
-
-
-drop_stale(loop.advance)
 
 #: Places that arrays have at first.
 FIRST_ROOM = 1024

@@ -15,7 +15,6 @@ from typing import Any, override
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.compilation import drop_stale
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.kernel import places as S
@@ -35,8 +34,6 @@ from hpcrowd.environment.grid.policies import (
 )
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.stops import FOREVER, Stop
-
-drop_stale(G.advance_grid)
 
 #: Compiled policies.
 COMPILED = {

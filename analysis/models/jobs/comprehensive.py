@@ -30,7 +30,7 @@ MOST_OPEN = 64
 BLOCK = 64
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def _largest(most: int, waiting: Int64s, blocks: Int64s) -> int:
     """Return the largest size up to ``most`` with a waiting bag; 0 if there is none."""
     size = min(most, len(waiting) - 1)
@@ -44,7 +44,7 @@ def _largest(most: int, waiting: Int64s, blocks: Int64s) -> int:
     return 0
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def _places(
     arrivals: Floats,
     sizes: Int64s,

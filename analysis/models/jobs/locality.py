@@ -57,14 +57,14 @@ class Table:
         return cls(np.ascontiguousarray(rows[:, 1]), np.cumsum(rows[:, 2]), bounds)
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def _one(chance: float, begin: int, end: int, ends: Int64s) -> int:
     """Return the index of the value at a random count from ``begin`` to ``end``."""
     wanted = begin + min(int(chance * (end - begin)), end - begin - 1)
     return np.searchsorted(ends, wanted, side="right")  # type: ignore[return-value]
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def _fill(
     chances: Floats,
     lengths: Int64s,

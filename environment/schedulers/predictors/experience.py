@@ -16,7 +16,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hpcrowd.environment.compilation import drop_stale
 from hpcrowd.environment.errors import PredictorError, QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import options_of
@@ -24,8 +23,6 @@ from hpcrowd.environment.schedulers.predictors.base import Events, Predictor, no
 from hpcrowd.environment.schedulers.predictors.kernel import experience as K
 from hpcrowd.environment.schedulers.predictors.kernel import prediction as kernel
 from hpcrowd.environment.schedulers.predictors.kernel.experience import Experience
-
-drop_stale(kernel.follow)
 
 History = Literal["submission", "completion", "category"]
 Bounds = Literal["table", "seen"]
