@@ -39,7 +39,7 @@ from hpcrowd.analysis import tables
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
-from hpcrowd.environment.files import json_of
+from hpcrowd.environment.files import json_of, unfinished
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -102,6 +102,7 @@ def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(folder)
     check_replaceable(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    unfinished.add(temporary)
     try:
         temporary.mkdir(parents=True)
         yield temporary
@@ -112,6 +113,7 @@ def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
         raise HpcrowdError(f"{target}: cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        unfinished.discard(temporary)
 
 
 def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = True) -> None:

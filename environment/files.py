@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import stat
 from collections.abc import Iterator
@@ -19,6 +20,18 @@ from hpcrowd.environment.errors import HpcrowdError, ModelFileError
 
 #: Ending of the names of unfinished files.
 UNFINISHED = ".tmp"
+
+#: Files and folders that this process is writing; they are removed if it must end at once.
+unfinished: set[Path] = set()
+
+
+def remove_unfinished() -> None:
+    """Remove what is being written, for a process that ends without cleaning up."""
+    for path in list(unfinished):
+        with suppress(OSError):
+            path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def json_of(text: str) -> Any:
@@ -60,6 +73,7 @@ def whole_file(
     if not is_stream(path):
         who = f"{socket.gethostname()}.{os.getpid()}"
         temporary = target.with_name(f".{target.name}.{who}{UNFINISHED}")
+        unfinished.add(temporary)
     try:
         yield temporary
         if temporary != target:
@@ -70,6 +84,7 @@ def whole_file(
         if temporary != target:
             with suppress(OSError):  # its name may even be too long
                 temporary.unlink()
+            unfinished.discard(temporary)
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:

@@ -7,6 +7,7 @@ the platform, then one scheduling pass per cluster. Ties go by job number.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -32,9 +33,13 @@ if TYPE_CHECKING:
     from hpcrowd.environment.platform.changes import Change
 
 
-#: Events between two checks of the keyboard and the progress bar: about 0.01 s compiled, 1 s in
-#: plain Python.
-SLICE = 50_000
+#: Events between two checks of the keyboard and the progress bar, at first and at most; between
+#: them it is adapted so that about :data:`SLICE_S` pass.
+FIRST_SLICE = 2**10
+SLICE = 2**16
+
+#: Time between two checks, s.
+SLICE_S = 0.05
 
 #: Reactions between two updates of the progress bar.
 REACTIONS = 2**14
@@ -298,9 +303,10 @@ class Simulation(Frame):
         standstill, last = 0, -1
         rounds = 0
         self._ended = False
+        events, began = min(FIRST_SLICE, SLICE), perf_counter()
         while True:
             due = self.next_event_time()
-            stop = engine.advance(min(due, end), SLICE)
+            stop = engine.advance(min(due, end), events)
             self.time = now = engine.now
             if stop == Stop.FINISHED:
                 for unit in engine.finished:
@@ -317,8 +323,12 @@ class Simulation(Frame):
                     self.broker.check_none_lost()
                 self._ended = True
                 break
-            elif progress is not None:
-                progress(self)
+            else:
+                if progress is not None:
+                    progress(self)
+                until_now = perf_counter()
+                events = _slice(events, until_now - began)
+                began = until_now
             rounds += 1
             if progress is not None and rounds % REACTIONS == 0:
                 progress(self)
@@ -337,6 +347,13 @@ class Simulation(Frame):
         """Run one simulated hour."""
         self.run(until=self.time + HOUR)
         self.steps += 1
+
+
+def _slice(events: int, took: float) -> int:
+    """Return how many events to allow next, if so many took ``took`` seconds or less."""
+    if took < SLICE_S:
+        return min(2 * events, SLICE)
+    return max(1, int(events * max(SLICE_S / took, 1 / 8)))
 
 
 def _check_apart(specs: Sequence[ClusterSpec]) -> None:

@@ -6,7 +6,7 @@ the command that runs is imported; for the list of all commands the files are re
 new command is one new file.
 
 Exit codes: 0 success; 1 a published figure was not reached, or runs of a sweep failed; 2 the
-command or its input is wrong, and a message of one line says why; 130 interrupted.
+command or its input is wrong, and a message of one line says why; 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.scenarios.interrupts import WORDS, watch
+from hpcrowd.scenarios.status import status
 
 if TYPE_CHECKING:
     from typer._click.shell_completion import CompletionItem
@@ -147,22 +149,32 @@ def _hpcrowd(
 
 def main() -> None:
     """Run the command line; an error is printed in one line."""
+    status.begin(f"hpcrowd {' '.join(sys.argv[1:2])}")
     try:
         app(standalone_mode=True)
     except HpcrowdError as error:
-        _fail(f"hpcrowd: {error}", getattr(error, "exit_code", 2))
+        code = getattr(error, "exit_code", 2)
+        _fail(f"hpcrowd: {error}", watch.code or code if code == INTERRUPTED else code)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            _fail("hpcrowd: interrupted; nothing was written", INTERRUPTED)
+            _interrupted()
         raise
     except KeyboardInterrupt:
-        _fail("hpcrowd: interrupted; nothing was written", INTERRUPTED)
+        _interrupted()
     except BrokenPipeError:
         # The reader of our output has gone, as in "| head": not our problem.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    finally:
+        status.end()
+
+
+def _interrupted() -> None:
+    code = watch.code or INTERRUPTED
+    _fail(f"hpcrowd: {WORDS[code]}; nothing was written", code)
 
 
 def _fail(line: str, code: int) -> None:
+    status.end()
     print(" ".join(line.split()), file=sys.stderr)
     sys.exit(code)

@@ -7,9 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from hpcrowd.scenarios.status import status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -120,7 +122,7 @@ def progress_bar() -> Iterator[Progress]:
     from rich.markup import escape
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    with status.aside(), Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading")
 
         def draw(label: str, done: int, total: int) -> None:
@@ -149,7 +151,9 @@ def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any]
         yield None
         return
     began = time.monotonic()
+    status.doing("simulating")
     shown: list[Any] = []
+    aside = ExitStack()
 
     def show(model: Simulation) -> None:
         if time.monotonic() - began < LONG:
@@ -158,8 +162,8 @@ def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any]
             from rich.console import Console
             from rich.progress import Progress
 
-            bar = Progress(console=Console(stderr=True), transient=True)
-            bar.start()
+            aside.enter_context(status.aside())
+            bar = aside.enter_context(Progress(console=Console(stderr=True), transient=True))
             shown.extend((bar, bar.add_task("simulating", total=2 * total_jobs)))
         bar, task = shown
         # Users who generate their work add jobs during the run, so the total grows.
@@ -169,5 +173,4 @@ def simulation_progress(total_jobs: int) -> Iterator[Callable[[Simulation], Any]
     try:
         yield show
     finally:
-        if shown:
-            shown[0].stop()
+        aside.close()

@@ -30,6 +30,21 @@ from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.predictors.base import Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
 
+#: Waiting jobs that passes may look at before an engine returns: about 0.1 to 0.5 s for those that
+#: plan the whole queue, and for the others.
+MOST_PLANNED, MOST_LOOKS = 2**20, 2**24
+
+#: Jobs by which the queue may grow meanwhile.
+GROWTH = 2**10
+
+
+def events_for(waiting: int, events: int, looks: int = MOST_LOOKS) -> int:
+    """Return after how many of the allowed events to return where passes look at the whole queue.
+
+    Ctrl-C and the progress bar are looked at then, however long the queue is.
+    """
+    return min(events, 1 + looks // (GROWTH + waiting))
+
 
 class Changes(Protocol):
     """Changes an engine during the run, see ``platform.timeline.Timeline``."""

@@ -13,7 +13,7 @@ from typing import Any, override
 
 import numpy as np
 
-from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.engine.base import MOST_PLANNED, Engine, events_for
 from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
@@ -222,6 +222,8 @@ class CompiledEngine(Engine):
         if self._pending:
             self._accept()
         self._state[S.FINISHED_COUNT] = 0
+        if self._policy is not None and self._policy.looks_at_all:
+            events = events_for(self._state[S.WAITING], events, MOST_PLANNED)
         self._state[S.ALLOWANCE] = events
         while True:
             # A predictor is called before each pass, so with one all passes happen outside.

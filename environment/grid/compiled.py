@@ -15,7 +15,7 @@ from typing import Any, override
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.engine.base import Engine, events_for
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.places import wider, with_room
@@ -172,6 +172,7 @@ class CompiledLockStep(LockStep):
         super().__init__(engines, units, dispatch)
         self._compiled = engines
         self._every = np.stack([engine.scalars for engine in engines])
+        self._waiting = 0  # when the engines last paused
         for engine, scalars in zip(engines, self._every, strict=True):
             engine.scalars, engine._state = scalars, memoryview(scalars)
         self._broker = BrokerArrays(engines) if dispatch is None else dispatch.arrays
@@ -192,7 +193,7 @@ class CompiledLockStep(LockStep):
     @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         g, engines = self._broker.scalars, self._compiled
-        allowed = min(self.events + events, FOREVER)
+        allowed = min(self.events + events_for(self._waiting, events), FOREVER)
         while True:
             for engine in engines:
                 engine._accept()
@@ -223,6 +224,8 @@ class CompiledLockStep(LockStep):
                 if not self.finished:
                     continue
                 stop = Stop.FINISHED
+            elif stop == Stop.PAUSE:
+                self._waiting = int(self._every[:, S.WAITING].sum() + g[G.HELD])
             return Stop(stop)
 
     def _enlarge(self, place: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.status import status
 from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
@@ -57,15 +58,19 @@ def carry_out(
         from hpcrowd.analysis.results import check_replaceable, write_results
 
         check_replaceable(out)
+    status.doing("reading")
     begin = read()
     say_if_compiling(scenario.clusters_in_all())
     with simulation_progress(len(begin) if isinstance(begin, Trace) else 1) as progress:
         run = scenario.run(begin, progress, log)
     if out is not None:
+        status.doing(f"writing {out}")
         write_results(run, out)
         say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
     if draw is not None:
+        status.doing("drawing")
         draw(run)
+    status.doing("summarizing")
     tell_run(run, as_json=as_json)
 
 

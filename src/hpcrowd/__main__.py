@@ -12,13 +12,18 @@ def main() -> None:
     # the start, and half a second at the end.
     gc.set_threshold(200_000, 50, 50)
     try:
+        from hpcrowd.scenarios.interrupts import WORDS, watch
+
+        watch.begin()
         from hpcrowd.scenarios.cli import main as run
 
         run()
     except KeyboardInterrupt:  # while it still imports
-        print("hpcrowd: interrupted; nothing was written", file=sys.stderr)
-        sys.exit(130)
+        code = watch.code or 130
+        print(f"hpcrowd: {WORDS[code]}; nothing was written", file=sys.stderr)
+        sys.exit(code)
     finally:
+        watch.end()
         gc.freeze()
 
 

@@ -61,6 +61,10 @@ class CompiledPass(ABC):
     #: otherwise the plain scheduler runs where there is some.
     drains = False
 
+    #: Whether a pass may look at every waiting job, so that its time grows with the queue and is
+    #: not counted by the pass itself (``ALLOWANCE``).
+    looks_at_all = False
+
     def __init__(self, scheduler: Any, engine: Machine) -> None:
         self.scheduler = scheduler
         self.engine = engine

@@ -33,6 +33,7 @@ class PlannedPass(CompiledPass):
     #: Whether a job is to have a reservation from its arrival on.
     every = True
     drains = True
+    looks_at_all = True
 
     def __init__(self, scheduler: PlanningScheduler, engine: Machine) -> None:
         super().__init__(scheduler, engine)

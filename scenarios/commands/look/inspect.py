@@ -10,6 +10,7 @@ import typer
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import all_at_hand
+from hpcrowd.scenarios.status import status
 from hpcrowd.scenarios.terminal import say, say_if_compiling
 
 #: Runs that a page shows side by side.
@@ -60,6 +61,7 @@ def command(
 
     def ready(token: str) -> None:
         complete = f"{address}?token={token}"
+        status.end()  # it waits for visitors from now on
         say(f"The page is at {complete}  (Ctrl-C ends it)")
         if browser:
             webbrowser.open(complete)

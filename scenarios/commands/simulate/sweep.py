@@ -15,6 +15,7 @@ from hpcrowd.analysis.comparison.sweeps import SweepResult, scale_of
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson
+from hpcrowd.scenarios.status import status
 from hpcrowd.scenarios.sweeps.engines import engine_of
 from hpcrowd.scenarios.sweeps.runs import Sweep, Tell, sweep
 from hpcrowd.scenarios.sweeps.runs import status as status_of
@@ -136,7 +137,8 @@ def _progress(total: int) -> Iterator[Tell]:
     from rich.progress import TimeRemainingColumn as Left
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Left())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with status.aside(), Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("runs", total=total)
 
         def show(over: int, _total: int, failed: int) -> None:

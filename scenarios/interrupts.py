@@ -1,0 +1,111 @@
+"""Ctrl-C and SIGTERM: a command ends within a second, whatever it is doing.
+
+Python handles a signal when the main thread next runs Python code: after a call into a library
+that computes, compiles, reads or writes for seconds. A thread therefore watches the signals as
+they come in. If the program has not ended soon after one, the thread ends it: it removes
+unfinished files and worker processes, and leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+#: Time from a signal until the program is ended from outside, s; it is used to clean up.
+PATIENCE = 0.6
+
+#: The same where the program is cleaning up already, s.
+LONGER = 0.9
+
+#: Exit codes by signal, as in shells.
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+#: Words for messages by exit code.
+WORDS = {130: "interrupted", 143: "terminated"}
+
+
+class Terminated(KeyboardInterrupt):
+    """The program received SIGTERM."""
+
+
+class Watch:
+    """The signals of this process, from :meth:`begin` to :meth:`end`."""
+
+    def __init__(self) -> None:
+        self._began = False
+        #: Exit code of the signal that came, 0 if none did.
+        self.code = 0
+        self._pipe = (-1, -1)
+
+    def begin(self) -> None:
+        """Handle signals from now on; only in the main thread, and once."""
+        if self._began or threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            return  # ignored, as in background jobs of scripts, or somebody else's
+        self._began = True
+        reading, writing = self._pipe = os.pipe()
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        for number in CODES:
+            signal.signal(number, self._raise)
+        sys.unraisablehook = _raise_again
+        threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
+
+    def end(self) -> None:
+        """Take no notice of signals any more: the work is finished, and the process ends."""
+        if self._began:
+            for number in CODES:
+                signal.signal(number, signal.SIG_IGN)
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        self.code = CODES[signal.Signals(number)]
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+    def _watch(self, reading: int) -> None:
+        """Wait for signals; end the program if it does not end by itself."""
+        while numbers := os.read(reading, 64):
+            code = next((CODES[one] for one in CODES if one in numbers), None)
+            if code is None:
+                continue
+            if signal.getsignal(signal.SIGINT) != self._raise:
+                continue  # a server handles them now
+            time.sleep(PATIENCE)
+            if self.code:
+                time.sleep(LONGER - PATIENCE)
+            _leave(code)
+
+
+def _raise_again(about: Any) -> None:
+    """Raise an interruption again that came where Python can only ignore it, as in a callback."""
+    if issubclass(about.exc_type, KeyboardInterrupt):
+        again = signal.SIGTERM if issubclass(about.exc_type, Terminated) else signal.SIGINT
+        signal.raise_signal(again)
+    else:
+        sys.__unraisablehook__(about)
+
+
+def _leave(code: int) -> None:
+    """End this process at once, and what it began."""
+    from hpcrowd.environment.files import remove_unfinished
+
+    remove_unfinished()
+    if "multiprocessing" in sys.modules:
+        import multiprocessing
+
+        for child in multiprocessing.active_children():
+            child.kill()
+    with contextlib.suppress(OSError):
+        back = "\x1b[?25h\r\x1b[K" if os.isatty(2) else ""  # the cursor that a bar hid
+        os.write(2, f"{back}hpcrowd: {WORDS[code]}\n".encode())
+    os._exit(code)
+
+
+#: The signals of this process.
+watch = Watch()
