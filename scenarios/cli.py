@@ -15,6 +15,7 @@ import ast
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +25,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.scenarios.interrupts import WORDS, watch
+from hpcrowd.scenarios.interrupts import WORDS, leave, watch
 from hpcrowd.scenarios.status import status
 
 if TYPE_CHECKING:
@@ -154,7 +155,9 @@ def main() -> None:
         app(standalone_mode=True)
     except HpcrowdError as error:
         code = getattr(error, "exit_code", 2)
-        _fail(f"hpcrowd: {error}", watch.code or code if code == INTERRUPTED else code)
+        if code == INTERRUPTED:
+            _interrupted(str(error))
+        _fail(f"hpcrowd: {error}", code)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             _interrupted()
@@ -169,9 +172,15 @@ def main() -> None:
         status.end()
 
 
-def _interrupted() -> None:
+def _interrupted(outcome: str = "") -> None:
     code = watch.code or INTERRUPTED
-    _fail(f"hpcrowd: {WORDS[code]}; nothing was written", code)
+    line = f"hpcrowd: {outcome or f'{WORDS[code]}; nothing was written'}"
+    if not watch.began:
+        _fail(line, code)
+    status.end()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    leave(code, " ".join(line.split()))
 
 
 def _fail(line: str, code: int) -> None:

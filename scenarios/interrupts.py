@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 #: Time from a signal until the program is ended from outside, s; it is used to clean up.
 PATIENCE = 0.6
@@ -38,18 +38,18 @@ class Watch:
     """The signals of this process, from :meth:`begin` to :meth:`end`."""
 
     def __init__(self) -> None:
-        self._began = False
+        self.began = False
         #: Exit code of the signal that came, 0 if none did.
         self.code = 0
         self._pipe = (-1, -1)
 
     def begin(self) -> None:
         """Handle signals from now on; only in the main thread, and once."""
-        if self._began or threading.current_thread() is not threading.main_thread():
+        if self.began or threading.current_thread() is not threading.main_thread():
             return
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             return  # ignored, as in background jobs of scripts, or somebody else's
-        self._began = True
+        self.began = True
         reading, writing = self._pipe = os.pipe()
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -60,7 +60,7 @@ class Watch:
 
     def end(self) -> None:
         """Take no notice of signals any more: the work is finished, and the process ends."""
-        if self._began:
+        if self.began:
             for number in CODES:
                 signal.signal(number, signal.SIG_IGN)
 
@@ -79,7 +79,7 @@ class Watch:
             time.sleep(PATIENCE)
             if self.code:
                 time.sleep(LONGER - PATIENCE)
-            _leave(code)
+            leave(code, f"hpcrowd: {WORDS[code]}")
 
 
 def _raise_again(about: Any) -> None:
@@ -91,19 +91,26 @@ def _raise_again(about: Any) -> None:
         sys.__unraisablehook__(about)
 
 
-def _leave(code: int) -> None:
-    """End this process at once, and what it began."""
+def leave(code: int, line: str) -> NoReturn:
+    """Print a line and end this process at once, with the processes and files that it began.
+
+    Nothing else runs any more: neither threads that still compute, nor what libraries registered
+    for the end of the program.
+    """
     from hpcrowd.environment.files import remove_unfinished
 
     remove_unfinished()
     if "multiprocessing" in sys.modules:
         import multiprocessing
+        from multiprocessing import util
 
         for child in multiprocessing.active_children():
             child.kill()
+        with contextlib.suppress(Exception):
+            util._run_finalizers(0)  # type: ignore[attr-defined]  # semaphores have names
     with contextlib.suppress(OSError):
         back = "\x1b[?25h\r\x1b[K" if os.isatty(2) else ""  # the cursor that a bar hid
-        os.write(2, f"{back}hpcrowd: {WORDS[code]}\n".encode())
+        os.write(2, f"{back}{line}\n".encode())
     os._exit(code)
 
 

@@ -13,12 +13,12 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, override
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, check_choice, missing
 
@@ -112,7 +112,22 @@ class Processes(Engine):
     def _new(self) -> ProcessPoolExecutor:
         # Forks of a process with threads, as progress bars have, hang.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.workers, context, _begin, (self._work,))
+        try:
+            return ProcessPoolExecutor(self.workers, context, _begin, (self._work,))
+        except OSError as error:  # no semaphores: /dev/shm is missing, full or read-only
+            raise HpcrowdError(
+                f"processes cannot be started here: {error.strerror or error}, for example "
+                "because /dev/shm cannot be written; use one worker, or --executor inline"
+            ) from error
+
+    @override
+    def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
+        # The first task begins the processes, which inherit that Ctrl-C waits; it comes here.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(function, task)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def restart(self) -> None:
         """End what is left of the processes and make new ones."""
@@ -125,11 +140,14 @@ class Processes(Engine):
         if isinstance(executor, ProcessPoolExecutor):
             # Python 3.14 has a method for this.
             workers = list((executor._processes or {}).values())
+            manager: Any = executor._executor_manager_thread
             executor.shutdown(wait=False, cancel_futures=True)
             for worker in workers:
                 worker.terminate()
             for worker in workers:
                 worker.join()
+            if manager is not None:
+                manager.join(1)  # it closes the queues
 
 
 class Dask(Engine):
@@ -162,10 +180,12 @@ class Dask(Engine):
             count = workers or cores()
             # Small runs need no memory limits, and the dashboard is not used.
             failures = {"distributed.scheduler.allowed-failures": 5}
-            with dask.config.set(failures), _deaf_to_interrupts():
-                self.cluster = where = library.LocalCluster(
-                    n_workers=count, threads_per_worker=1, memory_limit=0,
-                    dashboard_address=None, processes=True, silence_logs=logging.ERROR,
+            with dask.config.set(failures):
+                self.cluster = where = _deaf_to_interrupts(
+                    lambda: library.LocalCluster(
+                        n_workers=count, threads_per_worker=1, memory_limit=0,
+                        dashboard_address=None, processes=True, silence_logs=logging.ERROR,
+                    )
                 )  # fmt: skip
         try:
             self.client: Any = library.Client(where, timeout=PATIENCE, set_as_default=False)
@@ -182,9 +202,16 @@ class Dask(Engine):
         return max(DASK_IN_FLIGHT, AHEAD * sum(threads.values()))
 
     def close(self) -> None:
-        """Cancel tasks that have not begun; end the cluster if it was started here."""
+        """Cancel tasks that have not begun; end the cluster if it was started here.
+
+        After Ctrl-C the workers started here are killed first: they may be busy for long.
+        """
         self._executor = None
         logging.disable(logging.CRITICAL)  # cancelled tasks would be logged at length
+        if self.cluster is not None and getattr(sys.exception(), "exit_code", 0) == 130:
+            for child in multiprocessing.active_children():
+                child.kill()
+            return
         try:
             self.client.close()
             if self.cluster is not None:
@@ -223,17 +250,23 @@ def engine_of(name: str, *, address: str | None = None, workers: int | None = No
     return Processes(workers) if name == "processes" else Inline()
 
 
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Make processes that begin here ignore Ctrl-C, which this one handles."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may change signals, and receives Ctrl-C
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _deaf_to_interrupts(begin: Callable[[], Any]) -> Any:
+    """Return the result of ``begin``, whose threads and processes do not receive Ctrl-C.
+
+    It runs in a thread that does not, as they inherit that; this process still receives it.
+    """
+
+    begun: Future[Any] = Future()
+
+    def run() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            begun.set_result(begin())
+        except BaseException as error:  # noqa: BLE001 - raised again by the future
+            begun.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return begun.result()
 
 
 #: The function that a process received when it began; None without one.
