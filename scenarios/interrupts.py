@@ -86,7 +86,7 @@ def _raise_again(about: Any) -> None:
     """Raise an interruption again that came where Python can only ignore it, as in a callback."""
     if issubclass(about.exc_type, KeyboardInterrupt):
         again = signal.SIGTERM if issubclass(about.exc_type, Terminated) else signal.SIGINT
-        signal.raise_signal(again)
+        threading.Timer(0.01, os.kill, (os.getpid(), again)).start()  # when this is over
     else:
         sys.__unraisablehook__(about)
 
