@@ -122,6 +122,7 @@ def cli_page() -> str:
                     "130",
                     "interrupted; nothing was written, or the line says what is kept",
                 ),
+                ("143", "the same by SIGTERM"),
             ],
         )
     )
