@@ -129,6 +129,7 @@ class KeptCode(caching.NullCache):
         apart = f"{home.name}-{hashlib.sha256(str(home).encode()).hexdigest()[:12]}"
         if _config.CACHE_DIR:
             yield Path(_config.CACHE_DIR) / "hpcrowd" / apart
+            return
         yield home / "__pycache__"
         of_user = Path(_user_cache_dir("hpcrowd", False))
         if of_user.is_absolute():  # else the user has no home
