@@ -25,10 +25,8 @@ import csv
 import json
 import os
 import platform
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,9 +36,10 @@ from zoneinfo import ZoneInfo
 from hpcrowd.analysis import tables
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import HpcrowdError, ResultsError
-from hpcrowd.environment.files import json_of, unfinished
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.environment.files import json_of
 from hpcrowd.environment.jobs import State
+from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import write_swf
@@ -61,59 +60,6 @@ MORE_TABLES: dict[str, Callable[[Path], Any]] = {
 
 #: Files that every folder of results has.
 FILES = ("jobs.parquet", "summary.json", "provenance.json")
-
-
-def check_replaceable(folder: str | os.PathLike[str], option: str = "--out") -> None:
-    """Check that results may replace ``folder``, before they are computed.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    option
-        Name of the option on the command line.
-
-    Raises
-    ------
-    HpcrowdError
-        When there is something that hpcrowd did not write.
-    """
-    target = Path(folder)
-    if target.exists() and not (
-        target.is_dir() and ((target / "provenance.json").exists() or not any(target.iterdir()))
-    ):
-        raise HpcrowdError(
-            f"{target}: exists and is not a folder of results; choose another {option}"
-        )
-
-
-@contextmanager
-def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary folder to fill; it replaces ``folder`` if all goes well.
-
-    An existing folder is replaced only if it is empty or hpcrowd wrote it (it has a
-    ``provenance.json``).
-
-    Raises
-    ------
-    HpcrowdError
-        When there is something else, or the folder cannot be written.
-    """
-    target = Path(folder)
-    check_replaceable(target)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    unfinished.add(temporary)
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        if target.exists():
-            shutil.rmtree(target)
-        temporary.rename(target)
-    except OSError as error:
-        raise HpcrowdError(f"{target}: cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        unfinished.discard(temporary)
 
 
 def write_results(run: Run, folder: str | os.PathLike[str], *, plots: bool = True) -> None:

@@ -120,7 +120,8 @@ def cli_page() -> str:
                 ("2", "the request or its input is wrong; one line on standard error says how"),
                 (
                     "130",
-                    "interrupted; nothing was written, or the line says what is kept",
+                    "interrupted; nothing was written, or the line says what is written or kept; "
+                    "129 and 143 after SIGHUP and SIGTERM",
                 ),
                 ("143", "the same by SIGTERM"),
             ],

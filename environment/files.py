@@ -1,4 +1,4 @@
-"""Files that exist only when they are complete, and files of trained and fitted models.
+"""Files of trained and fitted models.
 
 A model file is JSON with its format and version.
 """
@@ -7,31 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import socket
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hpcrowd.environment.errors import HpcrowdError, ModelFileError
-
-#: Ending of the names of unfinished files.
-UNFINISHED = ".tmp"
-
-#: Files and folders that this process is writing; they are removed if it must end at once.
-unfinished: set[Path] = set()
-
-
-def remove_unfinished() -> None:
-    """Remove what is being written, for a process that ends without cleaning up."""
-    for path in list(unfinished):
-        with suppress(OSError):
-            path.unlink()
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+from hpcrowd.environment.errors import ModelFileError
+from hpcrowd.environment.output.whole import whole_file
 
 
 def json_of(text: str) -> Any:
@@ -46,54 +27,6 @@ def json_of(text: str) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-
-
-@contextmanager
-def whole_file(
-    path: str | os.PathLike[str], error: type[HpcrowdError] = HpcrowdError
-) -> Iterator[Path]:
-    """Yield the path of a temporary file to write; it is then synced and replaces ``path``.
-
-    Processes and machines that write the same file at the same time do not disturb each other.
-    Pipes and devices are written to directly. A symbolic link stays, and its target is written.
-
-    Parameters
-    ----------
-    path
-        The file.
-    error
-        The exception to raise if the file cannot be written.
-
-    Raises
-    ------
-    HpcrowdError
-        When it cannot be written.
-    """
-    target = temporary = Path(os.path.realpath(path))
-    if not is_stream(path):
-        who = f"{socket.gethostname()}.{os.getpid()}"
-        temporary = target.with_name(f".{target.name}.{who}{UNFINISHED}")
-        unfinished.add(temporary)
-    try:
-        yield temporary
-        if temporary != target:
-            temporary.replace(target)
-    except OSError as wrong:
-        raise error(f"{path}: cannot be written: {wrong.strerror or wrong}") from wrong
-    finally:
-        if temporary != target:
-            with suppress(OSError):  # its name may even be too long
-                temporary.unlink()
-            unfinished.discard(temporary)
-
-
-def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path exists but is neither a file nor a folder: a pipe, a device."""
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ the command that runs is imported; for the list of all commands the files are re
 new command is one new file.
 
 Exit codes: 0 success; 1 a published figure was not reached, or runs of a sweep failed; 2 the
-command or its input is wrong, and a message of one line says why; 130 interrupted, 143 terminated.
+command or its input is wrong, or its output cannot be written, and a message of one line says why;
+129, 130 and 143 ended by SIGHUP, Ctrl-C and SIGTERM; 141 the reader of standard output has gone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.output.guard import written
+from hpcrowd.environment.output.whole import remove_temporary
 from hpcrowd.scenarios.interrupts import WORDS, leave, watch
+from hpcrowd.scenarios.outputs import with_force
+from hpcrowd.scenarios.shell import prepare_streams, readable_width
 from hpcrowd.scenarios.status import status
 
 if TYPE_CHECKING:
@@ -47,6 +52,9 @@ ORDER = (
 #: Exit code of a command that was ended by Ctrl-C, as in shells.
 INTERRUPTED = 130
 
+#: Exit code of a command whose reader has gone, as in ``| head``, as in shells.
+BROKEN_PIPE = 141
+
 
 class CommandFiles(Mapping[str, Any]):
     """The commands by name, in the order of the help; each is imported when it is looked up."""
@@ -66,7 +74,7 @@ class CommandFiles(Mapping[str, Any]):
         if isinstance(command, typer.Typer):
             holder.add_typer(command, name=name)
         else:
-            holder.command(name)(command)
+            holder.command(name)(with_force(command, name))
         return typer.main.get_group(holder).commands[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -150,40 +158,81 @@ def _hpcrowd(
 
 def main() -> None:
     """Run the command line; an error is printed in one line."""
+    before = sys.stdout, sys.stderr
+    written().clear()
     status.begin(f"hpcrowd {' '.join(sys.argv[1:2])}")
     try:
-        app(standalone_mode=True)
-    except HpcrowdError as error:
-        code = getattr(error, "exit_code", 2)
-        if code == INTERRUPTED:
-            _interrupted(str(error))
-        _fail(f"hpcrowd: {error}", code)
-    except SystemExit as stop:
-        if stop.code == INTERRUPTED:
-            _interrupted()
-        raise
-    except KeyboardInterrupt:
-        _interrupted()
-    except BrokenPipeError:
-        # The reader of our output has gone, as in "| head": not our problem.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        missing = prepare_streams()
+        with readable_width():
+            try:
+                if missing:
+                    raise HpcrowdError(f"{missing}: is closed; lead it to a file or {os.devnull}")
+                line, code = _outcome()
+            except KeyboardInterrupt:
+                line, code = interrupted(), watch.code or INTERRUPTED
+            except HpcrowdError as error:
+                line, code = str(error), 2
+            line = f"hpcrowd: {' '.join(line.split())}" if line else ""
+            status.end()
+            if code in WORDS and watch.began:
+                leave(code, line)
+            remove_temporary()
+        if line:
+            print(line, file=sys.stderr)
+        sys.exit(code)
     finally:
         status.end()
+        sys.stdout, sys.stderr = before
 
 
-def _interrupted(outcome: str = "") -> None:
-    code = watch.code or INTERRUPTED
-    line = f"hpcrowd: {outcome or f'{WORDS[code]}; nothing was written'}"
-    if not watch.began:
-        _fail(line, code)
-    status.end()
+def _outcome() -> tuple[str, int]:
+    """Run the command, and return the line to print at the end, if any, and the exit code."""
+    line, code = "", 0
+    try:
+        try:
+            app(standalone_mode=True)
+        finally:
+            output = sys.stdout
+            if output is not None:
+                output.flush()
+    except HpcrowdError as error:
+        line, code = str(error), getattr(error, "exit_code", 2)
+    except SystemExit as stop:
+        if isinstance(stop.code, str):
+            line, code = stop.code, 2
+        else:
+            code = int(stop.code or 0)
+        if isinstance(stop.__context__, BrokenPipeError):  # which Typer and Rich make to 1
+            code = BROKEN_PIPE
+        elif code == INTERRUPTED:
+            line = interrupted()
+    except KeyboardInterrupt:
+        line, code = interrupted(), INTERRUPTED
+    except BrokenPipeError:
+        code = BROKEN_PIPE
+    except OSError as error:
+        where = "standard output" if error.filename is None else error.filename
+        how = "cannot be written: " if error.filename is None else ""
+        line, code = f"{where}: {how}{error.strerror or error}", 2
+        _drop_output()
+    if code == BROKEN_PIPE:
+        # The reader of our output has gone, as in "| head": not our problem.
+        _drop_output()
+    return line, (watch.code or INTERRUPTED) if code == INTERRUPTED else code
+
+
+def interrupted() -> str:
+    """Return what to say after an interrupt: what is written completely, if anything."""
+    files = list(dict.fromkeys(map(str, written())))
+    word = WORDS[watch.code or INTERRUPTED]
+    if not files:
+        return f"{word}; nothing was written"
+    return f"{word}; written before that, and complete: {', '.join(files)}"
+
+
+def _drop_output() -> None:
+    """Lead standard output to the null device, so that the rest of it is not an error again."""
     with suppress(OSError, ValueError):
-        sys.stdout.flush()
-    leave(code, " ".join(line.split()))
-
-
-def _fail(line: str, code: int) -> None:
-    status.end()
-    print(" ".join(line.split()), file=sys.stderr)
-    sys.exit(code)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)

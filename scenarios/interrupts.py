@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a command ends within a second, whatever it is doing.
+"""Ctrl-C, SIGTERM and SIGHUP: a command ends within a second, whatever it is doing.
 
 Python handles a signal when the main thread next runs Python code: after a call into a library
 that computes, compiles, reads or writes for seconds. A thread therefore watches the signals as
@@ -24,14 +24,14 @@ PATIENCE = 0.6
 LONGER = 0.9
 
 #: Exit codes by signal, as in shells.
-CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 #: Words for messages by exit code.
-WORDS = {130: "interrupted", 143: "terminated"}
+WORDS = {129: "hung up", 130: "interrupted", 143: "terminated"}
 
 
 class Terminated(KeyboardInterrupt):
-    """The program received SIGTERM."""
+    """The program received SIGTERM or SIGHUP."""
 
 
 class Watch:
@@ -54,7 +54,8 @@ class Watch:
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         for number in CODES:
-            signal.signal(number, self._raise)
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                signal.signal(number, self._raise)  # not what is ignored, as under nohup
         sys.unraisablehook = _raise_again
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
@@ -62,7 +63,8 @@ class Watch:
         """Take no notice of signals any more: the work is finished, and the process ends."""
         if self.began:
             for number in CODES:
-                signal.signal(number, signal.SIG_IGN)
+                if signal.getsignal(number) == self._raise:
+                    signal.signal(number, signal.SIG_IGN)
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         self.code = CODES[signal.Signals(number)]
@@ -97,9 +99,9 @@ def leave(code: int, line: str) -> NoReturn:
     Nothing else runs any more: neither threads that still compute, nor what libraries registered
     for the end of the program.
     """
-    from hpcrowd.environment.files import remove_unfinished
+    from hpcrowd.environment.output.whole import remove_temporary
 
-    remove_unfinished()
+    remove_temporary()
     if "multiprocessing" in sys.modules:
         import multiprocessing
         from multiprocessing import util

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.files import is_stream
+from hpcrowd.environment.output.guard import NAMES_HEAD, check_not_input, forced, is_stream
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import write_file
@@ -18,20 +18,14 @@ from hpcrowd.environment.traces.formats.common.names import names_table
 from hpcrowd.environment.traces.formats.registry import FORMATS, format_by_name
 from hpcrowd.environment.traces.formats.swf import SWF
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whole_file import check_writable, write_whole
+from hpcrowd.scenarios.outputs import STANDARD, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-#: The name of standard input and output.
-STANDARD = "-"
-
 #: Column of ``Trace.extra``: identifiers of the jobs in the log that a trace was made from.
 JOB_ID = "job_id"
-
-#: First line of a table of names.
-NAMES_HEAD = b"field,number,name\n"
 
 #: Why names are lost.
 NO_NAMES = "names are kept in a file next to OUT, and OUT is not a file"
@@ -62,27 +56,6 @@ class Kept:
             named = ", ".join(plural(count, field) for field, count in self.named.items())
             found.append(f"{self.names}: names of {named}")
         return found
-
-
-def check_target(source: str | Path, target: Path, option: str) -> None:
-    """Check that a trace can be written, and that it is not the one that is read.
-
-    Parameters
-    ----------
-    source, target
-        The trace that is read, and the file to write.
-    option
-        The option of the command line that names the target.
-
-    Raises
-    ------
-    HpcrowdError
-        When it cannot be written, or is the trace that is read.
-    """
-    check_writable(target, option)
-    there = not is_stream(target) and target.exists() and Path(source).exists()
-    if there and target.samefile(source):
-        raise HpcrowdError(f"{option} {target}: is the trace itself; name another file")
 
 
 def keep_part(trace: Trace, out: Path) -> Kept:
@@ -146,6 +119,9 @@ def keep_trace(
 def _beside(target: Path) -> Path:
     """Return the file for the names of a trace; another file of that name is not overwritten."""
     path = names_beside(target)
+    check_not_input(path)
+    if forced():
+        return path
     try:
         with path.open("rb") as file:
             begin = file.read(len(NAMES_HEAD))
@@ -156,7 +132,7 @@ def _beside(target: Path) -> Path:
     if begin != NAMES_HEAD:
         raise HpcrowdError(
             f"{path}: exists and is not a table of names, which would overwrite it; move it away, "
-            "or name another OUT"
+            "name another OUT, or replace it with --force"
         )
     return path
 

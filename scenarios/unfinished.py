@@ -15,7 +15,7 @@ from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.files import json_of
-from hpcrowd.scenarios.whole_file import write_whole
+from hpcrowd.scenarios.outputs import write_whole
 
 #: Added to the name of the folder of results.
 ENDING = ".unfinished"

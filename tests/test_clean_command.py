@@ -97,7 +97,10 @@ def test_clean_of_a_machine_of_unknown_size(call: Call, log: Trace) -> None:
     ("arguments", "words"),
     [
         (["-o", "out.swf"], "no rule is given; choose --flurries"),
-        (["--no-user", "-o", "log.swf"], "is the trace itself; name another file"),
+        (
+            ["--no-user", "-o", "log.swf"],
+            "log.swf: is log.swf, which is read",
+        ),
         (["--no-user", "-o", "."], "is a folder; -o names a file"),
         (["--no-user", "-o", "no/out.swf"], "no folder no to write it in"),
         (["--flurries", "many"], "flurries 'many': not jobs per time"),
@@ -169,7 +172,7 @@ def test_window_without_a_date(call: Call, log: Trace) -> None:
     ("arguments", "words"),
     [
         (["-o", "p.swf"], "no part is given; choose one with --from, --to or --only-users"),
-        (["--from", "1d", "-o", "log.swf"], "is the trace itself"),
+        (["--from", "1d", "-o", "log.swf"], "is log.swf, which is read"),
         (["--from", "soon", "-o", "p.swf"], "moment 'soon'"),
         (["--from", "2d", "--to", "1d", "-o", "p.swf"], "empty; it must end after it begins"),
         (["--only-users", "7", "-o", "p.swf"], "user 7: has no job in log.swf"),

@@ -68,7 +68,7 @@ def test_what_is_lost_is_reported(here: Path, call: Call) -> None:
     code, out, _ = call("convert", "log.swf", "log.csv")
     assert 0 == code
     assert "(csv): written\n  lost: 4 lines of the header: CSV cannot hold it\n" in out
-    wire = json.loads(call("convert", "log.swf", "log.csv", "--json")[1])
+    wire = json.loads(call("convert", "log.swf", "log.csv", "--force", "--json")[1])
     assert [{"field": "header", "reason": "CSV cannot hold it", "count": 4}] == wire["lost"]
     assert ("swf", "csv", 2) == (wire["from"], wire["to"], wire["jobs"])
 
@@ -180,8 +180,8 @@ def test_a_folder_of_results_is_its_trace(here: Path, call: Call) -> None:
         (("log.swf", "log.xyz"), ("log.xyz", "--output-format", "parquet")),
         (("log.swf", "log.csv", "--output-format", "excel"), ("'excel'", "not known", "swf")),
         (("none.swf", "log.csv"), ("none.swf", "No such file")),
-        (("mine.csv", "log.swf"), ("no columns submit and run", "--map")),
-        (("mine.csv", "log.swf", "--map", "none.toml"), ("none.toml", "cannot be read")),
+        (("mine.csv", "new.swf"), ("no columns submit and run", "--map")),
+        (("mine.csv", "new.swf", "--map", "none.toml"), ("none.toml", "cannot be read")),
         (("log.swf", "a.txt", "--output-format", "table"), ("table", "--map")),
         (("log.swf", "none/a.csv"), ("none", "no folder")),
         (("log.swf", "a.csv", "--zone", "Mars/Olympus"), ("Mars/Olympus", "not known")),
@@ -249,7 +249,9 @@ def test_files_of_others_are_not_written_over(here: Path, call: Call) -> None:
     for name in ("log.swf", "./log.swf", "link.swf"):
         code, _, err = call("convert", "log.swf", name, "--output-format", "csv")
         assert 2 == code
-        assert f"hpcrowd: OUT {Path(name)}: is the trace itself; name another file\n" == err
+        assert (
+            f"hpcrowd: OUT {Path(name)}: is log.swf, which is read; write to another name\n" == err
+        )
     assert SWF == Path("log.swf").read_text()
     Path("mine.names.csv").write_text("name,phone\nalice,1\n")
     code, _, err = call("convert", "mine.csv", "mine.swf", "--map", "mine.toml")
@@ -327,7 +329,9 @@ def test_text_of_ones_own_is_left_out_of_what_is_given_away(here: Path, call: Ca
     assert "  left out, as they may identify people: 'email'\n" in out
     text = Path("public.csv").read_text()
     assert ("al@x.org" in text, "north" in text) == (False, True)
-    wire = json.loads(call("convert", "own.csv", "public.csv", "--anonymise", "--json")[1])
+    wire = json.loads(
+        call("convert", "own.csv", "public.csv", "--anonymise", "--force", "--json")[1]
+    )
     assert ["email"] == wire["left_out"]
 
 

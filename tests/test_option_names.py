@@ -41,6 +41,7 @@ MEANING = {
     "--sessions": r"^How submissions form sessions|gap between two submissions of a session",
     "--scheduler": r"^Scheduling policy",
     "--log-decisions": r"^Log what each user decided",
+    "--force": r"^Replace files and folders that hpcrowd did not write\.$",
     "--list": r"^List .*exit\.$",
     "--show": r"^Print the completed",
     "--strict": r"^Fail instead of repairing",
@@ -112,7 +113,7 @@ def test_settings_are_options_by_their_names(kind: str) -> None:
     """What a command takes of a kind of run has the name that a file and Python have for it."""
     words = {option for option, command, _ in OPTIONS if command == kind}
     wanted = {f"--{name.replace('_', '-')}" for name in KINDS[kind].settings()}
-    own = {"--json", "--out", "--gantt", "--window", "--log-decisions", "--help"}
+    own = {"--json", "--out", "--gantt", "--window", "--log-decisions", "--help", "--force"}
     assert words - own <= wanted
     if kind != "grid":  # whose clusters are in a file
         assert wanted <= words
@@ -129,7 +130,7 @@ def test_settings_are_options_by_their_names(kind: str) -> None:
 )
 def test_arguments_in_python_are_options(command: str, function: Any, others: set[str]) -> None:
     """A function and the command for it share the names of what both can be given."""
-    parameters = {one.name for one in CommandFiles()[command].params} - others - {"help"}
+    parameters = {one.name for one in CommandFiles()[command].params} - others - {"help", "force"}
     assert parameters <= set(inspect.signature(function).parameters)
 
 

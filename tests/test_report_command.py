@@ -131,13 +131,16 @@ def test_pictures_and_data(call: Call, runs: Path) -> None:
     [
         (["nowhere"], ["nowhere", "no such folder of results"]),
         (["both/rigid/summary.json"], ["summary.json"]),
-        (["both/rigid", "-o", "mine.html"], ["mine.html", "was not written by hpcrowd", "--out"]),
-        (["both/rigid", "-o", "log.swf"], ["log.swf", "was not written by hpcrowd"]),
+        (
+            ["both/rigid", "-o", "mine.html"],
+            ["mine.html", "nothing in it shows", "--out"],
+        ),
+        (["both/rigid", "-o", "log.swf"], ["log.swf", "nothing in it shows"]),
         (["both/rigid", "-o", "both"], ["both: is a folder; --out names a file"]),
         (["both/rigid", "-o", "no/where.html"], ["no folder no"]),
         (["both/rigid", "--figures", "mine"], ["mine", "choose another --figures"]),
         (["sweep"], ["sweep", "keeps the metrics of its runs", "summary.csv"]),
-        (["both/rigid", "--figures", "both/rigid"], ["--figures", "would replace both/rigid"]),
+        (["both/rigid", "--figures", "both/rigid"], ["--figures both/rigid", "which is read"]),
     ],
 )
 def test_wrong_requests(call: Call, runs: Path, arguments: list[str], words: list[str]) -> None:

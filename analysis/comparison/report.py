@@ -26,7 +26,8 @@ from hpcrowd.analysis.html import Section, paragraphs, table_of
 from hpcrowd.analysis.metrics import PER_USER, format_metric
 from hpcrowd.analysis.paired import Difference, Estimate, UserDifference
 from hpcrowd.analysis.pictures.plots import GROUP_COLOURS, figure_png
-from hpcrowd.analysis.results import provenance, versions, whole_folder, write_json
+from hpcrowd.analysis.results import provenance, versions, write_json
+from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:

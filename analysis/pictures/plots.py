@@ -19,8 +19,9 @@ from hpcrowd.analysis.curves import WEEK_HOURS, time_ticks
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, Clock
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.environment.files import whole_file
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.output.guard import WRITER
+from hpcrowd.environment.output.whole import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,9 +73,9 @@ WAIT_LABELS = {1: "1 s", 60: "1 min", HOUR: "1 h", DAY: "1 day", 30 * DAY: "30 d
 
 #: Formats by suffix, with metadata fixed that would otherwise change from run to run.
 FORMATS: dict[str, dict[str, Any]] = {
-    ".png": {"format": "png", "metadata": {"Software": None}},
-    ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
-    ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": None}},
+    ".png": {"format": "png", "metadata": {"Software": WRITER}},
+    ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": WRITER}},
+    ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": WRITER}},
 }
 
 #: Salt of the names inside SVG files, which are random without one.

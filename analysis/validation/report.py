@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table
 from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, figure_png, new_figure, tidy
-from hpcrowd.analysis.results import versions, whole_folder, write_csv, write_json
+from hpcrowd.analysis.results import versions, write_csv, write_json
 from hpcrowd.analysis.validation.parts import POOLED, SIMILAR
 from hpcrowd.analysis.validation.validation import (
     FORECASTS,
@@ -17,6 +17,7 @@ from hpcrowd.analysis.validation.validation import (
     Validation,
     fitted_lines,
 )
+from hpcrowd.environment.output.whole import whole_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -55,7 +55,8 @@ def carry_out(
     """
     log = log_for(log_decisions, out)
     if out is not None:
-        from hpcrowd.analysis.results import check_replaceable, write_results
+        from hpcrowd.analysis.results import write_results
+        from hpcrowd.environment.output.guard import check_replaceable
 
         check_replaceable(out)
     status.doing("reading")

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.pictures.plots import figure_png
-from hpcrowd.analysis.results import versions, whole_folder, write_csv, write_json
+from hpcrowd.analysis.results import versions, write_csv, write_json
+from hpcrowd.environment.output.whole import whole_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.features.workload import Which, Workload
-from hpcrowd.analysis.results import check_replaceable
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.output.guard import check_replaceable
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace

@@ -27,10 +27,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.files import UNFINISHED, json_of
+from hpcrowd.environment.files import json_of
+from hpcrowd.environment.output.guard import forced
+from hpcrowd.environment.output.whole import UNFINISHED
 from hpcrowd.environment.quantities import plural
+from hpcrowd.scenarios.outputs import land_bytes
 from hpcrowd.scenarios.sweeps.worker import DONE, Outcome, read_row
-from hpcrowd.scenarios.whole_file import land_bytes
 
 #: Format of a folder; raised when a version can no longer continue what an older one began.
 FORMAT = 1
@@ -89,10 +91,12 @@ class SweepFolder:
                 raise HpcrowdError(
                     f"{named}: damaged ({type(error).__name__}); choose another --out"
                 ) from None
-        elif others := [one.name for one in self.path.iterdir() if not one.name.startswith(".")]:
+        elif not forced() and (
+            others := [one.name for one in self.path.iterdir() if not one.name.startswith(".")]
+        ):
             raise HpcrowdError(
                 f"{self.path}: holds {others[0]} and is not the folder of a sweep; choose "
-                "another --out"
+                "another --out, or write next to it with --force"
             )
         self._read_index()
         if self.states and not resume:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
-from hpcrowd.environment.files import whole_file
+from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.scenarios.kinds.files import scenario_of
 
 if TYPE_CHECKING:

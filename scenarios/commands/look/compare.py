@@ -20,6 +20,7 @@ from hpcrowd.analysis.comparison.report import (
 from hpcrowd.analysis.results import read_run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import AsJson, all_at_hand
+from hpcrowd.scenarios.outputs import check_folder
 from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
@@ -28,7 +29,6 @@ from hpcrowd.scenarios.terminal import (
     say,
     standard_output,
 )
-from hpcrowd.scenarios.whole_file import check_folder
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,15 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from hpcrowd.analysis.comparison.numbers import Comparison, group_runs
-from hpcrowd.analysis.html import GENERATOR
 from hpcrowd.analysis.report.runs import report_html, write_report_figures
-from hpcrowd.analysis.results import read_run, whole_folder
+from hpcrowd.analysis.results import read_run
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.errors import HpcrowdError, ResultsError
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.scenarios.commands.options import AsJson, all_at_hand
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios.outputs import check_folder, check_writable, write_whole
 from hpcrowd.scenarios.terminal import print_json, progress_bar, reading, say
-from hpcrowd.scenarios.whole_file import check_folder, check_writable, write_whole
 
 #: Characters at the beginning of a report that contain the name of its generator.
 HEAD = 2000
@@ -65,7 +65,7 @@ def command(
     hpcrowd report runs/rigid runs/fluid -o both.html --title "Do users notice?"
     hpcrowd report log.swf.gz -o log.html --figures log-figures
     """
-    check_report(out)
+    check_writable(out, "--out")
     found = [folder for path in runs for folder in runs_in(path)]
     if figures is not None:
         check_folder(figures, (*found, out), "--figures")
@@ -90,23 +90,6 @@ def command(
     say(f"The report is {out} ({out.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:
         say(f"Pictures and their data are in {figures}")
-
-
-def check_report(path: Path) -> None:
-    """Check that a report can be written, and replaces nothing but a report.
-
-    Raises
-    ------
-    HpcrowdError
-        When the file exists and is not a report, or it cannot be written.
-    """
-    check_writable(path, "--out")
-    if not path.exists() or not path.stat().st_size:
-        return
-    with path.open("rb") as file:
-        head = file.read(HEAD)
-    if GENERATOR.encode() not in head:
-        raise HpcrowdError(f"{path}: exists and was not written by hpcrowd; choose another --out")
 
 
 def runs_in(path: Path) -> list[Path]:

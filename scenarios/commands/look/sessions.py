@@ -13,12 +13,15 @@ from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.analysis.metrics import session_stats
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.output.guard import WRITER
+from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.options import AsJson, TracePath, sentence
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios.outputs import STANDARD, write_whole
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
 #: The setting of a replay that the option is made from.
@@ -53,17 +56,14 @@ def command(
         from hpcrowd.analysis.pictures.session_graph import draw_graph, generate_dot
 
         graph = user_graph(jobs, work.sessions, work.dependencies, user)
-        try:
-            if dot is not None and str(dot) == "-":
-                sys.stdout.write(generate_dot(graph))
-            elif dot is not None:
-                dot.write_text(generate_dot(graph))
-            if png is not None:
-                draw_graph(graph, Clock.of(log.header)).savefig(png, format="png", dpi=150)
-        except OSError as error:
-            raise HpcrowdError(
-                f"{error.filename}: cannot be written: {error.strerror or error}"
-            ) from None
+        if dot is not None and str(dot) == STANDARD:
+            sys.stdout.write(generate_dot(graph))
+        elif dot is not None:
+            write_whole(dot, f"// hpcrowd sessions\n{generate_dot(graph)}")
+        if png is not None:
+            picture = draw_graph(graph, Clock.of(log.header))
+            with whole_file(png) as temporary:
+                picture.savefig(temporary, dpi=150, format="png", metadata={"Software": WRITER})
     if as_json:
         wire = {"trace": trace.name, "user": user, **stats}
         print_json(

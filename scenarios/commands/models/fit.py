@@ -11,8 +11,8 @@ from hpcrowd.analysis.features.stats import read_workload
 from hpcrowd.analysis.models.model import MODELS, fit, job_model, parse_model, write_model
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson, TraceOrRun, WhichJobs
+from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
-from hpcrowd.scenarios.whole_file import check_writable
 
 
 def command(

@@ -10,8 +10,8 @@ import typer
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson, ModelSource, Seed
+from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
-from hpcrowd.scenarios.whole_file import check_writable
 
 
 def command(

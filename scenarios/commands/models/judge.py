@@ -16,6 +16,7 @@ from hpcrowd.scenarios.commands.options import (
     TraceOrRun,
     WhichJobs,
 )
+from hpcrowd.scenarios.outputs import check_writable, write_whole
 from hpcrowd.scenarios.terminal import (
     Reasons,
     plain_table,
@@ -24,7 +25,6 @@ from hpcrowd.scenarios.terminal import (
     say,
     standard_output,
 )
-from hpcrowd.scenarios.whole_file import check_writable, write_whole
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.models.judgement import Judgement, Replication, Task

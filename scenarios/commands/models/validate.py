@@ -56,11 +56,11 @@ def command(
 ) -> None:
     """Fit user models to the first part of a trace and test them on the rest."""
     from hpcrowd.agents.presets import PRESETS
-    from hpcrowd.analysis.results import check_replaceable
     from hpcrowd.analysis.validation.parts import check_waits
     from hpcrowd.analysis.validation.report import headline, plain, write
     from hpcrowd.analysis.validation.validation import validate
     from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.output.guard import check_replaceable
     from hpcrowd.environment.schedulers.names import parse_scheduler
     from hpcrowd.environment.traces.formats.registry import read_trace
     from hpcrowd.environment.traces.trace import jobs_from_trace

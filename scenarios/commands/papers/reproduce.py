@@ -17,6 +17,7 @@ from typer.core import TyperCommand
 
 from hpcrowd.scenarios.cli import LazyGroup
 from hpcrowd.scenarios.commands.options import AsJson
+from hpcrowd.scenarios.outputs import with_force
 from hpcrowd.scenarios.studies.options import arguments_of, options_of
 from hpcrowd.scenarios.studies.registry import study_about, study_entry, study_names
 
@@ -28,7 +29,7 @@ NOT_REACHED = 1
 def study_command(name: str) -> Any:
     """Return the command of a study."""
     app = typer.Typer(add_completion=False)
-    app.command(name=name)(command_of(name))
+    app.command(name=name)(with_force(command_of(name), name))
     return typer.main.get_command(app)
 
 

@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Simulate a small built-in population for a month, with and without feedback."""
     from hpcrowd.agents.generative.archetypes import DEMO_USERS
-    from hpcrowd.analysis.results import whole_folder
+    from hpcrowd.environment.output.whole import whole_folder
     from hpcrowd.scenarios.demo import PROCESSORS, observations, run_demo
 
     say_if_compiling()

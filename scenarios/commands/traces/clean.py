@@ -21,8 +21,9 @@ from hpcrowd.environment.traces.cleaning import (
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
-from hpcrowd.scenarios.trace_files import check_target, keep_part, show_reading
+from hpcrowd.scenarios.trace_files import keep_part, show_reading
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +82,7 @@ def command(
                 f"-o {out}: no rule is given; choose --flurries 500/1h, --larger, "
                 "--no-run-time, --no-user, --first DAYS or --last DAYS"
             )
-        check_target(trace, out, "-o")
+        check_writable(out, "-o")
     log = read_trace(trace)
     asked = rules or CleaningRules.every(log)
     if out is None:

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.files import is_stream
 from hpcrowd.environment.header import Header
+from hpcrowd.environment.output.guard import is_stream
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
 from hpcrowd.environment.traces.formats.common.names import anonymised
@@ -31,11 +31,10 @@ from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import parse_zone, with_values
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.commands.options import AsJson, at_hand
+from hpcrowd.scenarios.outputs import STANDARD, check_writable
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.trace_files import (
-    STANDARD,
     Kept,
-    check_target,
     keep_trace,
     reading_lines,
 )
@@ -126,7 +125,7 @@ def command(
     options = FormatOptions(zone=zone, queue=queue, mapping=table)
     kind = _target_format(target, output_format)
     if target != STANDARD:
-        check_target(source, Path(target), "OUT")
+        check_writable(Path(target), "OUT")
     with _source(source) as path:
         try:
             from_kind = _source_format(

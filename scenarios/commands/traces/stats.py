@@ -25,6 +25,7 @@ from hpcrowd.analysis.features.workload import Settings
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import format_duration, parse_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson, ReportFile, WhichJobs, all_at_hand
+from hpcrowd.scenarios.outputs import check_writable, write_whole
 from hpcrowd.scenarios.terminal import (
     Reasons,
     plain_table,
@@ -34,7 +35,6 @@ from hpcrowd.scenarios.terminal import (
     say,
     standard_output,
 )
-from hpcrowd.scenarios.whole_file import check_writable, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,8 +17,9 @@ from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.environment.traces.window import window
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
 from hpcrowd.scenarios.kinds.fields import parse_moment
+from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, standard_output
-from hpcrowd.scenarios.trace_files import check_target, keep_part, show_reading
+from hpcrowd.scenarios.trace_files import keep_part, show_reading
 
 _USERS = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 
@@ -66,7 +67,7 @@ def command(
         )
     edges = [None if each is None else parse_moment(each) for each in (begin, end)]
     wanted = None if only_users is None else parse_users(only_users)
-    check_target(trace, out, "-o")
+    check_writable(out, "-o")
     log = read_trace(trace)
     part, windowed = window(log, *edges, only_users=wanted)
     kept = keep_part(part, out)

@@ -16,8 +16,9 @@ from typing import IO
 import numpy as np
 
 from hpcrowd.environment.errors import ParseError, TraceError
-from hpcrowd.environment.files import is_stream, whole_file
 from hpcrowd.environment.header import Header
+from hpcrowd.environment.output.guard import is_stream
+from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.traces.formats.common.names import is_number
 from hpcrowd.environment.traces.trace import Trace
 

@@ -1,0 +1,1 @@
+"""What hpcrowd writes: whole or not at all, and never over an input."""

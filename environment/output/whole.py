@@ -1,0 +1,157 @@
+"""Files and folders that exist only when they are complete."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.output.guard import (
+    check_not_input,
+    check_replaceable,
+    is_stream,
+    written,
+)
+
+#: Ending of the names of unfinished files and folders.
+UNFINISHED = ".tmp"
+
+#: Temporary files and folders of this process.
+_temporary: set[Path] = set()
+
+
+@contextmanager
+def whole_file(
+    path: str | os.PathLike[str], error: type[HpcrowdError] = HpcrowdError
+) -> Iterator[Path]:
+    """Yield the path of a temporary file to write, which then replaces ``path``.
+
+    Processes and machines that write the same file at the same time do not disturb each other.
+    Pipes and devices are written to directly. A symbolic link stays, and its target is written.
+
+    Parameters
+    ----------
+    path
+        The file.
+    error
+        The exception to raise if the file cannot be written.
+
+    Raises
+    ------
+    HpcrowdError
+        When it cannot be written, or is read by the command that runs.
+    """
+    check_not_input(Path(path))
+    target = Path(os.path.realpath(path))
+    try:
+        if is_stream(path):
+            yield target
+            return
+        with _replacing(target) as temporary:
+            yield temporary
+    except OSError as wrong:
+        raise error(f"{path}: cannot be written: {wrong.strerror or wrong}") from wrong
+
+
+@contextmanager
+def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary folder to fill; it replaces ``folder`` if all goes well.
+
+    An existing folder is replaced only if it is empty or hpcrowd wrote it (it has a
+    ``provenance.json``), or a command has ``--force``. A symbolic link stays.
+
+    Raises
+    ------
+    HpcrowdError
+        When there is something else, or the folder cannot be written.
+    """
+    check_replaceable(folder)
+    target = Path(os.path.realpath(folder))
+    try:
+        with _replacing(target) as temporary:
+            temporary.mkdir(parents=True)
+            yield temporary
+    except OSError as wrong:
+        raise HpcrowdError(f"{folder}: cannot be written: {wrong.strerror or wrong}") from wrong
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """Yield a free name next to a file or folder; what is written there then takes its place."""
+    temporary, old = (target.with_name(name) for name in _names(target))
+    inside = any(parent in _temporary for parent in target.parents)
+    done = [] if inside else written()
+    _temporary.add(temporary)
+    try:
+        yield temporary
+        done.append(target)  # before it is: an interrupt in between must not deny it
+        while True:
+            if temporary.is_dir() and target.is_dir():
+                with suppress(FileNotFoundError):  # another process may be faster
+                    target.rename(old)
+                    _temporary.add(old)
+            try:
+                temporary.replace(target)
+                break
+            except OSError:
+                if not (temporary.is_dir() and target.is_dir()):
+                    raise
+                _remove(old)  # another process wrote the same folder meanwhile
+    finally:
+        if old.exists() and not target.exists():
+            with suppress(OSError):
+                old.rename(target)
+        if _remove(temporary) and target in done:
+            done.remove(target)
+        _remove(old)
+        _temporary.difference_update((temporary, old))
+
+
+def _names(target: Path) -> tuple[str, str]:
+    begin = f".{target.name}.{socket.gethostname()}"
+    return f"{begin}.{os.getpid()}{UNFINISHED}", f"{begin}.{os.getpid()}.old{UNFINISHED}"
+
+
+def _remove(path: Path) -> bool:
+    """Remove a file or folder, and return whether it was there."""
+    with suppress(OSError):  # its name may even be too long
+        there = path.exists()
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        return there
+    return False
+
+
+def remove_temporary() -> None:
+    """Remove the temporary files and folders of this process that an interrupt left."""
+    for path in list(_temporary):
+        _remove(path)
+        _temporary.discard(path)
+
+
+def remove_killed(path: Path) -> None:
+    """Remove what processes of this machine left next to a target when they were killed."""
+    target = Path(os.path.realpath(path))
+    begin = f".{target.name}.{socket.gethostname()}."
+    with suppress(OSError):
+        for one in target.parent.iterdir():
+            if one.name.startswith(begin) and one.name.endswith(UNFINISHED):
+                number = one.name.removeprefix(begin).split(".")[0]
+                if number.isdecimal() and not _runs(int(number)):
+                    _remove(one)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,260 @@
+"""Files and folders that commands write: checked before anything is computed.
+
+Every command with an output gets the option ``--force``, and is refused an output that is one of
+its inputs or another output, or that hpcrowd did not write.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.output.guard import (
+    check_not_input,
+    check_replaceable,
+    check_replaceable_file,
+    guarded,
+    is_stream,
+)
+from hpcrowd.environment.output.whole import remove_killed, whole_file
+
+#: Parameters of commands that name a file or folder to write.
+OUTPUTS = ("out", "target", "gantt", "dot", "png", "figures")
+
+#: Commands that add to their folder, and check it themselves.
+ADDING = ("sweep",)
+
+#: The name of standard input and output.
+STANDARD = "-"
+
+#: Characters between the parts of a text such as ``mean:FILE``.
+BETWEEN = re.compile(r"[:=,\s]")
+
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace files and folders that hpcrowd did not write."),
+]
+
+
+def with_force(command: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """Return a command that leaves its inputs and the files of others as they are.
+
+    Parameters
+    ----------
+    command
+        The function behind the command. If it has a parameter of :data:`OUTPUTS`, the result has
+        the option ``--force``, too.
+    name
+        Its name.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    outputs = [one for one in OUTPUTS if one in signature.parameters]
+    if not outputs:
+        return command
+
+    @wraps(command)
+    def run(*, force: bool, **given: Any) -> Any:
+        named = {
+            f"--{one}" if one != "target" else "OUT": Path(given[one])
+            for one in outputs
+            if given.get(one) is not None and str(given[one]) != STANDARD
+        }
+        rest = {one: value for one, value in given.items() if one not in outputs}
+        with guarded(inputs_of(rest), force=force):
+            check_outputs(named, adding=name in ADDING)
+            return command(**given)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [one.replace(kind=kind) for one in signature.parameters.values()]
+    place = next((i for i, one in enumerate(parameters) if one.name == "as_json"), len(parameters))
+    parameters.insert(place, inspect.Parameter("force", kind, default=False, annotation=Force))
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def check_outputs(outputs: Mapping[str, Path], *, adding: bool = False) -> None:
+    """Check what a command is to write, before it computes anything.
+
+    Parameters
+    ----------
+    outputs
+        Files and folders by the options that name them.
+    adding
+        Whether the command adds to an existing folder.
+
+    Raises
+    ------
+    HpcrowdError
+        When one is an input or another output, cannot be written, or is of somebody else.
+    """
+    seen: dict[Path, str] = {}
+    for option, path in outputs.items():
+        what = f"{option} {path}"
+        real = Path(os.path.realpath(path))
+        for other, before in seen.items():
+            if real == other and not is_stream(real):
+                raise HpcrowdError(f"{what}: is what {before} writes; name another file")
+            if real.is_relative_to(other):
+                raise HpcrowdError(f"{what}: is in {before}, which is replaced; name another place")
+            if other.is_relative_to(real):
+                raise HpcrowdError(f"{what}: would replace {before}; name another place")
+        seen[real] = what
+        if not adding and not path.is_dir():  # a command that writes a folder checks that
+            check_not_input(path, what)
+            check_replaceable_file(path, what)
+        check_place(real, what)
+        remove_killed(path)
+
+
+def check_place(real: Path, what: str) -> None:
+    """Check that a file or folder may be created or replaced.
+
+    Raises
+    ------
+    HpcrowdError
+        When its folder, or a device, cannot be written.
+    """
+    if is_stream(real):
+        if not os.access(real, os.W_OK):
+            raise HpcrowdError(f"{what}: cannot be written: permission denied")
+        return
+    folder = real.parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise HpcrowdError(f"{what}: cannot be written: {folder} is not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise HpcrowdError(f"{what}: cannot be written: no permission to write in {folder}")
+
+
+def inputs_of(values: Mapping[str, Any]) -> list[Path]:
+    """Return the files and folders that the arguments of a command name, directly or in files."""
+    found: dict[Path, None] = {}
+    for name, value in values.items():
+        for path in _paths(Path(value) if name == "source" and value else value):
+            if path in found:
+                continue
+            found[path] = None
+            if path.suffix == ".toml":
+                found |= dict.fromkeys(_named_in(path, seen={path}))
+    return list(found)
+
+
+def _paths(value: Any, folder: Path | None = None) -> Iterator[Path]:
+    """Yield the existing files and folders that a value names."""
+    if isinstance(value, Path):
+        if _exists(value):
+            yield value
+    elif isinstance(value, str):
+        for text in dict.fromkeys((value, *BETWEEN.split(value))):
+            if "." in text or os.sep in text:  # else it is a name, such as easy
+                for path in (Path(text), *([] if folder is None else [folder / text])):
+                    if _exists(path):
+                        yield path
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _paths(one, folder)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _paths(one, folder)
+
+
+def _named_in(path: Path, seen: set[Path]) -> Iterator[Path]:
+    """Yield the files that a TOML file names, and those that they name."""
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return  # whoever reads it says what is wrong
+    for one in _paths(values, path.parent):
+        if one not in seen and one.is_file():
+            seen.add(one)
+            yield one
+            if one.suffix == ".toml":
+                yield from _named_in(one, seen)
+
+
+def _exists(path: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return path.is_file() or (path.is_dir() and path.name not in ("", ".."))
+    return False
+
+
+def check_writable(path: Path, option: str = "--out") -> None:
+    """Check that a file can be written, before anything is computed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    option
+        The option of the command line that names it.
+
+    Raises
+    ------
+    HpcrowdError
+        When it is a folder, or the folder to write it in does not exist.
+    """
+    if path.is_dir():
+        raise HpcrowdError(f"{path}: is a folder; {option} names a file")
+    if not path.parent.is_dir():
+        raise HpcrowdError(f"{path}: no folder {path.parent} to write it in")
+
+
+def check_folder(folder: Path, inputs: Iterable[Path], option: str = "--out") -> None:
+    """Check that a folder can be written and that no input is in it.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    inputs
+        Files that are read, or written by another option.
+    option
+        The option of the command line that names the folder.
+
+    Raises
+    ------
+    HpcrowdError
+        When it holds something that hpcrowd did not write, or one of the files would be lost.
+    """
+    check_replaceable(folder, option)
+    for path in inputs:
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise HpcrowdError(f"{option} {folder}: would replace {path}; choose another folder")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that appears only when it is complete.
+
+    Raises
+    ------
+    HpcrowdError
+        When it cannot be written.
+    """
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def land_bytes(path: Path, content: bytes) -> None:
+    """Write a file that is complete or absent, even if the machine crashes.
+
+    Raises
+    ------
+    HpcrowdError
+        When it cannot be written.
+    """
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
