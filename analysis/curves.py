@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.limits.memory import check_memory
 
 Floats = NDArray[np.float64]
 
@@ -187,6 +188,10 @@ def exceedance(values: Int64s | Floats, points: int = 160) -> tuple[Floats, Floa
     return x, share
 
 
+#: Bytes for each hour of a trace while its weekly rhythm is measured.
+BYTES_PER_HOUR = 200
+
+
 def weekly_rates(times: Int64s, clock: Clock) -> Floats | None:
     """Return the mean submissions per h in each local hour of the week, from Monday 00:00.
 
@@ -198,7 +203,13 @@ def weekly_rates(times: Int64s, clock: Clock) -> Floats | None:
     # Hours begin by the local clock, not with the trace: a job at 8:00 is in hour 8, not 7.
     past = int(clock.second_of_week(np.zeros(1, np.int64))[0]) % HOUR
     place = (times + past) // HOUR
-    hours = np.arange(int(place.min()), int(place.max()) + 1) * HOUR - past
+    first, last = int(place.min()), int(place.max())
+    check_memory(
+        f"{last - first + 1:,} hours from the first to the last job",
+        (last - first) * BYTES_PER_HOUR,
+        "correct the times in the trace",
+    )
+    hours = np.arange(first, last + 1) * HOUR - past
     hour_of_week = clock.second_of_week(hours) // HOUR
     seen = np.bincount(hour_of_week, minlength=WEEK_HOURS)
     submitted = np.bincount(place - place.min(), minlength=len(hours))

@@ -39,6 +39,7 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.files import json_of
 from hpcrowd.environment.jobs import State
+from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.traces.archive.logs import trace_path
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -193,13 +194,14 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             stored=stored | {"trace": source},
         )
         run.accounts = dict(summary.get("reactions", {}))
+        _check_written(run)
         if (place / "reactions.parquet").is_file():
             run.reactions = tables.read_reactions(place / "reactions.parquet", run.jobs)
         for name, read in MORE_TABLES.items():
             if (place / f"{name}.parquet").is_file():
                 setattr(run, name, read(place / f"{name}.parquet"))
         return run
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         if isinstance(error, ResultsError):
             raise
         what = f"no {error}" if isinstance(error, KeyError) else str(error)
@@ -256,9 +258,40 @@ def _check_files(place: Path) -> None:
     raise ResultsError(f"{place}: has no {missing[0]}; run it again with --out")
 
 
+def _check_written(run: Run) -> None:
+    """Try what reports and comparisons read of the two files of JSON.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError, AttributeError, IndexError
+        When something in them is missing or has another form.
+    """
+    from hpcrowd.analysis.accounts import platform, population, reactions
+
+    dict((run.stored or {})["versions"])
+    int(run.configuration.get("seed", 0))
+    for part in ("users", "platform"):
+        asked = run.configuration.get(part)
+        entries = asked if isinstance(asked, dict) else {}
+        for entry in (*entries.get("users", ()), *entries.get("changes", ())):
+            for name in ("users", "groups"):
+                if not isinstance(entry.get(name, []), list | tuple):
+                    raise TypeError(f"{name} of the configuration: not a list")
+            int(entry.get("processors") or 1)
+            str.strip(entry.get("cluster", ""))
+    platform.platform_lines(run.platform)
+    platform.site_rows(run.sites)
+    for account in run.sites.values():
+        int(account.get("processors", 0))
+    reactions.account_rows(run.accounts)
+    reactions.reaction_lines(run.accounts)
+    population.pool_lines(run.population)
+    population.account_lines(run.population)
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json_of(path.read_text(encoding="utf-8"))
+        found = json_of(read_text(path), finite=True)
     except OSError as error:
         raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:

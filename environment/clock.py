@@ -12,6 +12,7 @@ import numpy as np
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.limits.numbers import check_within
 
 HOUR, DAY, WEEK = 3600, 86400, 604800  #: seconds
 
@@ -20,6 +21,15 @@ FIRST_MONDAY = 4 * DAY
 
 #: Clocks change at multiples of this, s.
 QUARTER = 900
+
+#: Latest Unix time at which a trace can begin: the year 9999.
+LATEST_START = 253_402_300_799
+
+#: s after which the Gregorian calendar repeats: 400 years, a whole number of weeks.
+CYCLE = 146_097 * DAY
+
+#: Unix times of the years 2 and 9998, between which Python has dates in every time zone.
+FIRST_DATE, LAST_DATE = -62_104_060_800, 253_339_228_800
 
 #: Days of the week in local time, Monday first.
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -62,6 +72,7 @@ class Clock:
         start = header.integer("UnixStartTime")
         if start is None or start <= 0:
             return cls()
+        check_within("UnixStartTime in the header of the trace", start, 1, LATEST_START)
         words = (header.get("TimeZoneString") or "").split()
         try:
             return cls(start, ZoneInfo(words[0]), known=True)
@@ -81,10 +92,19 @@ class Clock:
         return "" if self.known else "time zone not in the trace: times are UTC"
 
     def local(self, second: int) -> datetime:
-        """Return the local date and time at ``second``."""
-        return (
-            datetime.fromtimestamp(self.unix_start, UTC) + timedelta(seconds=second)
-        ).astimezone(self.zone)
+        """Return the local date and time at ``second``.
+
+        Python has no dates after the year 9999; then the year is one of the same calendar, a
+        multiple of 400 years earlier; :meth:`date` gives the true year.
+        """
+        unix, _ = _within_calendar(self.unix_start + int(second))
+        return datetime.fromtimestamp(unix, UTC).astimezone(self.zone)
+
+    def date(self, second: int) -> str:
+        """Return the local date of ``second``, such as ``2024-01-09``, in any year."""
+        local = self.local(second)
+        _, cycles = _within_calendar(self.unix_start + int(second))
+        return f"{local.year + 400 * cycles:04}-{local:%m-%d}"
 
     def ahead(self, second: int) -> int:
         """Return the UTC offset of local time at ``second``, s."""
@@ -185,11 +205,24 @@ def moment(clock: Clock, second: int, *, near: int | None = None) -> str:
         return f"{day} {time}"
     if clock.nominal:
         return f"week {clock.wall(second) // WEEK - clock.wall(0) // WEEK + 1} {day} {time}"
-    return f"{day} {local:%Y-%m-%d} {time}"
+    return f"{day} {clock.date(second)} {time}"
 
 
 @lru_cache(maxsize=2**20)
 def _ahead(zone: tzinfo, quarter: int) -> int:
     """Return the UTC offset of local time in a quarter of an hour since Unix time 0, s."""
-    local = datetime.fromtimestamp(quarter * QUARTER, UTC).astimezone(zone)
+    moment, _ = _within_calendar(quarter * QUARTER)
+    local = datetime.fromtimestamp(moment, UTC).astimezone(zone)
     return int((local.utcoffset() or timedelta()).total_seconds())
+
+
+def _within_calendar(unix: int) -> tuple[int, int]:
+    """Return a Unix time that ``datetime`` can hold, and the cycles of the calendar to add to it.
+
+    The calendar repeats every 400 years, with the same days of the week and the same rules for
+    daylight saving time.
+    """
+    if FIRST_DATE <= unix < LAST_DATE:
+        return unix, 0
+    cycles = (unix - FIRST_DATE) // CYCLE if unix < FIRST_DATE else (unix - LAST_DATE) // CYCLE + 1
+    return unix - cycles * CYCLE, cycles

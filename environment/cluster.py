@@ -13,6 +13,12 @@ from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
 from hpcrowd.environment.errors import QuantityError, SchedulerError, check_choice
 from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.limits.numbers import (
+    LEAST_SPEED,
+    MOST_PROCESSORS,
+    MOST_SPEED,
+    check_within,
+)
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.adaptive import Adaptive
 from hpcrowd.environment.schedulers.base import Scheduler
@@ -66,8 +72,8 @@ class ClusterSpec:
     platform: Sequence[Change] = ()
 
     def __post_init__(self) -> None:
-        if not 0 < self.speed < float("inf"):
-            raise QuantityError(f"speed {self.speed}: must be positive, for example 2 or 0.5")
+        # Of two clusters, one may be as slow and the other as fast as can be.
+        check_within("speed", self.speed, LEAST_SPEED / MOST_SPEED, MOST_SPEED / LEAST_SPEED)
 
 
 class Cluster(mesa.Agent):  # type: ignore[misc]
@@ -119,8 +125,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     ) -> None:
         super().__init__(model)
         processors, scheduler, estimates = spec.processors, spec.scheduler, spec.estimates
-        if processors < 1:
-            raise QuantityError(f"processors {processors}: a cluster needs at least 1")
+        check_within("processors", processors, 1, MOST_PROCESSORS)
         check_choice("overrun", overrun, ("keep", "kill"))
         self.jobs = jobs
         self.name = name

@@ -15,20 +15,95 @@
     └── SimulationError(RuntimeError) users or the run loop requested something impossible
 
 Each is a subclass of the builtin exception that a caller would catch.
+
+What messages repeat of the input is short and without control characters: a file or an option can
+hold a megabyte where a number belongs, or characters that change the colour of a terminal, its
+title or what is already on it. Every exception passes its message through :func:`harmless`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
-from re import findall
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
+#: Most characters of one value that a message repeats; some repeat it twice.
+LONGEST_ECHO = 80
+
+#: Most characters of a word without blanks, such as a path, that is not shortened.
+LONGEST_WORD = 180
+
+#: Most characters of a whole message; the longest lists of choices take about a thousand.
+LONGEST_MESSAGE = 2_000
+
+#: What takes the place of the part that is left out.
+GAP = " ... "
+
+# A quoted text, as repr() writes it; an apostrophe within a word does not begin one.
+_QUOTED = re.compile(rf"""(?<!\w)(['"])((?:\\.|(?!\1).){{{LONGEST_ECHO},}}?)(?:\1(?!\w)|$)""")
+# A list or a table, as repr() writes it.
+_LISTED = re.compile(rf"(?<![\w.])[\[{{].{{{LONGEST_ECHO},}}[\]}}]")
+_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
+
+
+def shortened(text: str, most: int = LONGEST_ECHO) -> str:
+    """Return a text with its middle left out if it has more than ``most`` characters."""
+    if len(text) <= most:
+        return text
+    end = (most - len(GAP)) // 3
+    return text[: most - len(GAP) - end] + GAP + text[-end:]
+
+
+def printable(text: str) -> str:
+    """Return a text with escapes such as ``\\x1b`` for all characters that are not printable.
+
+    Line breaks become blanks.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else " " if one.isspace() and one.isascii() else _escape(one)
+        for one in text
+    )
+
+
+def echo(value: object) -> str:
+    """Return how a message shows a value: as Python writes it, shortened."""
+    if isinstance(value, str):
+        value = value if len(value) <= LONGEST_ECHO else shortened(value)
+    return shortened(printable(repr(value)))
+
+
+def harmless(message: str) -> str:
+    """Return a message as one line, with long values in it shortened."""
+    message = printable(message)
+    if len(message) > LONGEST_ECHO:
+        message = _QUOTED.sub(lambda found: f"{found[1]}{shortened(found[2])}{found[1]}", message)
+        message = _LISTED.sub(lambda found: shortened(found[0]), message)
+        message = _WORD.sub(lambda found: shortened(found[0]), message)
+        # Most messages begin with a place, such as a path, which may have blanks.
+        place, colon, rest = message.partition(": ")
+        if len(place) > LONGEST_WORD:
+            message = shortened(place) + colon + rest
+    return shortened(message, LONGEST_MESSAGE)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
 class HpcrowdError(Exception):
-    """Base class of all exceptions of hpcrowd; the message is one line."""
+    """Base class of all exceptions of hpcrowd; the message is one line.
+
+    What it repeats of the input is shortened, and cannot control a terminal.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(harmless(str(message)))
 
 
 class TraceError(HpcrowdError, ValueError):
@@ -47,7 +122,7 @@ class ParseError(TraceError):
     def __init__(self, path: str, line: int, field: str | None, value: str, rule: str) -> None:
         self.path, self.line, self.field, self.value, self.rule = path, line, field, value, rule
         where = f"{path}, line {line}" + (f", field {field}" if field else "")
-        super().__init__(f"{where}: {value!r}: {rule}")
+        super().__init__(f"{where}: {echo(value)}: {rule}")
 
 
 class ArchiveError(TraceError):
@@ -72,7 +147,8 @@ class SignalError(HpcrowdError, ValueError):
     def __init__(self, where: str, rule: str, field: str = "", value: str = "") -> None:
         self.where, self.rule, self.field, self.value = where, rule, field, value
         place = where + (f", field {field}" if field else "")
-        super().__init__(f"{place}: {value!r}: {rule}" if value or field else f"{place}: {rule}")
+        shown = f"{place}: {echo(value)}" if value or field else place
+        super().__init__(f"{shown}: {rule}")
 
 
 class QuantityError(HpcrowdError, ValueError):
@@ -130,19 +206,20 @@ def first_mistake(error: ValidationError) -> str:
     if first["type"] == "union_tag_invalid":
         name, given = first["ctx"]["discriminator"].strip("'"), first["ctx"]["tag"]
         known = first["ctx"]["expected_tags"].replace("'", "").split(", ")
-        return f"{place}.{name} {given!r}: {not_one_of(given, known)}"
+        return f"{place}.{name} {echo(given)}: {not_one_of(given, known)}"
     if first["type"] == "literal_error":
-        rule = not_one_of(first["input"], findall(r"'([^']+)'", first["ctx"]["expected"]))
+        rule = not_one_of(first["input"], re.findall(r"'([^']+)'", first["ctx"]["expected"]))
     if first["type"] == "missing":
         return f"{place}: missing; it has no default"
-    return f"{place} {first['input']!r}: {rule}" if place else rule
+    return f"{place} {echo(first['input'])}: {rule}" if place else rule
 
 
 def nearest(value: object, known: Iterable[object]) -> str:
     """Return "did you mean ...?" with the nearest known value; empty if none is near."""
     from difflib import get_close_matches
 
-    near = get_close_matches(str(value), map(str, known), 1)
+    # The search takes the square of the length.
+    near = get_close_matches(str(value)[:LONGEST_ECHO], map(str, known), 1)
     return f"did you mean {near[0]}? " if near else ""
 
 
@@ -168,7 +245,7 @@ def check_choice(what: str, value: object, known: Collection[object]) -> None:
         When it is not.
     """
     if value not in known:
-        raise QuantityError(f"{what} {value!r}: {not_one_of(value, known)}")
+        raise QuantityError(f"{what} {echo(value)}: {not_one_of(value, known)}")
 
 
 def missing(library: str, extra: str = "fits") -> str:

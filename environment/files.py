@@ -6,17 +6,25 @@ A model file is JSON with its format and version.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from hpcrowd.environment.errors import ModelFileError
+from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.whole import whole_file
 
 
-def json_of(text: str) -> Any:
+def json_of(text: str, *, finite: bool = False) -> Any:
     """Return the values in JSON text.
+
+    Parameters
+    ----------
+    text
+        The text.
+    finite
+        Refuse infinite numbers and NaN, which Python reads although JSON has none.
 
     Raises
     ------
@@ -24,9 +32,18 @@ def json_of(text: str) -> Any:
         When it is not JSON, or nested too deeply.
     """
     try:
+        if finite:
+            return json.loads(text, parse_float=_finite, parse_constant=_finite)
         return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a finite number")
+    return number
 
 
 @dataclass(frozen=True)
@@ -76,7 +93,7 @@ class ModelFormat:
         """
         name = os.fspath(path)
         try:
-            wire = json_of(Path(path).read_text("utf-8"))
+            wire = json_of(read_text(path), finite=True)
         except OSError as error:
             raise ModelFileError(f"{name}: cannot be read: {error.strerror or error}") from None
         except ValueError:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.environment.limits.memory import check_memory
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -125,6 +127,7 @@ class JobTable:
     """
 
     def __init__(self, size: int = 0) -> None:
+        _check_room(size)
         self.matrix: Int64s = np.full((len(Column), size), UNKNOWN, np.int64)
         self.matrix[Column.STATE] = State.UNFINISHED
         self._size = size
@@ -176,6 +179,7 @@ class JobTable:
         """
         first, last = self._size, self._size + count
         if last > self.matrix.shape[1]:
+            _check_room(last)
             grown = np.full((len(Column), max(last, 2 * first, 256)), UNKNOWN, np.int64)
             grown[Column.STATE] = State.UNFINISHED
             grown[:, :first] = self.matrix[:, :first]
@@ -233,6 +237,15 @@ class JobTable:
         words = pd.Index([state.name.lower() for state in State])
         frame["state"] = pd.Categorical.from_codes(self.state, categories=words)
         return frame
+
+
+def _check_room(jobs: int) -> None:
+    """Check that the memory holds a table of so many jobs."""
+    check_memory(
+        f"a table of {jobs:,} jobs",
+        jobs * len(Column) * 8,
+        "take a part of the trace, fewer jobs or fewer days",
+    )
 
 
 #: Columns whose numbers are local to each site; later tables get higher numbers.

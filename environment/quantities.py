@@ -15,6 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.limits.numbers import (
+    LARGEST_TIME,
+    LEAST_FACTOR,
+    LONGEST_DURATION,
+    MOST_FACTOR,
+    MOST_PROCESSORS,
+    check_within,
+)
 
 #: Seconds in each unit of durations.
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -38,7 +46,12 @@ def parse_duration(text: str) -> int:
         raise QuantityError(
             f"duration {text!r}: not a number with a unit; write for example 90s, 60m, 2h or 1d"
         )
-    return round_half_up(float(match[1]) * SECONDS[match[2] or "s"])
+    seconds = round_half_up(float(match[1]) * SECONDS[match[2] or "s"])
+    if seconds > LONGEST_DURATION:
+        raise QuantityError(
+            f"duration {text!r}: more than {LONGEST_DURATION:,} s, which is 317 years"
+        )
+    return seconds
 
 
 def duration_text(seconds: int) -> str:
@@ -60,6 +73,7 @@ def parse_factor(text: str, what: str = "factor") -> float:
         raise QuantityError(
             f"{what} {text!r}: not a positive number and an x; write for example 2x or 0.5x"
         )
+    check_within(what, float(match[1]), LEAST_FACTOR, MOST_FACTOR)
     return float(match[1])
 
 
@@ -73,6 +87,7 @@ def parse_processors(text: str, original: int) -> int:
     )
     if count < 1:
         raise QuantityError(f"processors {text!r}: gives {count}; at least 1 is needed")
+    check_within("processors", count, 1, MOST_PROCESSORS)
     return count
 
 
@@ -94,6 +109,12 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending}"
 
 
+_TOO_LARGE = (
+    "a time or a number of processors becomes larger than 2^61; a factor, a speed or a time in the "
+    "input is too large"
+)
+
+
 @overload
 def round_half_up(value: float) -> int: ...
 
@@ -103,9 +124,20 @@ def round_half_up(value: NDArray[np.floating]) -> NDArray[np.int64]: ...
 
 
 def round_half_up(value: float | NDArray[np.floating]) -> int | NDArray[np.int64]:
-    """Round to whole numbers, halves up: an int for a number, an int64 array for an array."""
+    """Round to whole numbers, halves up: an int for a number, an int64 array for an array.
+
+    Raises
+    ------
+    QuantityError
+        When a number is not finite, or too large for sums of such numbers.
+    """
     if isinstance(value, np.ndarray):
-        return np.floor(value + 0.5).astype(np.int64)
+        whole = np.floor(value + 0.5)
+        if whole.size and not -LARGEST_TIME <= whole.min() <= whole.max() <= LARGEST_TIME:
+            raise QuantityError(_TOO_LARGE)
+        return whole.astype(np.int64)
+    if not -LARGEST_TIME <= value <= LARGEST_TIME:
+        raise QuantityError(_TOO_LARGE)
     return math.floor(value + 0.5)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.limits.inputs import read_bytes
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
@@ -19,7 +20,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
         If it cannot be read or is not TOML.
     """
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
         return tomllib.loads(content.decode("utf-8")), content
     except OSError as error:
         raise QuantityError(f"{path}: cannot be read: {error.strerror or error}") from error
@@ -28,6 +29,9 @@ def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
     except RecursionError:
         raise QuantityError(f"{path}: nested too deeply to be read") from None
 
+
+#: Lines x characters of a file in which the line of a mistake is looked for, half a second.
+MOST_SEARCHED = 5_000_000
 
 #: The keys and list indices that lead to a value.
 Place = Sequence[str | int]
@@ -58,6 +62,8 @@ def _first_line(text: str, place: Place) -> int | None:
     parsed, line by line: a value is at the end of the first one that contains it.
     """
     lines = text.splitlines(keepends=True)
+    if len(lines) * len(text) > MOST_SEARCHED:
+        return None
     whole = 0  # lines of the longest valid beginning so far
     for count in range(1, len(lines) + 1):
         try:

@@ -16,16 +16,18 @@ import ast
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer._click.exceptions import ClickException
 from typer.core import TyperCommand, TyperGroup
 
-from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.errors import HpcrowdError, harmless
+from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.environment.output.guard import written
 from hpcrowd.environment.output.whole import remove_temporary
 from hpcrowd.scenarios.interrupts import WORDS, leave, watch
@@ -103,6 +105,16 @@ def help_of(file: ast.Module) -> str:
     return ast.get_docstring(file) or ""
 
 
+@contextmanager
+def _harmless_usage() -> Iterator[None]:
+    """Shorten what messages about wrong options repeat, and take control characters out."""
+    try:
+        yield
+    except ClickException as error:
+        error.message = harmless(error.message)
+        raise
+
+
 class LazyGroup(TyperGroup):
     """A group of commands, here of all, which imports none of them for its help."""
 
@@ -119,6 +131,16 @@ class LazyGroup(TyperGroup):
     def shell_complete(self, ctx: Any, incomplete: str) -> list[CompletionItem]:
         """Return the commands and options that begin with ``incomplete``."""
         return super(LazyGroup, self._unloaded()).shell_complete(ctx, incomplete)
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        """Read the options of the program; what a message repeats of them is harmless."""
+        with _harmless_usage():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command, after its options are read."""
+        with _harmless_usage():
+            return super().invoke(ctx)
 
     def _unloaded(self) -> LazyGroup:
         shown = copy(self)
@@ -161,6 +183,7 @@ def main() -> None:
     before = sys.stdout, sys.stderr
     written().clear()
     status.begin(f"hpcrowd {' '.join(sys.argv[1:2])}")
+    raise_floating_errors()
     try:
         missing = prepare_streams()
         with readable_width():
@@ -172,7 +195,7 @@ def main() -> None:
                 line, code = interrupted(), watch.code or INTERRUPTED
             except HpcrowdError as error:
                 line, code = str(error), 2
-            line = f"hpcrowd: {' '.join(line.split())}" if line else ""
+            line = f"hpcrowd: {' '.join(harmless(line).split())}" if line else ""
             status.end()
             if code in WORDS and watch.began:
                 leave(code, line)
@@ -208,6 +231,13 @@ def _outcome() -> tuple[str, int]:
             line = interrupted()
     except KeyboardInterrupt:
         line, code = interrupted(), INTERRUPTED
+    except MemoryError as error:
+        cure = "give smaller numbers, or a part of the trace"
+        line, code = f"out of memory{_reason(error)}; {cure}", 2
+    except (ArithmeticError, RuntimeWarning) as error:
+        # What no check of a setting or of a file has refused: a division by zero, an overflow.
+        line = "a number in the input is too large or too small to compute with"
+        line, code = line + _reason(error), 2
     except BrokenPipeError:
         code = BROKEN_PIPE
     except OSError as error:
@@ -236,3 +266,7 @@ def _drop_output() -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.close(null)
+
+
+def _reason(error: Exception | Warning) -> str:
+    return f" ({error})" if str(error) else ""

@@ -17,6 +17,7 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.limits.numbers import MOST_DAYS, check_within
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.simulation import Simulation
 
@@ -51,8 +52,7 @@ def run_demo(
     QuantityError
         When ``days`` or ``processors`` is less than 1, or the seed negative.
     """
-    if days < 1:
-        raise QuantityError(f"days {days}: must be 1 or more")
+    check_within("days", days, 1, MOST_DAYS)
     if seed < 0:
         raise QuantityError(f"seed {seed}: must be 0 or more")
     runs = []

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcrowd.environment.errors import HpcrowdError, harmless
 from hpcrowd.scenarios.status import status
 
 if TYPE_CHECKING:
@@ -31,8 +32,20 @@ LONG = 1.0
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object on standard output."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Print one JSON object on standard output.
+
+    Raises
+    ------
+    HpcrowdError
+        When a number is infinite or NaN, which JSON does not have.
+    """
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise HpcrowdError(
+            "--json: a number of the result is infinite or not a number; is the input damaged?"
+        ) from None
+    sys.stdout.write(text + "\n")
 
 
 def standard_output() -> Console:
@@ -96,8 +109,9 @@ class Reasons:
 
 
 def say(text: str) -> None:
-    """Print a line on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Print lines on standard error; what they repeat of the input is harmless."""
+    lines = [harmless(line) for line in text.split("\n")]
+    print("\n".join(lines), file=sys.stderr, flush=True)
 
 
 def say_if_compiling(clusters: int = 1) -> None:

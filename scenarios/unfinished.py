@@ -15,6 +15,7 @@ from typing import Any
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.files import json_of
+from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.scenarios.outputs import write_whole
 
 #: Added to the name of the folder of results.
@@ -57,7 +58,7 @@ class Unfinished:
                     raise HpcrowdError(
                         f"{folder}: is not the folder of an unfinished study; choose another --out"
                     )
-            elif path.read_text(encoding="utf-8") != told:
+            elif path.read_bytes() != told.encode():
                 raise HpcrowdError(
                     f"{folder}: holds results of another plan or version; remove it, or choose "
                     "another --out"
@@ -86,8 +87,8 @@ class Unfinished:
             path = self._path(name)
             if path.exists():
                 try:
-                    found[name] = json_of(path.read_text(encoding="utf-8"))
-                except ValueError:
+                    found[name] = json_of(read_text(path))
+                except (OSError, ValueError):
                     raise HpcrowdError(f"{path}: damaged, not JSON; remove it") from None
         return found
 

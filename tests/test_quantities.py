@@ -69,7 +69,7 @@ def test_quantity_that_cannot_be_understood(parse: Callable[[str], object], text
     """What is not a quantity is reported in one line, with what was written and an example."""
     with pytest.raises(QuantityError) as caught:
         parse(text)
-    assert repr(text) in str(caught.value)
+    assert repr(text)[:50] in str(caught.value)
     assert 1 == len(str(caught.value).splitlines())
 
 

@@ -47,6 +47,7 @@ from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
+from hpcrowd.environment.limits.numbers import MOST_DAYS, check_within
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.declared import Parameter, Part
@@ -380,7 +381,15 @@ class ShmueliFeitelson(Generating):
                 wakes = int(model.streams.generator("first wake", number).integers(WEEK))
         horizon = self.model.horizon if until is None else until
         if horizon is None:
-            horizon = int(jobs.recorded_submit.max()) + 1
+            last = int(np.argmax(jobs.recorded_submit))
+            horizon = int(jobs.recorded_submit[last]) + 1
+            check_within(
+                f"job {jobs.number[last]} is submitted on day",
+                horizon // DAY,
+                0,
+                MOST_DAYS,
+                "users who generate their work would go on until then; correct or remove it",
+            )
         user = SiteUser(
             model,
             number,

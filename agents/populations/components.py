@@ -26,6 +26,7 @@ from hpcrowd.agents.work.units import Units
 from hpcrowd.environment.clock import DAY, WEEK, Clock
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import Column, Int64s
+from hpcrowd.environment.limits.numbers import MOST_DAYS, check_within
 
 #: Columns that a job has in common with the recorded one that it repeats.
 REPEATED = (
@@ -191,6 +192,14 @@ class Pool:
             )
         # Even two weeks from one Monday to the next but one are two calendar weeks.
         weeks = int(clock.walls(units.last).max() - monday) // WEEK + 1
+        final = int(np.argmax(work.jobs.recorded_submit))
+        check_within(
+            f"job {work.jobs.number[final]} is submitted in week",
+            weeks,
+            0,
+            MOST_DAYS // 7,
+            "users are drawn for every week until then; correct or remove it",
+        )
         return cls(work, units, moved, clock, weeks, walls, components, dropped_users, dropped_jobs)
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from hpcrowd.analysis.features.feature import Group, Kinds
 from hpcrowd.analysis.features.workload import Floats, Workload
 from hpcrowd.environment.errors import UnavailableError
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.limits.memory import check_memory
 
 GROUP = Group("jobs", "Run times and processors")
 
@@ -78,6 +79,7 @@ def normalized_entropy(workload: Workload) -> float:
     largest = int(processors.max(initial=1))
     if largest == 1:
         raise UnavailableError("all jobs have one processor")
+    check_memory(f"a job with {largest:,} processors", 8 * largest, "correct the trace")
     total = np.bincount(processors, weights=run_time, minlength=2)
     if total.sum() <= 0:
         raise UnavailableError("all run times are 0")

@@ -17,6 +17,16 @@ from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import (
+    LEAST_DAYS,
+    LEAST_LOAD,
+    MOST_DAYS,
+    MOST_JOBS,
+    MOST_LOAD,
+    MOST_PROCESSORS,
+    check_within,
+)
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace, all_columns
@@ -33,8 +43,8 @@ NEAR, MOST_STEPS = 1e-4, 8
 #: Jobs drawn first to estimate how many fit into the days, and a safety factor.
 FIRST_DRAW, MARGIN = 4096, 1.2
 
-#: Most jobs of a generated workload; a number of days that needs more is surely a mistake.
-MOST_JOBS = 100_000_000
+#: Bytes for a job while a workload is generated: the columns, and copies on the way.
+BYTES_PER_JOB = 400
 
 
 @dataclass(frozen=True)
@@ -167,16 +177,15 @@ def generate(
         When a number is out of range.
     """
     processors = model.machine if processors is None else processors
-    if processors < 1:
-        raise QuantityError(f"processors {processors}: must be 1 or more")
+    check_within("processors", processors, 1, MOST_PROCESSORS)
     if (jobs is None) == (days is None):
         raise QuantityError("generate: give either a number of jobs or a number of days")
-    if jobs is not None and jobs < 1:
-        raise QuantityError(f"jobs {jobs}: must be 1 or more")
-    if days is not None and not 0 < days < float("inf"):
-        raise QuantityError(f"days {days}: must be positive")
-    if load is not None and not 0 < load < float("inf"):
-        raise QuantityError(f"load {load}: must be positive, for example 0.7")
+    if jobs is not None:
+        check_within("jobs", jobs, 1, MOST_JOBS)
+    if days is not None:
+        check_within("days", days, LEAST_DAYS, MOST_DAYS)
+    if load is not None:
+        check_within("load", load, LEAST_LOAD, MOST_LOAD, "a usual load is 0.7")
     source = _Source(model, processors, seed, correlation)
     if jobs is not None:
         drawn = _drawn(source, jobs, load)
@@ -233,6 +242,7 @@ class _Source:
     correlation: float | None
 
     def draw(self, jobs: int, factor: float = 1.0) -> Drawn:
+        check_memory(f"{jobs:,} jobs", jobs * BYTES_PER_JOB, "generate fewer jobs or days")
         arrivals = _Stretched(self.model.arrivals, factor, self.model.cycle)
         streams = Streams(self.seed)
         drawn = self.model.jobs.draw(jobs, arrivals, self.machine, streams)  # type: ignore[arg-type]

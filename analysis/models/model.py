@@ -12,7 +12,6 @@ import inspect
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal
 
@@ -33,6 +32,8 @@ from hpcrowd.environment.errors import (
     check_choice,
 )
 from hpcrowd.environment.files import ModelFormat
+from hpcrowd.environment.limits.inputs import is_input
+from hpcrowd.environment.limits.numbers import MOST_LOAD, MOST_PROCESSORS, check_within
 
 
 @dataclass(frozen=True)
@@ -245,13 +246,15 @@ def model_of(source: str, machine: int | None) -> WorkloadModel:
     QuantityError
         When the source is neither, or the size of the machine is missing.
     """
+    if machine is not None:
+        check_within("processors", machine, 1, MOST_PROCESSORS)
     if source in MODELS:
         if machine is None:
             raise QuantityError(
                 f"{source}: published parameters need the size of the machine, in processors"
             )
         return published(source, machine)
-    if not Path(source).exists() and not source.endswith(".json"):
+    if not is_input(source) and not source.endswith(".json"):
         raise QuantityError(
             f"model {source!r}: no such file or model; models are {', '.join(MODELS)}"
         )
@@ -303,9 +306,9 @@ def read_model(path: str | os.PathLike[str]) -> WorkloadModel:
 def _model(wire: dict[str, Any]) -> WorkloadModel:
     arrivals, jobs = dict(wire["arrivals"]), dict(wire["jobs"])
     load, machine = wire["load"], wire["machine"]
-    if not isinstance(machine, int) or machine < 1:
-        raise ValueError(f"machine {machine!r}: must be 1 or more")
-    if load is not None and not (isinstance(load, int | float) and load > 0):
+    if not isinstance(machine, int) or not 1 <= machine <= MOST_PROCESSORS:
+        raise ValueError(f"machine {machine!r}: must be from 1 to {MOST_PROCESSORS:,}")
+    if load is not None and not (isinstance(load, int | float) and 0 < load <= MOST_LOAD):
         raise ValueError(f"load {load!r}: must be positive or null")
     return WorkloadModel(
         name=wire["model"],

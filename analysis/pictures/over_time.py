@@ -22,6 +22,7 @@ from hpcrowd.analysis.pictures.platform_marks import draw_marks
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.limits.memory import check_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -495,6 +496,8 @@ def visits_data(run: Run) -> Columns:
 def _by_week(run: Run, first: int, last: int) -> tuple[Int64s, dict[Happening, Int64s]]:
     """Return the edges of weeks (7 x 24 h) that cover a span, and the events in each by kind."""
     latest = max([last, *(visit.at for visit in run.visits)])
+    weeks = (latest - min(0, first)) // WEEK
+    check_memory(f"{weeks:,} weeks of the run", 64 * weeks, "correct the times in the trace")
     edges = np.arange(min(0, first), latest + WEEK + 1, WEEK, dtype=np.int64)
     return edges, {
         what: np.histogram([visit.at for visit in run.visits if visit.what is what], edges)[0]

@@ -14,11 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 from hpcrowd.analysis.curves import WEEK_HOURS, time_ticks
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, Clock
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, printable
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.output.guard import WRITER
 from hpcrowd.environment.output.whole import whole_file
@@ -418,9 +419,18 @@ def write_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
 
     check_picture(path)
     file = Path(path)
     FigureCanvasAgg(figure)
-    with whole_file(file) as temporary, rc_context({"svg.hashsalt": SALT}):
+    for text in figure.findobj(Text):  # names of the input can hold control characters
+        lines = str(text.get_text()).split("\n")
+        text.set_text("\n".join(map(printable, lines)))
+    with (
+        whole_file(file) as temporary,
+        rc_context({"svg.hashsalt": SALT}),
+        catch_warnings(),
+    ):
+        filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(temporary, **FORMATS[file.suffix.lower()])

@@ -27,6 +27,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.limits.numbers import (
+    LATEST_MOMENT,
+    LEAST_SPEED,
+    LONGEST_DURATION,
+    MOST_PROCESSORS,
+    MOST_SPEED,
+    check_within,
+)
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.names import parse_scheduler
@@ -255,23 +263,22 @@ def _check_one(change: Change) -> None:
     name = type(change).__name__
     for field in ("at", "start", "end", "until", "announced"):
         value = getattr(change, field, None)
-        if value is not None and not (isinstance(value, int) and 0 <= value < FOREVER):
-            raise QuantityError(f"{name} with {field} {value!r}: must be whole seconds, 0 or more")
+        if value is not None and not (isinstance(value, int) and 0 <= value <= LATEST_MOMENT):
+            raise QuantityError(
+                f"{name} with {field} {value!r}: must be whole seconds from 0 to {LATEST_MOMENT:,}"
+            )
     begin = getattr(change, "at", getattr(change, "start", 0))
     end = getattr(change, "until", getattr(change, "end", None))
     if end is not None and end <= begin:
         raise QuantityError(f"{name} from {begin} to {end} s: must end after it begins")
-    if getattr(change, "processors", 1) < 1:
-        raise QuantityError(
-            f"{name} with processors {change.processors}: at least 1"  # type: ignore[union-attr]
-        )
+    check_within(f"{name} with processors", getattr(change, "processors", 1), 1, MOST_PROCESSORS)
     fates = (*FATES, "run") if isinstance(change, Maintenance) else FATES
     if (fate := getattr(change, "jobs", "requeue")) not in fates:
         raise QuantityError(f"{name} with jobs {fate!r}: {not_one_of(fate, fates)}")
     if isinstance(change, Failures):
         _check_failures(change)
-    if isinstance(change, SpeedChange) and not 1e-6 <= change.factor <= 1e6:
-        raise QuantityError(f"speed change by {change.factor}: from 0.000001 to 1000000")
+    if isinstance(change, SpeedChange):
+        check_within("speed change by", change.factor, LEAST_SPEED, MOST_SPEED)
     if (
         isinstance(change, SwitchPolicy)
         and isinstance(change.scheduler, str)
@@ -285,8 +292,8 @@ def _check_one(change: Change) -> None:
 def _check_failures(change: Failures) -> None:
     for field in ("mean", "repair_mean", "shape", "repair_shape"):
         value = getattr(change, field)
-        if not (value > 0 and math.isfinite(value)):
-            raise QuantityError(f"Failures with {field} {value}: must be positive")
+        least, most = (0.05, 100) if "shape" in field else (1, LONGEST_DURATION)
+        check_within(f"Failures with {field}", value, least, most)
     for field in ("distribution", "repair"):
         if (family := getattr(change, field)) not in DISTRIBUTIONS:
             raise QuantityError(

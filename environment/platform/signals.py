@@ -27,6 +27,7 @@ import numpy as np
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import SignalError
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.quantities import plural
 
 #: The columns of a file, in this order.
@@ -127,7 +128,7 @@ def read_signal(path: str | os.PathLike[str]) -> Signal:
         If something is wrong; the message is one line with file, line, field and value.
     """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except OSError as error:
         raise SignalError(
             str(path), f"cannot be read: {error.strerror}; check the name of the signal file"

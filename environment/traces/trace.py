@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import plural, round_half_up
 from hpcrowd.environment.traces.machine_size import MachineSize, machine_size
 from hpcrowd.environment.traces.requested_times import RequestedTimes
@@ -186,8 +187,7 @@ class Conversion:
 
     def __post_init__(self) -> None:
         check_choice("job-processors", self.job_processors, ("requested", "allocated"))
-        if not 0 < self.speed < float("inf"):
-            raise QuantityError(f"speed {self.speed}: must be positive, for example 2x or 0.5x")
+        check_within("speed", self.speed, LEAST_SPEED, MOST_SPEED)
         RequestedTimes.parse(self.requested)
 
     def run_time(self, recorded: Int64s) -> Int64s:
@@ -310,6 +310,8 @@ def jobs_from_trace(
         raise TraceError(f"{trace.source}: {error}") from None
     jobs.requested_memory[:] = np.floor(take("requested_memory"))
 
+    _check_sums(jobs, trace.source)
+
     if strict and (repaired or dropped):
         reason, count = next(iter((dropped or repaired).items()))
         what = f"{plural(count, 'job')} {'dropped' if dropped else 'repaired'}: {reason}"
@@ -319,6 +321,30 @@ def jobs_from_trace(
             f"{trace.source}: none of its {plural(len(trace), 'job')} can be simulated"
         )
     return Conversions(jobs, rows.astype(np.int64), repaired, dropped)
+
+
+def _check_sums(jobs: JobTable, source: str) -> None:
+    """Check that no sum of times or of processor-seconds overflows.
+
+    Raises
+    ------
+    TraceError
+        Names the job with the largest share.
+    """
+    if not len(jobs):
+        return
+    longest = np.maximum(jobs.run_time, jobs.requested_time).astype(np.float64)
+    for what, values in (
+        ("processor-seconds", longest * np.maximum(jobs.processors, 1)),
+        ("seconds of run times and requested times", longest),
+    ):
+        if float(values.sum()) + float(jobs.recorded_end.max()) > LARGEST_TIME:
+            row = int(np.argmax(values))
+            raise TraceError(
+                f"{source}: its jobs have {values.sum():.2g} {what}, too many to add; the largest "
+                f"is job {jobs.number[row]} with {jobs.processors[row]:,} processors for "
+                f"{longest[row]:,.0f} s: correct or remove it"
+            )
 
 
 def take_jobs(trace: Trace, rows: Int64s | NDArray[np.bool_]) -> Trace:

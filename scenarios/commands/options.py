@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from hpcrowd.environment.limits.numbers import LARGEST_SEED
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.scenarios.terminal import progress_bar
 
@@ -60,7 +61,7 @@ WhichJobs = Annotated[
     typer.Option(help="Jobs of the trace that count: completed (status 1), or all that ran."),
 ]
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")]
 
 RunFolder = Annotated[
     Path | None, typer.Option(help="Folder for tables, trace, pictures and provenance.")

@@ -26,6 +26,8 @@ from pydantic import ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.limits.inputs import is_input, opened
+from hpcrowd.environment.limits.numbers import LARGEST_SEED
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.scenarios.kinds.fields import Strict
 
@@ -121,7 +123,7 @@ class Scenario(Strict):
 
     folder: Path = Field(Path(), exclude=True, description="folder of the files that it names")
     kind: str = Field(description="what is run")
-    seed: int = Field(0, ge=0, description="seed of everything random")
+    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="seed of everything random")
 
     @classmethod
     def shared_settings(cls) -> tuple[str, ...]:
@@ -163,7 +165,7 @@ class Scenario(Strict):
         if self.INPUT and self.NEEDS_INPUT and getattr(self, self.INPUT) is None:
             raise QuantityError(f"{self.INPUT}: missing; it has no default")
         for name, path in self.files().items():
-            if not path.is_file():
+            if not is_input(path):
                 raise QuantityError(f"{name} {str(path)!r}: no such file")
 
     def files(self) -> dict[str, Path]:
@@ -270,7 +272,7 @@ def checksum(path: Path) -> str:
 @lru_cache(maxsize=256)
 def _checksum(path: Path, _written: int, _size: int) -> str:
     """Return the checksum of a file at a time of writing; kept, as many runs need it."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         digest = sha256()
         while piece := file.read(1 << 20):
             digest.update(piece)

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.limits.numbers import LATEST_MOMENT, LONGEST_DURATION
 from hpcrowd.environment.quantities import parse_duration, parse_processors
 from hpcrowd.environment.schedulers.names import parse_scheduler
 
@@ -25,7 +26,11 @@ DAYS: tuple[Day, ...] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 def _seconds(value: Any) -> Any:
     if isinstance(value, bool):
         raise QuantityError("a duration is seconds, or text such as 90s, 60m, 2h or 1d")
-    return parse_duration(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return parse_duration(value)
+    if isinstance(value, int | float) and abs(value) > LONGEST_DURATION:
+        raise QuantityError(f"more than {LONGEST_DURATION:,} s, which is 317 years")
+    return value
 
 
 #: What marks a setting as a duration.
@@ -131,6 +136,8 @@ def parse_moment(value: Any) -> int | datetime:
     if isinstance(value, date):
         return datetime.combine(value, time())
     if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > LATEST_MOMENT:
+            raise QuantityError(f"moment {value}: later than {LATEST_MOMENT:,} s")
         return value
     if isinstance(value, str) and value.strip():
         try:

@@ -47,6 +47,15 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.grid.policies import GRID, parse_grid_policy
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, Joined, join
+from hpcrowd.environment.limits.inputs import is_input
+from hpcrowd.environment.limits.numbers import (
+    LEAST_DAYS,
+    LEAST_LOAD,
+    LEAST_SPEED,
+    MOST_DAYS,
+    MOST_LOAD,
+    MOST_SPEED,
+)
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
@@ -90,10 +99,13 @@ class WorkloadConfig(Strict):
     model: str | None = Field(
         None, description="file of a fitted model, or one with published parameters, such as lublin"
     )
-    days: float = Field(28, gt=0, description="of a model: days in which jobs arrive")
+    days: float = Field(
+        28, ge=LEAST_DAYS, le=MOST_DAYS, description="of a model: days in which jobs arrive"
+    )
     load: float | None = Field(
         None,
-        gt=0,
+        ge=LEAST_LOAD,
+        le=MOST_LOAD,
         description="of a model: offered load of the cluster; of the grid, over the processors "
         "that local load leaves (Minh 2012, section 6.2)",
     )
@@ -116,7 +128,7 @@ class SiteConfig(WorkloadConfig, ClusterConfig):
     """A cluster of a grid and its own users."""
 
     speed: float = Field(
-        1.0, gt=0, allow_inf_nan=False,
+        1.0, ge=LEAST_SPEED, le=MOST_SPEED, allow_inf_nan=False,
         description="of its nodes, relative to those that times of grid jobs refer to; run times "
         "of its own trace or model refer to its own nodes",
     )  # fmt: skip
@@ -190,7 +202,7 @@ class GridConfig(Scenario):
         source = found.get("source")
         if isinstance(source, str):
             place = READY.get(source, Path(found.get("folder", "")) / source)
-            if not place.is_file():
+            if not is_input(place):
                 raise QuantityError(f"source {str(place)!r}: no such file")
             began = _with_paths(read_toml(place)[0], place.parent)
             began.pop("seed", None)

@@ -28,6 +28,7 @@ from hpcrowd.agents.behaviours.declared import Parameter, first_line, parameters
 from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
 from hpcrowd.environment.clock import Moment
 from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
+from hpcrowd.environment.limits.numbers import LARGEST_SETTING
 from hpcrowd.environment.platform.signals import Signal, read_signal
 from hpcrowd.scenarios.kinds.fields import Duration, HoursConfig, Strict, parse_moment
 
@@ -124,6 +125,10 @@ def _field(parameter: Parameter) -> Any:
         "lt": parameter.below,
     }
     settings: Any = {name: bound for name, bound in bounds.items() if bound is not None}
+    if _form(parameter) in (int, float) and not settings.keys() & {"le", "lt"}:
+        settings["le"] = LARGEST_SETTING
+        if not settings.keys() & {"ge", "gt"}:
+            settings["ge"] = -LARGEST_SETTING
     said = not parameter.unit or parameter.unit in parameter.meaning.split()
     meaning = parameter.meaning if said else f"{parameter.meaning}, {parameter.unit}"
     return Field(parameter.default, description=meaning, **settings)

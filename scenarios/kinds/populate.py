@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 
 from pydantic import Field
 
+from hpcrowd.environment.limits.numbers import (
+    LEAST_DAYS,
+    LEAST_LOAD,
+    MOST_DAYS,
+    MOST_LOAD,
+    MOST_PROCESSORS,
+)
 from hpcrowd.environment.quantities import parse_processors
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch
 from hpcrowd.scenarios.kinds.fields import Processors, SchedulerName
@@ -30,12 +37,18 @@ class PopulateConfig(Scenario):
         description="file of a fitted model (`hpcrowd fit`), or the name of one with published "
         "parameters (`hpcrowd models`)",
     )
-    days: float = Field(28, gt=0, description="days in which users submit")
+    days: float = Field(28, ge=LEAST_DAYS, le=MOST_DAYS, description="days in which users submit")
     load: float | None = Field(
-        None, gt=0, description="offered load of the generated workload; the model's unless given"
+        None,
+        ge=LEAST_LOAD,
+        le=MOST_LOAD,
+        description="offered load of the generated workload; the model's unless given",
     )
     model_processors: int | None = Field(
-        None, ge=1, description="size of the machine that the model is for; its own unless given"
+        None,
+        ge=1,
+        le=MOST_PROCESSORS,
+        description="size of the machine that the model is for; its own unless given",
     )
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the model's"

@@ -32,6 +32,8 @@ from hpcrowd.agents.behaviours.activity import SameWindow
 from hpcrowd.agents.behaviours.declared import Part, parameters_of
 from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, not_one_of
+from hpcrowd.environment.limits.inputs import read_bytes
+from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOST_SPEED
 from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import SchedulerName, Strict
@@ -175,11 +177,15 @@ class UsersConfig(_EntryWithParts):
 class ClusterConfig(Strict):
     """A second or further cluster, for users who switch."""
 
-    processors: int = Field(ge=1, description="its size")
+    processors: int = Field(ge=1, le=MOST_PROCESSORS, description="its size")
     scheduler: SchedulerName = Field("easy", description="as `hpcrowd replay --scheduler`")
     estimates: str = Field("requested", description="as `hpcrowd replay --estimates`")
     speed: float = Field(
-        1.0, gt=0, allow_inf_nan=False, description="of its nodes, 1 is that of the first cluster"
+        1.0,
+        ge=LEAST_SPEED,
+        le=MOST_SPEED,
+        allow_inf_nan=False,
+        description="of its nodes, 1 is that of the first cluster",
     )
 
 
@@ -222,7 +228,7 @@ class PopulationConfig(Strict):
                  if "file" in reaction]  # fmt: skip
         models = [cluster.estimates for cluster in self.clusters.values()]
         names += [model for model in models if model.endswith(".json")]
-        return {name: sha256((self.folder / name).read_bytes()).hexdigest() for name in names}
+        return {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
 
     def mixture(self) -> Mixture:
         """Return the mixture of behaviours.

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Openness, PoolRules
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch
@@ -57,6 +58,7 @@ class ResampleConfig(TraceScenario):
     days: int | None = Field(
         None,
         ge=7,
+        le=MOST_DAYS,
         multiple_of=7,
         description="days in which users submit, whole weeks; as long as the log unless given",
     )
@@ -290,6 +292,8 @@ def _how_many(population: str) -> tuple[float, bool]:
     if text.isascii() and text.isdigit():
         if int(text) < 1:
             raise QuantityError(f"population {text!r}: at least 1, or a multiple such as 1.5x")
+        if len(text) > len(str(MOST_USERS)) or int(text) > MOST_USERS:
+            raise QuantityError(f"population {text!r}: at most {MOST_USERS:,} users")
         return float(text), False
     return parse_factor(text, "population"), True
 

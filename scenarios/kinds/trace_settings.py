@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import parse_factor, parse_processors
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
@@ -91,7 +92,7 @@ class TraceScenario(Scenario):
     @field_validator("speed")
     @classmethod
     def _known_speed(cls, speed: str) -> str:
-        parse_factor(speed, "speed")
+        check_within("speed", parse_factor(speed, "speed"), LEAST_SPEED, MOST_SPEED)
         return speed
 
     @field_validator("requested")

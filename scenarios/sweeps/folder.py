@@ -28,6 +28,7 @@ from typing import Any, TextIO
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.files import json_of
+from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.guard import forced
 from hpcrowd.environment.output.whole import UNFINISHED
 from hpcrowd.environment.quantities import plural
@@ -85,9 +86,9 @@ class SweepFolder:
         if named.exists():
             now = json.loads(json.dumps(identity, default=str))  # in the form that was written
             try:
-                before = json_of(named.read_text("utf-8"))
+                before = json_of(read_text(named))
                 told = _same_study(self.path, before, now)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise HpcrowdError(
                     f"{named}: damaged ({type(error).__name__}); choose another --out"
                 ) from None
@@ -135,10 +136,10 @@ class SweepFolder:
         """Yield the outcomes in the index with their lines; None for a damaged line."""
         if not self.index.exists():
             return
-        with self.index.open(encoding="utf-8") as file:
+        with self.index.open(encoding="utf-8", errors="replace") as file:
             for line in file:
                 try:
-                    yield Outcome(**json_of(line)), line
+                    yield _outcome(json_of(line)), line
                 except (ValueError, TypeError):
                     yield None, line
 
@@ -191,6 +192,17 @@ def locked(path: Path) -> Iterator[SweepFolder]:
         lock.flush()
         yield SweepFolder(path)
         lock.truncate(0)
+
+
+def _outcome(wire: dict[str, Any]) -> Outcome:
+    """Return the outcome in a line of the index; a line with another form is a TypeError."""
+    found = Outcome(**wire)
+    values = (found.row or {}).values() if isinstance(found.row, dict | None) else [wire]
+    if not isinstance(found.key, str) or not isinstance(found.state, str):
+        raise TypeError("not the name and state of a run")
+    if not all(isinstance(value, int | float | None) for value in values):
+        raise TypeError("not the numbers of a run")
+    return found
 
 
 def _same_study(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

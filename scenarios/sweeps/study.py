@@ -32,6 +32,7 @@ from pydantic import Field, ValidationError, field_validator
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.limits.numbers import MOST_RUNS
 from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.fields import Duration, Strict
 from hpcrowd.scenarios.kinds.files import SettingError, Source, scenario_in, scenario_of
@@ -162,6 +163,7 @@ def read_study(path: Path) -> Study:
     axes = dict(_axes(source, study.axes))
     if not axes:
         raise source.mistake("axes: none; write at least one, for example seed = 20", ["axes"])
+    _check_runs(source, "", prod(len(values) for values in axes.values()))
     found = {"name": study.name or path.stem, "scenario": base, "axes": axes, "folder": folder}
     study = study.model_copy(update=found)
     _check(study, source)
@@ -192,6 +194,7 @@ def _axes(
             yield from _axes(source, values, place)
             continue
         if name == SEED and isinstance(values, int) and not isinstance(values, bool):
+            _check_runs(source, name, values)
             values = list(range(values))
         message = ""
         if not isinstance(values, list):
@@ -203,6 +206,14 @@ def _axes(
         if message:
             raise source.mistake(f"axes.{name}: {message}", ["axes", *place])
         yield name, values
+
+
+def _check_runs(source: Source, axis: str, runs: int) -> None:
+    """Check that a study is not larger than any that ends."""
+    if runs > MOST_RUNS:
+        what = f"axes.{axis} {runs:,}" if axis else f"axes: {runs:,} runs"
+        place = ["axes", *axis.split(".")] if axis else ["axes"]
+        raise source.mistake(f"{what}: at most {MOST_RUNS:,} runs; take fewer values", place)
 
 
 def _check(study: Study, source: Source) -> None:

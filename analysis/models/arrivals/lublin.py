@@ -14,6 +14,7 @@ from hpcrowd.analysis.models.parts.cycle import Rates, clock_times, operational_
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import ModelFitError, check_choice
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.limits.memory import check_memory
 
 #: Half hours of a day, and the length of one, s.
 BUCKETS, BUCKET_S = 48, 1800
@@ -207,6 +208,11 @@ def _day(local: Floats) -> Floats:
     """
     place = np.floor(local / BUCKET_S).astype(np.int64)
     first, last = int(place.min()), int(place.max())
+    check_memory(
+        f"{last - first + 1:,} half hours from the first to the last job",
+        32 * (last - first),
+        "correct the times in the trace",
+    )
     seen = np.bincount(np.arange(first, last + 1) % BUCKETS, minlength=BUCKETS)
     arrived = np.bincount(place % BUCKETS, minlength=BUCKETS)
     rate = arrived / np.maximum(seen, 1)

@@ -17,6 +17,7 @@ from hpcrowd.analysis.features.series import counts
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError, UnavailableError, missing
+from hpcrowd.environment.limits.memory import check_memory
 
 
 def integrate_and_fire(
@@ -52,6 +53,7 @@ def integrate_and_fire(
     if not len(expected):
         return np.zeros(0), carried
     reached = carried + np.cumsum(expected)
+    check_memory(f"{reached[-1]:,.0f} arrivals", 64 * reached[-1], "generate fewer jobs or days")
     whole = np.arange(1.0, np.floor(reached[-1]) + 1)
     place = np.searchsorted(reached, whole, side="left")
     before = np.where(place > 0, reached[place - 1], carried)

@@ -21,6 +21,7 @@ from hpcrowd.analysis.models.parts.users import UserShares, draw_from
 from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.limits.memory import check_memory
 from hpcrowd.environment.streams import Streams
 
 #: Most open bags; with more, the one without a job for longest is closed.
@@ -149,6 +150,7 @@ def bag_places(
     places = np.empty(size, np.int64)
     chances = random.random((2, size)) if leave > 0 else np.zeros((2, size))
     largest = int(sizes.max(initial=1)) if wait else 0
+    check_memory(f"a bag of {largest:,} jobs", 16 * largest, "fit the model again")
     _places(
         np.ascontiguousarray(arrivals, np.float64),
         np.ascontiguousarray(sizes, np.int64),
@@ -264,6 +266,7 @@ class BagSizes(Numbers):
 
 def _shares(exponent: float, largest: int) -> Floats:
     """Return the shares of sizes from 2 to the largest."""
+    check_memory(f"a bag of {largest:,} jobs", 32 * largest, "fit the model again")
     logs = -exponent * np.log(np.arange(2, largest + 1))
     shares = np.exp(logs - logs.max())
     found: Floats = shares / shares.sum()

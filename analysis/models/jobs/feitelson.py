@@ -26,6 +26,7 @@ from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats, JobM
 from hpcrowd.analysis.models.parts.users import UserShares, chosen_users, draw_from, gap_for_load
 from hpcrowd.environment.errors import ModelFitError, UnavailableError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.limits.memory import check_memory
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 
@@ -56,7 +57,7 @@ def size_shares(
     small_factor, power_factor
         Factors by which small sizes and powers of two are more likely.
     """
-    size = np.arange(1, machine + 1)
+    size = _sizes(machine)
     weight = -order * np.log(size)
     weight += np.log(small_factor) * (size <= small_sizes)
     weight += np.log(power_factor) * is_power_of_two(size)
@@ -86,7 +87,7 @@ def fit_sizes(
     """
     from scipy.optimize import minimize
 
-    size = np.arange(1, machine + 1)
+    size = _sizes(machine)
     features = np.stack([-np.log(size), size <= small_sizes, is_power_of_two(size)]).astype(float)
     # A property that does not vary over the machine's sizes cannot be fitted: its factor stays 1.
     varies = np.ptp(features, axis=1) > 0
@@ -117,11 +118,22 @@ def fit_sizes(
     return {"order": float(order), **factors}, notes
 
 
+#: Bytes for each size or repetition in these distributions, with copies on the way.
+BYTES_PER_SIZE = 64
+
+
+def _sizes(machine: int) -> Int64s:
+    """Return all sizes of jobs, from 1 to those of the machine."""
+    check_memory(f"processors {machine:,}", machine * BYTES_PER_SIZE, "take a smaller machine")
+    return np.arange(1, machine + 1)
+
+
 def length_shares(exponent: float, most: int) -> Floats:
     """Return the probability that a job is executed 1 to ``most`` times, shape (most,).
 
     It is proportional to r^-exponent, a truncated Zipf distribution.
     """
+    check_memory(f"{most:,} repetitions", most * BYTES_PER_SIZE, "fit the model again")
     weight = np.arange(1, most + 1) ** -exponent
     return weight / weight.sum()
 
@@ -416,7 +428,7 @@ class Feitelson(JobModel):
 
     def work(self, machine: int) -> float:
         """Return the mean processors x s of a first execution with its repetitions."""
-        size = np.arange(1, machine + 1)
+        size = _sizes(machine)
         one = self.size_shares(machine) @ (size * self.mean_run_time(size, machine))
         lengths = self.length_shares
         return float(one) * float(lengths @ np.arange(1, len(lengths) + 1))

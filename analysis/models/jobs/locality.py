@@ -25,6 +25,7 @@ from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.limits.memory import check_memory
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
 
@@ -52,6 +53,8 @@ class Table:
         """Return the table of rows (class, value, count); every class has at least one."""
         rows = np.asarray(counts, np.int64)
         rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        classes = int(rows[:, 0].max(initial=0))
+        check_memory(f"class {classes:,}", 16 * classes, "fit the model again")
         of_class = np.bincount(rows[:, 0], rows[:, 2])
         bounds = np.append(0, np.cumsum(of_class)).astype(np.int64)
         return cls(np.ascontiguousarray(rows[:, 1]), np.cumsum(rows[:, 2]), bounds)

@@ -20,7 +20,7 @@ from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import draw_from
-from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError, missing
+from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError, echo, missing
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 
@@ -428,7 +428,7 @@ class Mugm(JobModel):
             ("sample", sample), ("mixture_sample", mixture_sample),
         ):  # fmt: skip
             if not isinstance(number, int) or number < 1:
-                raise QuantityError(f"model mugm: {name} {number}: must be 1 or more, whole")
+                raise QuantityError(f"model mugm: {name} {echo(number)}: must be 1 or more, whole")
         if not 0 < least_variance < float("inf"):
             raise QuantityError(f"model mugm: least_variance {least_variance}: must be positive")
         if powers not in ("met", "paper"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import (
     AsJson,
@@ -33,10 +34,15 @@ if TYPE_CHECKING:
 def command(
     source: ModelSource,
     trace: TraceOrRun,
-    seeds: Annotated[int, typer.Option(help="Workloads to generate, each with its own seed.")] = 20,
+    seeds: Annotated[
+        int,
+        typer.Option(max=MOST_RUNS, help="Workloads to generate, each with its own seed."),
+    ] = 20,
     which: WhichJobs = "completed",
     workers: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first workload.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the first workload.")
+    ] = 0,
     out: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:

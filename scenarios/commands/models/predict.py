@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS
 from hpcrowd.environment.quantities import parse_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
@@ -78,8 +79,12 @@ def command(
             min=1, help="Train with this many evaluations per seed instead, which is repeatable."
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Searches, of which the best counts.")] = 4,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first search.")] = 0,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=MOST_RUNS, help="Searches, of which the best counts.")
+    ] = 4,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the first search.")
+    ] = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="File for the trained model.")
     ] = None,

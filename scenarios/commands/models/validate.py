@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
 from hpcrowd.scenarios.terminal import (
     plain_table,
@@ -49,8 +50,10 @@ def command(
             "which is circular for most models."
         ),
     ] = "drawn",
-    seeds: Annotated[int, typer.Option(help="Simulations of each model.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seeds: Annotated[int, typer.Option(max=MOST_RUNS, help="Simulations of each model.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")
+    ] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results and a page.")] = None,
     as_json: AsJson = False,
 ) -> None:

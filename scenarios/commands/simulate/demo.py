@@ -10,6 +10,7 @@ import typer
 
 from hpcrowd.analysis.html import Picture, figure_of, html_page, origin_of, table_of
 from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
+from hpcrowd.environment.limits.numbers import MOST_DAYS
 from hpcrowd.scenarios.commands.options import AsJson, Seed
 from hpcrowd.scenarios.terminal import (
     plain_table,
@@ -40,7 +41,9 @@ OVER_USERS = ("wait_mean_s", "response_mean_s", "bounded_slowdown_mean")
 
 def command(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("hpcrowd-demo"),
-    days: Annotated[int, typer.Option(min=1, help="Days in which the users work.")] = 28,
+    days: Annotated[
+        int, typer.Option(min=1, max=MOST_DAYS, help="Days in which the users work.")
+    ] = 28,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:

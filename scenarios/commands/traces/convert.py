@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import secrets
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +15,8 @@ import typer
 
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.header import Header
+from hpcrowd.environment.limits.inputs import Unreadable, check_readable, read_all
+from hpcrowd.environment.limits.numbers import MOST_PROCESSORS
 from hpcrowd.environment.output.guard import is_stream
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
@@ -80,7 +82,8 @@ def command(
         typer.Option(help="What of Slurm to use as the queue of a job."),
     ] = "partition",
     processors: Annotated[
-        int | None, typer.Option(min=1, help="Size of the machine, for the header.")
+        int | None,
+        typer.Option(min=1, max=MOST_PROCESSORS, help="Size of the machine, for the header."),
     ] = None,
     anonymise: Annotated[
         bool,
@@ -195,7 +198,7 @@ def _source_format(path: Path, name: str | None, *, mapped: bool) -> Format:
 @contextmanager
 def _source(source: str) -> Iterator[Path]:
     """Yield the file to read: the trace of a run, or a copy of what comes through a pipe."""
-    if source != STANDARD and not is_stream(source):
+    if source != STANDARD:
         path = at_hand([Path(source)])[0]
         if path.is_dir():
             if not (path / RUN_TRACE).is_file():
@@ -203,20 +206,18 @@ def _source(source: str) -> Iterator[Path]:
             path /= RUN_TRACE
         yield path
         return
-    if source == STANDARD and sys.stdin.isatty():
-        raise HpcrowdError("-: standard input is a terminal; pipe a trace into it")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "standard input"
         try:
-            with (
-                (
-                    nullcontext(sys.stdin.buffer) if source == STANDARD else Path(source).open("rb")
-                ) as pipe,
-                path.open("wb") as file,
-            ):
-                shutil.copyfileobj(pipe, file)
+            if sys.stdin is None:
+                raise Unreadable("is closed")
+            if sys.stdin.isatty():
+                raise Unreadable("is a terminal; pipe a trace into it")
+            check_readable(os.fstat(sys.stdin.fileno()).st_mode)
+            path.write_bytes(read_all(sys.stdin.buffer))
         except OSError as error:
-            raise HpcrowdError(f"{source}: cannot be read: {error.strerror or error}") from None
+            reason = error.strerror or error
+            raise HpcrowdError(f"-: standard input cannot be read: {reason}") from None
         yield path
 
 

@@ -10,16 +10,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.output.guard import is_stream
+from hpcrowd.environment.limits.inputs import opened, room
 from hpcrowd.environment.output.whole import whole_file
-from hpcrowd.environment.traces.formats.common.names import is_number
+from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT, is_large, is_number
 from hpcrowd.environment.traces.trace import Trace
 
 #: Longest line of a trace, in bytes. Comments in accounting logs take a few thousand.
@@ -58,6 +57,8 @@ def read_head(path: str | os.PathLike[str]) -> bytes:
     """
     with _opened(path) as file:
         head = file.read(HEAD)
+        while head and not head.strip():  # empty lines before the trace
+            head = file.read(HEAD)
     for magic, command in OTHER_PACKING.items():
         if head.startswith(magic):
             raise TraceError(f"{path}: is compressed; unpack it first ({command}), or use gzip")
@@ -81,8 +82,8 @@ def read_file(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) ->
 
 def checksum(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file as it is, packed or not."""
-    with Path(path).open("rb") as raw:
-        return hashlib.file_digest(raw, "sha256").hexdigest()
+    with opened(path) as raw:
+        return hashlib.file_digest(raw, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def read_blocks(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> Iterator[bytes]:
@@ -97,8 +98,11 @@ def read_blocks(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) 
     """
     pieces: list[bytes] = []
     line, length, begin = 1, 0, b""  # current line, its bytes so far, its beginning
+    size, fits = 0, room()
     with _opened(path) as file:
         while piece := file.read(PIECE):
+            size += len(piece)
+            fits(size)
             begin = begin if length else piece[:SHOWN]
             end = piece.find(b"\n")
             if length + (len(piece) if end < 0 else end) > longest_line:
@@ -141,13 +145,8 @@ def write_file(data: bytes, path: str | os.PathLike[str]) -> None:
 def _opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file to read it unpacked; errors name what is wrong."""
     name = os.fspath(path)
-    if is_stream(name):
-        raise TraceError(
-            f"{name}: is a pipe or device, which cannot be read twice; save it to a file first "
-            "with `hpcrowd convert`"
-        )
     try:
-        with Path(path).open("rb") as raw:
+        with opened(path) as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             if packed:
@@ -246,6 +245,8 @@ def explain(
         for name, word in zip(fields, words, strict=False):
             if name in numeric and not is_number(word):
                 rule = "not a number; use -1 for unknown"
+                if is_large(word):
+                    rule = f"too large; numbers of a trace are exact up to {LARGEST_EXACT:,}"
                 raise ParseError(source, line, name, shown(word), rule)
             if b"\0" in word:
                 rule = "holds a NUL byte; a trace is plain text"

@@ -192,6 +192,15 @@ def is_number(word: bytes) -> bool:
         return False
 
 
+def is_large(word: bytes) -> bool:
+    """Return whether a word is a number, but too large to be exact or to be finite."""
+    try:
+        number = float(word)
+    except ValueError:
+        return False
+    return abs(number) > LARGEST_EXACT and word.lstrip(b"+-")[:1].isdigit() and b"_" not in word
+
+
 def elapsed(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[Any]:
     """Return the time from ``begin`` to ``end``, -1 where either is unknown; shape (jobs,)."""
     return np.where((begin != UNKNOWN) & (end != UNKNOWN), end - begin, UNKNOWN)

@@ -1,0 +1,85 @@
+"""The largest and smallest numbers that hpcrowd computes with, and why.
+
+Settings, models and traces are checked against these before anything is computed, so that a slip of
+the keyboard is one line and not a machine without memory. Other limits are next to what they limit:
+those of a behaviour's parameters in their declaration, those of lines of a trace with its readers.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from hpcrowd.environment.errors import QuantityError
+
+#: Processors of a cluster. The largest machines have ten million cores.
+MOST_PROCESSORS = 100_000_000
+
+#: Seconds of a duration in settings: 317 years, longer than any log.
+LONGEST_DURATION = 10_000_000_000
+
+#: Seconds of a run, for its changes and for windows: what a trace can hold exactly.
+LATEST_MOMENT = 2**53
+
+#: Days that are simulated or generated: a century, longer than any machine runs.
+MOST_DAYS = 36_525
+
+#: The least part of a day that is generated, a second.
+LEAST_DAYS = 1 / 86400
+
+#: Jobs of a generated workload; more do not fit into the memory of most machines.
+MOST_JOBS = 100_000_000
+
+#: Users of a population.
+MOST_USERS = 10_000_000
+
+#: Runs of a sweep; each of them takes a fraction of a second at least.
+MOST_RUNS = 1_000_000
+
+#: Speeds relative to another machine: times of a second to centuries stay exact.
+LEAST_SPEED, MOST_SPEED = 1e-6, 1e6
+
+#: Offered loads; beyond them, times between arrivals are stretched until nothing is left of them.
+LEAST_LOAD, MOST_LOAD = 1e-6, 1e6
+
+#: Factors such as ``2x`` of sizes, times and populations.
+LEAST_FACTOR, MOST_FACTOR = 1e-9, 1e9
+
+#: Seconds in traces, and every sum of times: sums of two of these do not overflow int64.
+LARGEST_TIME = 2**61
+
+#: Any other number of a setting: sums and products of several remain exact.
+LARGEST_SETTING = 1e12
+
+#: Seeds; these are written in files as 64 bits.
+LARGEST_SEED = 2**63 - 1
+
+#: How numpy's warnings of floating-point errors begin.
+FLOATING_ERRORS = "(divide by zero|overflow|invalid value) encountered"
+
+
+def raise_floating_errors() -> None:
+    """Make numpy's warnings of divisions by zero, overflows and invalid values errors."""
+    warnings.filterwarnings("error", FLOATING_ERRORS, RuntimeWarning)
+
+
+def check_within(what: str, value: float, least: float, most: float, cure: str = "") -> None:
+    """Check that a number is in a range; one that is not a number never is.
+
+    Parameters
+    ----------
+    what
+        What it is, such as the name of a setting.
+    value, least, most
+        The number and the range, ends included.
+    cure
+        Added to the message.
+
+    Raises
+    ------
+    QuantityError
+        With the name, the value and the range.
+    """
+    if not least <= value <= most:
+        more = f"; {cure}" if cure else ""
+        first, last = (f"{one:,}" if one == int(one) else f"{one:g}" for one in (least, most))
+        raise QuantityError(f"{what} {value!r}: must be from {first} to {last}{more}")

@@ -1,0 +1,306 @@
+"""Numbers, memory, files and messages at their limits: one line, in time, and nothing is taken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hpcrowd.environment import Clock, JobTable, QuantityError, TraceError, jobs_from_trace
+from hpcrowd.environment.clock import DAY, WEEK, moment
+from hpcrowd.environment.errors import HpcrowdError, echo, harmless
+from hpcrowd.environment.limits import inputs, memory
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.traces.trace import Trace
+
+Call = Callable[..., tuple[int, str, str]]
+
+LOG = "; MaxProcs: 4\n1 0 0 60 1 -1 -1 1 90 -1 1 1 1 1 1 -1 -1 -1\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a log of one job."""
+    (tmp_path / "log.swf").write_text(LOG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(result: tuple[int, str, str]) -> str:
+    """Return the one line of a command that refuses its input."""
+    code, out, err = result
+    assert (2, "") == (code, out)
+    assert "Traceback" not in err
+    return " ".join(err.split())
+
+
+# ---- numbers and memory --------------------------------------------------------------------------
+
+GRID = '[clusters.a]\nprocessors = {processors}\nspeed = {speed}\nmodel = "lublin"\ndays = {days}\n'
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("processors", "1000000000"),
+        ("speed", "1e-300"),
+        ("speed", "1e30"),
+        ("speed", "nan"),
+        ("days", "2147483648"),
+        ("days", "inf"),
+        ("days", "1e-9"),
+    ],
+)
+def test_numbers_of_a_grid(here: Path, call: Call, setting: str, value: str) -> None:
+    """A number that no machine has is refused before anything is allocated."""
+    values = {"processors": "8", "speed": "1.0", "days": "0.1"} | {setting: value}
+    (here / "grid.toml").write_text(GRID.format(**values))
+    began = time.monotonic()
+    line = refused(call("grid", "grid.toml", "--json"))
+    assert f"clusters.a.{setting}" in line
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("generate", "lublin", "--processors", "64", "--jobs", "10000000000", "-o", "new.swf"),
+        ("generate", "lublin", "--processors", "1000000000", "--jobs", "9", "-o", "new.swf"),
+        ("generate", "lublin", "--processors", "64", "--days", "1e300", "-o", "new.swf"),
+        ("generate", "lublin", "--processors", "64", "--jobs", "9", "--load", "nan",
+         "-o", "new.swf"),
+        ("populate", "lublin", "--model-processors", "64", "--days", "2147483648"),
+        ("replay", "log.swf", "--processors", "1000000000x"),
+        ("replay", "log.swf", "--speed", "0.000000001x"),
+        ("replay", "log.swf", "--sessions", "arrival:9999999999w"),
+        ("replay", "log.swf", "--seed", "9" * 40),
+        ("demo", "--days", "2147483648", "--out", "new"),
+        ("judge", "lublin", "log.swf", "--seeds", "999999999999"),
+        ("stats", "log.swf", "--time-scale", "9999999999w"),
+    ],
+    ids=lambda arguments: " ".join(arguments)[:40],
+)  # fmt: skip
+def test_numbers_of_options(here: Path, call: Call, arguments: tuple[str, ...]) -> None:
+    """The same holds for options, and nothing is written."""
+    refused(call(*arguments))
+    assert ["log.swf"] == [path.name for path in here.iterdir()]
+
+
+def test_too_many_runs(here: Path, call: Call) -> None:
+    """A study of a billion seeds is refused with its line before a list of them is made."""
+    (here / "study.toml").write_text(
+        '[scenario]\nkind = "replay"\ntrace = "log.swf"\n[axes]\nseed = 1000000000\n'
+    )
+    assert "line 5: axes.seed 1,000,000,000: at most" in refused(call("sweep", "study.toml"))
+
+
+def test_memory_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit into the free memory is refused with both numbers; small things never."""
+    monkeypatch.setattr(memory, "free_memory", lambda: 10**8)
+    memory.check_memory("a few jobs", 10**6, "take fewer")
+    with pytest.raises(QuantityError, match=r"jobs: needs about 9\.2 GB .*, 100 MB are free"):
+        JobTable(50_000_000)
+
+
+def test_free_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system does not say what is free, nothing is refused."""
+    for name in ("_machine", "_group", "_process"):
+        monkeypatch.setattr(memory, name, lambda: None)
+    assert memory.free_memory() is None
+    memory.check_memory("jobs", 1e30, "take fewer")
+
+
+def test_free_memory_is_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine, the group of processes and the limit of the process all count."""
+    monkeypatch.setattr(memory, "_machine", lambda: 7)
+    monkeypatch.setattr(memory, "_group", lambda: 5)
+    monkeypatch.setattr(memory, "_process", lambda: None)
+    assert memory.free_memory() == 5
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30, 1e19])
+def test_rounding_does_not_overflow(value: float) -> None:
+    """A number that no int64 holds is an error, for one number and in an array."""
+    with pytest.raises(QuantityError, match="too large"):
+        round_half_up(value)
+    with pytest.raises(QuantityError, match="too large"), np.errstate(invalid="ignore"):
+        round_half_up(np.array([1.0, value]))
+
+
+def test_sums_that_overflow_name_the_job(make_trace: Callable[..., Trace]) -> None:
+    """A corrupt run time whose processor-seconds exceed int64 names its job."""
+    jobs = [{"submit": 0, "run": 60, "requested_processors": 1, "number": 1},
+            {"submit": 9, "run": 2.0**53, "requested_processors": 4096, "number": 2}]  # fmt: skip
+    with pytest.raises(TraceError, match=r"the largest is job 2 with 4,096 processors"):
+        jobs_from_trace(make_trace(*jobs))
+
+
+# ---- the calendar --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("years", [400, 8000, 40_000_000])
+def test_calendar_after_9999(years: int) -> None:
+    """The calendar repeats every 400 years, with the same weekdays and summer time."""
+    clock = Clock(843480000, ZoneInfo("Europe/Stockholm"), known=True)
+    # Stockholm's zone file is complete up to 2037; later years follow its last rule.
+    base = 60 * 365 * DAY
+    later = base + years // 400 * 146_097 * DAY
+    for second in range(base, base + 53 * WEEK, 3 * DAY + 3600):
+        assert clock.wall(second) % WEEK == clock.wall(later - base + second) % WEEK
+    assert moment(clock, later)[:4] == moment(clock, base)[:4]
+    assert clock.date(later).split("-")[0] == str(int(clock.date(base)[:4]) + years)
+
+
+@pytest.mark.parametrize("users", ["fluid", "distribution", "think-time-windows", "generative"])
+@pytest.mark.parametrize("field", ["submission", "run time"])
+def test_one_corrupt_time(here: Path, call: Call, users: str, field: str) -> None:
+    """A time after the year 9999 gives a result, or one line, in behaviours with a clock."""
+    at, run = (2**52, 60) if field == "submission" else (400, 2**52)
+    more = "".join(
+        f"{n} {n * 300} 0 60 1 -1 -1 1 90 -1 1 {n % 3} 1 1 1 -1 -1 -1\n" for n in range(2, 40)
+    )
+    bad = f"50 {at} 0 {run} 1 -1 -1 1 {run} -1 1 1 1 1 1 -1 -1 -1\n"
+    head = "; UnixStartTime: 843480000\n; TimeZoneString: Europe/Stockholm\n"
+    (here / "log.swf").write_text(head + LOG + more + bad)
+    code, _, err = call("replay", "log.swf", "--users", users, "--json")
+    assert code in (0, 2), err
+    assert "Traceback" not in err
+
+
+# ---- messages ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"x {'Q' * 5000!r}: not a number",
+        f"x {'Q ' * 5000!r}: not a number",
+        f"x {['Q'] * 5000!r}: not a number",
+        f"x {'Q' * 5000}: {'Q' * 5000!r}: not a number",
+        f"{'Q ' * 500}: not a number",
+    ],
+)
+def test_echoes_are_short(message: str) -> None:
+    """A long value is shortened in the middle; what is around it stays."""
+    said = str(HpcrowdError(message))
+    assert said.count("Q") < 200
+    assert said.endswith("not a number")
+    assert " ... " in said
+
+
+def test_echoes_are_harmless() -> None:
+    """Control characters become escapes, and lines become one line; other text stays."""
+    assert r"a \x1b]0;title\x07 b c é" == harmless("a \x1b]0;title\x07 b\nc é")
+    assert r"'\x1b[31m'" == echo("\x1b[31m")
+    quoted = "the users' own times and the clusters' names: " + "word " * 30
+    assert quoted == harmless(quoted)
+
+
+def test_options_are_harmless(here: Path, call: Call) -> None:
+    """So do messages about options that are not numbers."""
+    line = refused(call("replay", "log.swf", "--seed", "\x1b[31m" + "Q" * 3000))
+    assert "\x1b" not in line
+    assert line.count("Q") < 200
+
+
+# ---- files and pipes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("stats", "@"),
+        ("replay", "@"),
+        ("convert", "@", "new.csv"),
+        ("run", "@"),
+        ("grid", "@.toml"),
+        ("sweep", "@"),
+        ("replay", "log.swf", "--users", "@.toml"),
+        ("replay", "log.swf", "--estimates", "@.json"),
+        ("generate", "@.json", "--jobs", "9", "-o", "new.swf"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/random", "/"])
+def test_devices_are_refused(here: Path, call: Call, device: str, command: tuple[str, ...]) -> None:
+    """What has no end, and a folder, is refused at once by everything that reads a file."""
+    words = []
+    for word in command:
+        if word.startswith("@"):
+            word = word.replace("@", "named")
+            Path(word).symlink_to(device)
+        words.append(word)
+    began = time.monotonic()
+    refused(call(*words))
+    assert time.monotonic() - began < 30  # most of it imports
+
+
+def test_a_pipe_without_a_writer(here: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe to which nothing is written is waited for with a line, then given up."""
+    monkeypatch.setattr(inputs, "PATIENCE_SHOWN", 0.1)
+    monkeypatch.setattr(inputs, "PATIENCE", 0.3)
+    os.mkfifo("pipe.swf")
+    line = refused(call("stats", "pipe.swf"))
+    assert "waiting for data from pipe.swf" in line
+    assert "nothing was written to it" in line
+
+
+def test_settings_through_a_pipe(here: Path, call: Call) -> None:
+    """A pipe is an input like a file, also for settings."""
+    os.mkfifo("pipe.toml")
+    text = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'
+    writer = Thread(target=lambda: Path("pipe.toml").write_text(text))
+    writer.start()
+    code, out, err = call("run", "pipe.toml", "--json")
+    writer.join()
+    assert 0 == code, err
+    assert '"jobs_completed": 1' in out
+
+
+def test_endless_standard_input(here: Path) -> None:
+    """A device as standard input is refused, too."""
+    with Path("/dev/zero").open("rb") as zero:
+        done = subprocess.run(
+            [sys.executable, "-m", "hpcrowd", "convert", "-", "new.csv"],
+            stdin=zero, capture_output=True, text=True, check=False, timeout=30,
+        )  # fmt: skip
+    assert 2 == done.returncode
+    assert "standard input cannot be read: is a device" in done.stderr
+
+
+def test_settings_have_a_size(tmp_path: Path) -> None:
+    """A file of settings is read up to a limit only."""
+    (tmp_path / "large").write_bytes(b"#" * 3000)
+    with pytest.raises(OSError, match="the limit for such a file"):
+        inputs.read_bytes(tmp_path / "large", 2000)
+
+
+def test_unpacked_traces_fit_into_memory(
+    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A packed file that would fill the memory is refused while it is read."""
+    monkeypatch.setattr(inputs, "free_memory", lambda: 0)
+    monkeypatch.setattr(inputs, "SMALL", 10)
+    assert "unpacked, more than fits" in refused(call("stats", "log.swf"))
+
+
+def test_many_empty_lines_before_a_trace(here: Path, call: Call) -> None:
+    """A trace may begin with any number of empty lines."""
+    (here / "log.swf").write_text("\n" * 200_000 + LOG)
+    code, _, err = call("clean", "log.swf", "--json")
+    assert (0, "") == (code, err)
+
+
+def test_numbers_too_large_for_a_trace(here: Path, call: Call) -> None:
+    """A number above 2^53 is too large, not "not a number"."""
+    (here / "log.swf").write_text(LOG.replace(" 60 ", " 9007199254744892 "))
+    line = refused(call("clean", "log.swf"))
+    assert "9007199254744892" in line
+    assert "too large" in line
