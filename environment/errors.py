@@ -44,7 +44,7 @@ LONGEST_MESSAGE = 2_000
 GAP = " ... "
 
 # A quoted text, as repr() writes it; an apostrophe within a word does not begin one.
-_QUOTED = re.compile(rf"""(?<!\w)(['"])((?:\\.|(?!\1).){{{LONGEST_ECHO},}}?)(?:\1(?!\w)|$)""")
+_QUOTED = re.compile(r"""(?<!\w)(['"])((?:\\.|(?!\1).)*+)(?:\1(?!\w)|$)""")
 # A list or a table, as repr() writes it.
 _LISTED = re.compile(rf"(?<![\w.])[\[{{].{{{LONGEST_ECHO},}}[\]}}]")
 _WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
@@ -80,14 +80,14 @@ def echo(value: object) -> str:
 
 def harmless(message: str) -> str:
     """Return a message as one line, with long values in it shortened."""
-    message = printable(message)
+    message = printable(shortened(message, 4 * LONGEST_MESSAGE))
     if len(message) > LONGEST_ECHO:
         message = _QUOTED.sub(lambda found: f"{found[1]}{shortened(found[2])}{found[1]}", message)
         message = _LISTED.sub(lambda found: shortened(found[0]), message)
         message = _WORD.sub(lambda found: shortened(found[0]), message)
         # Most messages begin with a place, such as a path, which may have blanks.
         place, colon, rest = message.partition(": ")
-        if len(place) > LONGEST_WORD:
+        if rest and len(place) > LONGEST_WORD:
             message = shortened(place) + colon + rest
     return shortened(message, LONGEST_MESSAGE)
 

@@ -47,15 +47,15 @@ class Watch:
         """Handle signals from now on; only in the main thread, and once."""
         if self.began or threading.current_thread() is not threading.main_thread():
             return
-        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            return  # ignored, as in background jobs of scripts, or somebody else's
+        if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, signal.SIG_IGN):
+            return  # somebody else's
         self.began = True
         reading, writing = self._pipe = os.pipe()
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         for number in CODES:
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-                signal.signal(number, self._raise)  # not what is ignored, as under nohup
+                signal.signal(number, self._raise)  # not what is ignored, as in the background
         sys.unraisablehook = _raise_again
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
@@ -73,11 +73,11 @@ class Watch:
     def _watch(self, reading: int) -> None:
         """Wait for signals; end the program if it does not end by itself."""
         while numbers := os.read(reading, 64):
-            code = next((CODES[one] for one in CODES if one in numbers), None)
-            if code is None:
-                continue
-            if signal.getsignal(signal.SIGINT) != self._raise:
-                continue  # a server handles them now
+            came = [one for one in CODES if one in numbers]
+            came = [one for one in came if signal.getsignal(one) == self._raise]
+            if not came:
+                continue  # ignored, or a server handles it now
+            code = CODES[came[0]]
             time.sleep(PATIENCE)
             if self.code:
                 time.sleep(LONGER - PATIENCE)

@@ -105,8 +105,6 @@ def check_outputs(outputs: Mapping[str, Path], *, adding: bool = False) -> None:
         for other, before in seen.items():
             if real == other and not is_stream(real):
                 raise HpcrowdError(f"{what}: is what {before} writes; name another file")
-            if real.is_relative_to(other):
-                raise HpcrowdError(f"{what}: is in {before}, which is replaced; name another place")
             if other.is_relative_to(real):
                 raise HpcrowdError(f"{what}: would replace {before}; name another place")
         seen[real] = what

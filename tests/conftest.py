@@ -7,6 +7,7 @@ tests may use them too.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Other processes that tests start run the code next to the tests, too.
 os.environ["PYTHONPATH"] = str(ROOT / "src")
+
+# Programs that tests start handle signals, even if the tests run in the background or under nohup.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # How wide the terminal is that runs the tests is nothing that they may depend on.
 os.environ.pop("COLUMNS", None)
@@ -89,7 +96,7 @@ def call(
     """Call the command line in this process: (exit code, standard output, standard error)."""
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
-        from hpcrowd.__main__ import main
+        from hpcrowd.scenarios.cli import main
 
         monkeypatch.setattr(sys, "argv", ["hpcrowd", *map(str, arguments)])
         with pytest.raises(SystemExit) as stopped:

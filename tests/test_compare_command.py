@@ -131,7 +131,7 @@ def test_folder(call: Call, runs: Path) -> None:
         (["rigid", "nowhere"], ["nowhere", "no such folder of results"]),
         (["rigid", "."], ["contains several runs", "d0, d1, rigid"]),
         (["rigid", "rigid/summary.json"], ["summary.json"]),
-        (["rigid", "d0", "--out", "rigid"], ["--out rigid", "replace"]),
+        (["rigid", "d0", "--out", "rigid"], ["--out rigid", "which is read"]),
     ],
 )
 def test_wrong_requests(call: Call, runs: Path, arguments: list[str], words: list[str]) -> None:

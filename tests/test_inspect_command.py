@@ -132,7 +132,7 @@ def test_only_the_page_itself_is_answered(log: Path) -> None:
         assert 0 == served.process.wait(30)
         assert served.process.stderr is not None
         printed = served.process.stderr.read().splitlines()
-        assert "The page is closed." == printed[-1]
+        assert "The page is closed." in printed
         assert len(printed) <= 2, printed  # Solara misses a cookie of its own in the last request
 
 

@@ -184,10 +184,10 @@ def test_a_call_that_does_not_return_is_ended(tmp_path: Path) -> None:
     script = (
         "import numpy as np, os, signal, threading\n"
         "from pathlib import Path\n"
-        "from hpcrowd.environment.files import unfinished\n"
+        "from hpcrowd.environment.output import whole\n"
         "from hpcrowd.scenarios.interrupts import watch\n"
         "watch.begin()\n"
-        f"unfinished.add(Path({str(kept)!r}))\n"
+        f"whole._temporary.add(Path({str(kept)!r}))\n"
         "many = np.random.default_rng(1).random(30_000_000)\n"
         "threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "many.sort(kind='stable')\n"  # some seconds

@@ -210,7 +210,7 @@ def test_switch_to_any_policy(
     """The policy that the file names, with its options, rules from its second on."""
     path = write(f'[[changes]]\ndo = "switch"\nat = 10\nscheduler = "{scheduler}"')
     trace = make_trace(job(0, 100, 3), job(1, 50, 4), job(2, 90, 1), job(3, 30, 1))
-    run = replay(trace, users="rigid", scheduler="fcfs", platform=path)
+    run = replay(trace, users="rigid", scheduler="fcfs", platform=path, processors=4)
     assert starts == run.jobs.start.tolist()
     assert [[10, scheduler]] == run.summary()["platform"]["home"]["schedulers"]
     assert [f"cluster home: scheduler {scheduler}"] == platform_lines(run.platform)
@@ -222,7 +222,7 @@ def test_utilization_is_of_the_size_that_there_was(
     """A machine that is full before and after it grows is used at 100 %, read back as well."""
     path = write('[[changes]]\ndo = "resize"\nat = 50\nprocessors = 8')
     trace = make_trace(job(0, 100, 4), job(0, 50, 4))
-    run = replay(trace, users="rigid", platform=path)
+    run = replay(trace, users="rigid", platform=path, processors=4)
     assert [0, 50] == run.jobs.start.tolist()
     assert 4 == run.processors
     assert 1.0 == run.metrics["utilization"]
@@ -234,7 +234,8 @@ def test_utilization_is_of_the_size_that_there_was(
 def test_sizes_in_a_gantt_picture(make_trace: MakeTrace, write: Callable[[str], str]) -> None:
     """The share in use is of the size that there was, which a dashed line shows."""
     path = write('[[changes]]\ndo = "resize"\nat = 50\nprocessors = 8')
-    run = replay(make_trace(job(0, 100, 4), job(0, 50, 4)), users="rigid", platform=path)
+    trace = make_trace(job(0, 100, 4), job(0, 50, 4))
+    run = replay(trace, users="rigid", platform=path, processors=4)
     figure = gantt(run, (0, 100))
     assert "ran on 4 to 8 processors, 100.0 % of them in use" in figure.texts[1].get_text()
     (line,) = figure.axes[0].lines

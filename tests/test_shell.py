@@ -83,7 +83,8 @@ def test_signals_clean_up(tmp_path: Path) -> None:
         "        os.kill(os.getpid(), int(sys.argv[1]))\n"
         "        signal.pause()\n"
         "cli.app = app\n"
-        "cli.main()\n"
+        "from hpcrowd.__main__ import main\n"
+        "main()\n"
     )
     for number in (1, 2, 15):
         for when, said in (("before", "nothing was written"), ("after", "first")):

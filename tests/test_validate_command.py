@@ -163,7 +163,7 @@ def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None
         (["--scheduler", "lottery"], "scheduler 'lottery': not known; choose fcfs, easy, "),
         (["--pauses", "none"], "pauses 'none'"),
         (["--seeds", "0"], "seeds 0"),
-        (["--out", "."], "exists and is not a folder of results"),
+        (["--out", "."], "small.swf, which is read; choose another folder"),
     ],
 )
 def test_mistakes_give_one_line(

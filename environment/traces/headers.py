@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -58,9 +58,8 @@ def with_values(header: Header, values: Mapping[str, str]) -> Header:
 
 def header_date(clock: Clock, second: float) -> str:
     """Return a second as a header date: ``Mon Sep 23 14:00:31 CEST 1996``."""
-    try:
-        local: datetime = clock.local(int(second))
-    except (OverflowError, ValueError):  # beyond the calendar
+    local = clock.local(int(second))
+    if clock.date(int(second)) != f"{local:%Y-%m-%d}":  # beyond the years that have four digits
         return UNKNOWN_DATE
     day, month, zone = DAYS[local.weekday()], MONTHS[local.month - 1], local.tzname() or ""
     return f"{day} {month} {local:%d %H:%M:%S} {zone} {local.year}"
