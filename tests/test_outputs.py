@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,6 +199,37 @@ def test_leftovers_of_killed_processes_are_removed(here: Path) -> None:
         dead.write_text("half")
         remove_killed(Path("x"))
         assert (True, False) == (temporary.exists(), dead.exists())
+
+
+def test_a_folder_killed_while_it_is_replaced_comes_back(here: Path, call: Call) -> None:
+    """Killed between two renames, the old folder has another name: the next command restores it."""
+    program = (
+        "import os, signal\n"
+        "from pathlib import Path\n"
+        "from hpcrowd.environment.output.whole import whole_folder\n"
+        "Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "with whole_folder('out') as place:\n"
+        "    (place / 'provenance.json').write_text('new')\n"
+    )
+    for link in (False, True):
+        place = Path("out")
+        if link:
+            place = Path("elsewhere")
+            Path("out").rename(place)
+            Path("out").symlink_to(place)
+        else:
+            place.mkdir()
+        Path("out/provenance.json").write_text("old")
+        subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+        assert not place.exists()
+        assert 2 == call("replay", "c.swf", "--scheduler", "easy:patience=1", "--out", "out")[0]
+        assert "old" == Path("out/provenance.json").read_text()
+        assert [] == [name for name in listing() if name.startswith(".")]
+        subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+        with pytest.raises(KeyboardInterrupt), whole_folder("out"):
+            raise KeyboardInterrupt
+        assert "old" == Path("out/provenance.json").read_text()
+        assert [] == [name for name in listing() if name.startswith(".")]
 
 
 def test_python_callers_replace_what_they_name(here: Path) -> None:

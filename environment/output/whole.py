@@ -20,6 +20,9 @@ from hpcrowd.environment.output.guard import (
 #: Ending of the names of unfinished files and folders.
 UNFINISHED = ".tmp"
 
+#: Ending of the name of a folder while another takes its place.
+OLD = f".old{UNFINISHED}"
+
 #: Temporary files and folders of this process.
 _temporary: set[Path] = set()
 
@@ -69,6 +72,7 @@ def whole_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     HpcrowdError
         When there is something else, or the folder cannot be written.
     """
+    remove_killed(Path(folder))
     check_replaceable(folder)
     target = Path(os.path.realpath(folder))
     try:
@@ -113,7 +117,7 @@ def _replacing(target: Path) -> Iterator[Path]:
 
 def _names(target: Path) -> tuple[str, str]:
     begin = f".{target.name}.{socket.gethostname()}"
-    return f"{begin}.{os.getpid()}{UNFINISHED}", f"{begin}.{os.getpid()}.old{UNFINISHED}"
+    return f"{begin}.{os.getpid()}{UNFINISHED}", f"{begin}.{os.getpid()}{OLD}"
 
 
 def _remove(path: Path) -> bool:
@@ -136,7 +140,10 @@ def remove_temporary() -> None:
 
 
 def remove_killed(path: Path) -> None:
-    """Remove what processes of this machine left next to a target when they were killed."""
+    """Remove what processes of this machine left next to a target when they were killed.
+
+    A folder that was moved away and not yet replaced is moved back.
+    """
     target = Path(os.path.realpath(path))
     begin = f".{target.name}.{socket.gethostname()}."
     with suppress(OSError):
@@ -144,7 +151,10 @@ def remove_killed(path: Path) -> None:
             if one.name.startswith(begin) and one.name.endswith(UNFINISHED):
                 number = one.name.removeprefix(begin).split(".")[0]
                 if number.isdecimal() and not _runs(int(number)):
-                    _remove(one)
+                    if one.name.endswith(OLD) and not target.exists():
+                        one.rename(target)
+                    else:
+                        _remove(one)
 
 
 def _runs(process: int) -> bool:
