@@ -1,60 +1,43 @@
-"""Commands that are killed at random moments: outputs are whole or absent, inputs unchanged."""
+"""Commands that are killed at random moments: outputs are whole or absent, inputs unchanged.
+
+Every other kill waits until the command has begun to write.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
+import itertools
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment.output.guard import is_ours
-from hpcrowd.environment.traces.formats.registry import read_trace
+from writing_cases import COMMANDS, FILES, whole
 
 #: Factor on the number of kills.
 ATTACK = int(os.environ.get("HPCROWD_ATTACK", "1"))
 
 #: Kills of each command, after one run that is not killed.
-KILLS = 4 * ATTACK
-
-LOG = "; Version: 2.2\n; MaxProcs: 8\n" + "".join(
-    f"{n} {n * 900} 0 {n * 37 % 600 + 10} {2 ** (n % 4)} -1 -1 {2 ** (n % 4)} 900 -1 1 {n % 5 + 1}"
-    " 1 1 1 1 -1 -1\n"
-    for n in range(1, 121)
-)
-
-COMMANDS = {
-    "fit": "fit lublin c.swf -o out.json --force",
-    "generate": "generate lublin --processors 8 --jobs 200 -o out.swf --force",
-    "judge": "judge lublin c.swf --seeds 2 -o out.html --force",
-    "stats": "stats c.swf -o out.html --force",
-    "convert": "convert c.swf out.csv --force",
-    "clean": "clean c.swf --larger -o out.swf --force",
-    "window": "window c.swf --from 0d --to 1d -o out.swf --force",
-    "sessions": "sessions c.swf --user 1 --png out.png --force",
-    "replay": "replay c.swf --out out",
-    "resample": "resample c.swf --days 1 --out out",
-    "validate": "validate c.swf --users rigid --out out",
-    "report": "report c.swf -o out.html --figures out",
-    "compare": "compare c.swf c.swf --out out",
-    "demo": "demo --days 1 --out out",
-}
+KILLS = 5 * ATTACK
 
 
-def whole(path: Path) -> bool:
-    """Return whether a file or folder is complete."""
-    if path.is_dir():
-        return isinstance(json.loads((path / "provenance.json").read_text()), dict)
-    if path.suffix in (".swf", ".csv"):
-        return len(read_trace(path)) > 0
-    text = path.read_bytes()
-    ends = {".json": b"}\n", ".html": b"</html>\n", ".png": b"IEND\xaeB`\x82"}
-    return is_ours(path) and text.endswith(ends[path.suffix])
+def files(folder: Path) -> dict[Path, int]:
+    """Return when each file of the outputs in a folder was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.glob("out*/**/*")} | {
+        path: path.stat().st_mtime_ns for path in folder.glob("out*") if path.is_file()
+    }
+
+
+def wait_until_it_writes(process: subprocess.Popen[str], folder: Path) -> None:
+    """Wait until a process has a temporary file or folder, or ends."""
+    while process.poll() is None and not any(folder.glob(".out*.tmp")):
+        time.sleep(0.001)
 
 
 @pytest.mark.slow
@@ -62,28 +45,46 @@ def whole(path: Path) -> bool:
 def test_killed_at_random(tmp_path: Path, command: str) -> None:
     """After each kill all is whole or absent, and no temporary file is left by a soft signal."""
     draw = random.Random(command)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
     trace = tmp_path / "c.swf"
-    trace.write_text(LOG)
     before = hashlib.sha256(trace.read_bytes()).digest()
     words = [sys.executable, "-m", "hpcrowd", *COMMANDS[command].split()]
     began = time.monotonic()
     subprocess.run(words, cwd=tmp_path, capture_output=True, check=True, timeout=120)
     longest = time.monotonic() - began
-    for number in (draw.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
-                   for _ in range(KILLS)):  # fmt: skip
-        present = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("out*")}
+    kills = 0
+    for attempt in itertools.count():
+        if kills == KILLS:
+            break
+        assert attempt < 10 * KILLS
+        if draw.random() < 0.4:
+            for path in tmp_path.glob("out*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        number = draw.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
+        present = files(tmp_path)
+        began = time.monotonic()
         process = subprocess.Popen(
             words, cwd=tmp_path, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
-        time.sleep(draw.uniform(0.15, 1.0) * longest)
+        delay = draw.uniform(0.15, 1.0) * longest
+        if attempt % 2:
+            wait_until_it_writes(process, tmp_path)
+            delay = draw.choice((0, draw.uniform(0, 0.02), draw.uniform(0, 0.3)))
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(delay)
+            longest = min(longest, time.monotonic() - began)  # the first may have compiled
+        kills += process.poll() is None
         process.send_signal(number)
         _, said = process.communicate(timeout=30)
         assert hashlib.sha256(trace.read_bytes()).digest() == before
         outputs = sorted(tmp_path.glob("out*"))
         assert all(whole(path) for path in outputs)
+        assert "Traceback" not in said
         if number != signal.SIGKILL:
-            assert [] == list(tmp_path.glob(".*.tmp"))
+            assert [] == list(tmp_path.glob(f".*.{process.pid}.*tmp"))
         if "nothing was written" in said:
-            assert present == {path.name: path.stat().st_mtime_ns for path in outputs}
+            assert present == files(tmp_path)
     subprocess.run(words, cwd=tmp_path, capture_output=True, check=True, timeout=120)
     assert [] == list(tmp_path.glob(".*.tmp"))
+    assert all(whole(path) for path in tmp_path.glob("out*"))
