@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.agents import Delay, During, Recipe
-from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.pictures.plots import figure_png, new_figure
 from hpcrowd.environment import Clock, parse_swf
 from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.output.guard import is_ours
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.whatif import demand_response
 from hpcrowd.scenarios.whatif.demand_response import mean_use, reaction_figure
@@ -67,3 +68,30 @@ def test_script_with_a_short_trace(tmp_path: Path, capsys: pytest.CaptureFixture
     told = capsys.readouterr().err
     assert "short.swf: ends before week 16" in told
     assert 1 == len(told.splitlines())
+
+
+def test_script_leaves_the_files_of_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The picture never replaces the trace, and a file of somebody else only with --force."""
+    path, mine, figure = tmp_path / "log.swf", tmp_path / "mine.png", new_figure(4, 3, "x")
+    path.write_text(DAYS_LONG + "\n")
+    mine.write_text("a photograph")
+    monkeypatch.setattr(demand_response, "covered", lambda *_: None)
+    monkeypatch.setattr(demand_response, "runs", lambda *_: {})
+    monkeypatch.setattr(demand_response, "reaction_figure", lambda *_: figure)
+    (tmp_path / "link.png").symlink_to(path)
+    for name, more in (("log.swf", []), ("link.png", ["--force"]), ("mine.png", []), ("x.doc", [])):
+        assert 2 == demand_response.main([str(path), str(tmp_path / name), *more])
+        assert 1 == capsys.readouterr().err.count("\n")
+    assert ("a photograph", DAYS_LONG + "\n") == (mine.read_text(), path.read_text())
+    for more in (["--force"], []):
+        assert 0 == demand_response.main([str(path), str(mine), *more])
+        assert is_ours(mine)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demand_response, "rows", interrupt)
+    assert 130 == demand_response.main([str(path), str(mine)])
+    assert f"interrupted; written before that, and complete: {mine}" in capsys.readouterr().err

@@ -32,6 +32,7 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -332,12 +333,10 @@ class SweepResult:
         from hpcrowd.analysis.pictures.plots import write_picture
 
         for name, table in (("frame", self.frame), ("summary", self.summary)):
-            temporary = folder / f".{name}.csv.tmp"
-            table.to_csv(temporary, index=False, lineterminator="\n")
-            temporary.replace(folder / f"{name}.csv")
-        temporary = folder / ".frame.parquet.tmp"
-        self.frame.to_parquet(temporary, index=False)
-        temporary.replace(folder / "frame.parquet")
+            with whole_file(folder / f"{name}.csv") as temporary:
+                table.to_csv(temporary, index=False, lineterminator="\n")
+        with whole_file(folder / "frame.parquet") as temporary:
+            self.frame.to_parquet(temporary, index=False)
         for metric in self.metrics:
             write_picture(sweep_figure(self, metric), folder / f"{metric}.png")
 

@@ -24,6 +24,7 @@ from typing import Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.scenarios.outputs import write_whole
 from hpcrowd.scenarios.studies.registry import study_entry
 from hpcrowd.scenarios.studies.render import BEGIN, Picture, refresh_page, write_pictures
 from hpcrowd.scenarios.terminal import progress_bar
@@ -89,7 +90,7 @@ def refresh(
     marks = re.findall(BEGIN.format("(.*)"), text)
     if unknown := [mark for mark in marks if mark not in parts]:
         raise QuantityError(f"{page}: generated part {unknown[0]!r}: the study does not make it")
-    page.write_text(refresh_page(text, parts), encoding="utf-8")
+    write_whole(page, refresh_page(text, parts))
     folder = pictures_of_page(name, docs)
     shown = [one for one in pictures if f"{name}/{one.name}.png" in text]
     if shown:
@@ -112,7 +113,7 @@ def study_contents(
         if runs is not None:
             found = kind.of_stored(json.loads((runs / f"{name}.json").read_text("utf-8")))
             text = json.dumps(found.stored(kind.stored_digits), separators=(",", ":"))
-            runs_of(name, docs).write_text(f"{text}\n", encoding="utf-8")
+            write_whole(runs_of(name, docs), f"{text}\n")
         study = stored_study(name, docs)
         return study.page_parts(), study.pictures()
     traces = _needed(name, traces)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.results import versions, write_csv, write_json
-from hpcrowd.environment.output.whole import whole_folder
+from hpcrowd.environment.output.whole import whole_file, whole_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,7 +126,7 @@ class Picture:
         if self.dpi is None:
             path.write_bytes(figure_png(figure))
         else:
-            figure.savefig(path, dpi=self.dpi)
+            figure.savefig(path, dpi=self.dpi, format="png")
 
 
 def pictures_of(figures: Mapping[str, Callable[..., Figure]], *arguments: Any) -> list[Picture]:
@@ -221,10 +221,10 @@ def write_pictures(pictures: Iterable[Picture], folder: Path, colours: int | Non
         Number of colours to keep: pictures of lines need few, and the files are a third as large.
     """
     for picture in pictures:
-        path = folder / f"{picture.name}.png"
-        picture.write(path)
-        if colours is not None:
-            _reduce_colours(path, colours)
+        with whole_file(folder / f"{picture.name}.png") as path:
+            picture.write(path)
+            if colours is not None:
+                _reduce_colours(path, colours)
 
 
 def _reduce_colours(path: Path, colours: int) -> None:
@@ -232,7 +232,7 @@ def _reduce_colours(path: Path, colours: int) -> None:
 
     with Image.open(path) as image:
         small = image.convert("RGB").quantize(colours)
-    small.save(path, optimize=True)
+    small.save(path, "PNG", optimize=True)
 
 
 # ---- requirements and statements -------------------------------------------------------------

@@ -25,10 +25,11 @@ from hpcrowd.analysis import curves
 from hpcrowd.analysis.pictures.plots import (
     COLOURS,
     TITLE,
-    figure_png,
+    check_picture,
     new_figure,
     tidy,
     time_axis,
+    write_picture,
 )
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.scenarios.whatif.scripts import ScriptTable, covered, in_week, script
@@ -113,6 +114,8 @@ HEAD = (
 
 def tables(trace: Trace, picture: str = "") -> list[ScriptTable]:
     """Replay a trace with every reaction, and draw the picture if its file is given."""
+    if picture:
+        check_picture(picture, "PICTURE")
     clock, name = Clock.of(trace.header), Path(trace.source).name
     period = period_of(clock)
     covered(trace, period[1], f"week {WEEK_OF_CALL}, the week of the call, see WEEK_OF_CALL")
@@ -122,7 +125,7 @@ def tables(trace: Trace, picture: str = "") -> list[ScriptTable]:
             found, period, "Processors in use around a call for less load",
             f"{name}, {SCHEDULER}, averages over 1 h",
         )  # fmt: skip
-        Path(picture).write_bytes(figure_png(figure))
+        write_picture(figure, picture)
     begin, end = (f"{clock.local(second):%Y-%m-%d %H:%M}" for second in period)
     return [ScriptTable(f"Call from {begin} to {end}: {name}", HEAD, rows(found, period))]
 

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.output.guard import guarded, written
 from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.scenarios.cli import interrupted
 from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.outputs import check_outputs
 from hpcrowd.scenarios.terminal import say, standard_output
 
 if TYPE_CHECKING:
@@ -91,25 +94,31 @@ def script(
     make
         Replays the trace and returns the tables.
     also
-        Meaning of a second argument, which ``make`` gets too; empty for none.
+        Meaning of a second argument, a file to write, which ``make`` gets too; empty for none.
     module
         The module to run; the script of that name here unless given.
     """
 
     def main(arguments: Sequence[str] | None = None) -> int:
-        arguments = sys.argv[1:] if arguments is None else arguments
+        given = sys.argv[1:] if arguments is None else arguments
+        force = bool(also) and "--force" in given
+        arguments = [one for one in given if not (force and one == "--force")]
         if not 1 <= len(arguments) <= (2 if also else 1) or arguments[0].startswith("-"):
-            what = f"TRACE [{also}]" if also else "TRACE"
+            what = f"TRACE [{also} [--force]]" if also else "TRACE"
             run = module or f"{__package__}.{name}"
             say(f"usage: python -m {run} {what} (in SWF, plain or gzipped)")
             return 2
+        written().clear()
+        outputs = dict(zip([also], map(Path, arguments[1:]), strict=False))
         try:
-            tables = make(read_trace(arguments[0]), *arguments[1:])
+            with guarded([Path(arguments[0])], force=force):
+                check_outputs(outputs)
+                tables = make(read_trace(arguments[0]), *arguments[1:])
         except HpcrowdError as error:
             say(f"{name}: {error}")
             return 2
         except KeyboardInterrupt:
-            say(f"{name}: interrupted; nothing was written")
+            say(f"{name}: {interrupted()}")
             return 130
         for table in tables:
             table.show()
