@@ -197,7 +197,7 @@ def main() -> None:
                 line, code = str(error), 2
             line = f"hpcrowd: {' '.join(harmless(line).split())}" if line else ""
             status.end()
-            if code in WORDS and watch.began:
+            if code in WORDS and watch.code:
                 leave(code, line)
             remove_temporary()
         if line:
