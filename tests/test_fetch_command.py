@@ -116,6 +116,27 @@ def test_damaged_log_is_replaced_and_told(call: Call, server: Server) -> None:
     assert packed(B) == Path(f"cache/{B}.swf.gz").read_bytes()
 
 
+def test_other_files_with_the_name_of_a_log_stay(call: Call, server: Server) -> None:
+    """In a folder that is named, a file that is not the log is left alone, and nothing is asked."""
+    path = Path(f"mine/{B}.swf.gz")
+    path.parent.mkdir()
+    path.write_bytes(b"my own version")
+    code, _, err = call("toy-b", "--folder", "mine")
+    assert (2, 1, []) == (code, err.count("\n"), server.asked)
+    assert "move it away" in err
+    assert b"my own version" == path.read_bytes()
+
+
+def test_links_stay_links(call: Call, server: Server) -> None:
+    """A link in the cache that leads nowhere yet is filled, not replaced."""
+    Path("cache").mkdir()
+    Path("disk").mkdir()
+    link, file = Path(f"cache/{B}.swf.gz"), Path("disk/log").absolute()
+    link.symlink_to(file)
+    assert 0 == call("toy-b")[0]
+    assert (True, packed(B)) == (link.is_symlink(), file.read_bytes())
+
+
 def test_all_names_are_checked_first(call: Call, server: Server) -> None:
     """A name that is not known ends the command before anything is fetched."""
     code, out, err = call("toy-a", "T0Y-B-1999")

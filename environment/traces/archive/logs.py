@@ -12,6 +12,7 @@ import csv
 import gzip
 import hashlib
 import os
+import shutil
 import sys
 import zlib
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.errors import ArchiveError
+from hpcrowd.environment.output.whole import whole_file
 
 if TYPE_CHECKING:
     from hpcrowd.environment.traces.archive.download import Progress
@@ -274,10 +276,10 @@ def fetch(
     pause_s: float = 1.0,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the file of a log, downloaded if necessary; a damaged file is replaced.
+    """Return the file of a log, downloaded if necessary.
 
-    An interrupted download leaves ``NAME.swf.gz.part`` next to it; the next one requests only the
-    rest.
+    A damaged file is replaced in the cache, and left alone in any other folder. An interrupted
+    download leaves ``NAME.swf.gz.part`` next to it; the next one requests only the rest.
 
     Parameters
     ----------
@@ -297,7 +299,8 @@ def fetch(
     Raises
     ------
     ArchiveError
-        If the log is not known, cannot be downloaded, or the downloaded file is not the log.
+        If the log is not known, cannot be downloaded, the downloaded file is not the log, or
+        another file has its name in a folder that is not the cache.
     """
     from hpcrowd.environment.traces.archive.download import claimed, download
 
@@ -341,7 +344,9 @@ def fetch(
             with part.open("rb") as begin:
                 packed = begin.read(len(GZIP)) == GZIP
             target = place / (log.name + SUFFIXES[0 if packed else 1])
-            return part.replace(target)
+            with whole_file(target, ArchiveError) as temporary:
+                shutil.move(part, temporary)
+            return target
     except OSError as error:
         raise ArchiveError(
             f"{place}: cannot be written: {error.strerror or error}; choose another folder with "
@@ -350,8 +355,13 @@ def fetch(
 
 
 def _good(log: ArchiveLog, folder: Path) -> Path | None:
-    """Return the same as :func:`stored`, but None for a damaged file, which will be replaced."""
+    """Return the same as :func:`stored`, but None for a damaged file of the cache.
+
+    Elsewhere a file with the name of a log may be somebody's own version of it.
+    """
     try:
         return stored(log, folder)
     except ArchiveError:
+        if folder != cache_folder():
+            raise
         return None
