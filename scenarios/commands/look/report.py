@@ -39,9 +39,9 @@ def command(
             callback=all_at_hand,
         ),
     ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File for the report; replaces only another report.")
-    ] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the report.")] = Path(
+        "report.html"
+    ),
     title: Annotated[
         str,
         typer.Option(
