@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,14 +16,15 @@ from hpcrowd.environment.output.guard import guarded, is_ours
 from hpcrowd.environment.output.whole import remove_killed, whole_file, whole_folder
 from hpcrowd.scenarios.cli import CommandFiles
 from hpcrowd.scenarios.outputs import OUTPUTS, inputs_of
+from writing_cases import COMMANDS, LOG
 
 Call = Callable[..., tuple[int, str, str]]
 
-LOG = "; Version: 2.2\n; MaxProcs: 8\n" + "".join(
-    f"{n} {n * 900} 0 {n * 37 % 600 + 10} {2 ** (n % 4)} -1 -1 {2 ** (n % 4)} 900 -1 1 {n % 5 + 1}"
-    " 1 1 1 1 -1 -1\n"
-    for n in range(1, 121)
-)
+#: Parameters of commands that name files and folders to read; fetch adds to its folder.
+INPUTS = ("folder", "mapping", "path", "runs", "trace", "traces", "what")
+
+#: How the help of an option begins that names a file or folder to write.
+WRITES = re.compile(r"(Write|Draw|Save|File (for|of the)|Folder for|\w+ to write)\b")
 
 #: Commands that write, with OUT for what they write; each reads c.swf or m.json.
 WRITING = {
@@ -65,12 +67,36 @@ def words(text: str, out: str) -> list[str]:
 
 
 def test_every_command_that_writes_can_be_forced() -> None:
-    """A command with an output has --force, and no other has; every file option is known."""
+    """A command with an output has --force, and no other has."""
     for name, command in CommandFiles().items():
         for one in [command, *getattr(command, "commands", {}).values()]:
             names = {parameter.name for parameter in one.params}
             if one.name != "reproduce":
                 assert bool(names & {*OUTPUTS}) == ("force" in names), (name, one.name)
+
+
+def test_every_output_is_known() -> None:
+    """A parameter that names a file, or whose help says so, is an input or one of the outputs."""
+    for command in CommandFiles().values():
+        for one in [command, *getattr(command, "commands", {}).values()]:
+            for parameter in one.params:
+                about = (one.name, parameter.name)
+                says = bool(WRITES.match(getattr(parameter, "help", None) or ""))
+                if "Path" in str(parameter.bare_type()) or says:
+                    assert (parameter.name in OUTPUTS) == (parameter.name not in INPUTS), about
+                if parameter.name in INPUTS:
+                    assert not says, about
+
+
+def test_every_command_that_writes_is_attacked() -> None:
+    """The commands that are killed, and that meet full disks, are all that have outputs."""
+    attacked = {line.split()[0] for line in COMMANDS.values()}
+    writing = {
+        name
+        for name, command in CommandFiles().items()
+        if {parameter.name for parameter in command.params} & {*OUTPUTS}
+    }
+    assert writing <= attacked
 
 
 @pytest.mark.parametrize("command", WRITING)

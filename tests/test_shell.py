@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,10 +13,24 @@ import pytest
 from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.scenarios.cli import CommandFiles
 from hpcrowd.scenarios.shell import NARROWEST
+from writing_cases import FILES
 
 Call = Callable[..., tuple[int, str, str]]
 
 COMMANDS = list(CommandFiles())
+
+#: Work that prints tables, JSON or a trace.
+WORKING = {
+    "replay": "replay c.swf",
+    "json": "replay c.swf --json",
+    "stats": "stats c.swf",
+    "clean": "clean c.swf --larger",
+    "convert": "convert c.swf - --output-format swf",
+    "sessions": "sessions c.swf --user 1",
+    "dot": "sessions c.swf --user 1 --dot -",
+    "sweep": "sweep study.toml --show",
+    "compare": "compare c.swf c.swf",
+}
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -57,6 +72,49 @@ def test_terminals_of_any_kind(command: str) -> None:
                  {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):  # fmt: skip
         found = shell(f"H {command} --help", **more)
         assert (0, "", True) == (found.returncode, found.stderr, "--help" in found.stdout), more
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", WORKING)
+def test_streams_while_it_works(tmp_path: Path, command: str) -> None:
+    """Real work prints the same with other streams closed or full, and ends in one line without."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    line = f"cd {shlex.quote(str(tmp_path))}; H {WORKING[command]}"
+    usual = shell(line)
+    assert 0 == usual.returncode, usual.stderr
+    assert usual.stdout
+    full = shell(f"{line} > /dev/full")
+    assert (2, 1) == (full.returncode, full.stderr.count("hpcrowd: ")), full.stderr
+    assert "standard output: cannot be written: No space left" in full.stderr
+    closed = shell(f"{line} >&-")
+    assert (2, "hpcrowd: standard output: is closed") == (closed.returncode, closed.stderr[:35])
+    for what in ("2>&-", "<&-", "2>/dev/full", "2>&- <&-"):
+        found = shell(f"{line} {what}")
+        assert (0, usual.stdout) == (found.returncode, found.stdout), what
+    for what in ("head -c 1", "true"):
+        short = shell(f"{line} | {what}")
+        assert (True, 0) == (short.returncode in (0, 141), short.stderr.count("rror")), short.stderr
+    alone = shell(f"{line} >&- 2>&- <&-")
+    assert (2, "", "") == (alone.returncode, alone.stdout, alone.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["replay", "stats", "clean", "sessions", "compare"])
+def test_widths_while_it_works(tmp_path: Path, command: str) -> None:
+    """Tables keep their words on a terminal of any width, and with garbage instead of it."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    line = f"cd {shlex.quote(str(tmp_path))}; H {WORKING[command]}"
+    usual = shell(line).stdout
+    for columns in ("0", "20", "x"):
+        found = shell(line, COLUMNS=columns, TERM="dumb")
+        assert 0 == found.returncode
+        if columns != "20":
+            assert usual == found.stdout, columns
+        words = {word for word in usual.split() if word.isalnum()}
+        kept = {word for word in words if word in "".join(found.stdout.split())}
+        assert len(kept) > 0.8 * len(words), (columns, words - kept)
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "20", "x", "", "99999999999999999999"])
