@@ -7,13 +7,12 @@ import random
 import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
 import pytest
-from writing_cases import COMMANDS, FILES, whole
+from writing_cases import COMMANDS, FILES, KEEPING, run, whole, words_of
 
 #: Factor on the number of full disks for each command.
 ATTACK = int(os.environ.get("HPCROWD_ATTACK", "1"))
@@ -58,16 +57,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         folder = tmp_path_factory.mktemp(command)
         for name, text in FILES.items():
             (folder / name).write_text(text)
-        words = words_of(command)
-        subprocess.run(words, cwd=folder, capture_output=True, check=True, timeout=120)
+        run(command, folder)
         return folder
 
     return make
-
-
-def words_of(command: str) -> list[str]:
-    """Return a command as the arguments of a process."""
-    return [sys.executable, "-m", "hpcrowd", *COMMANDS[command].split()]
 
 
 def copy(made: Path, folder: Path, *, old: bool) -> list[int]:
@@ -98,7 +91,7 @@ def check(done: subprocess.CompletedProcess[str], before: Path, after: Path, com
     assert any(word in said[0] for word in ("cannot be written", "cannot be locked")), said
     assert all(whole(path) for path in after.glob("out*"))
     assert [] == list(after.glob("**/.*.tmp"))
-    if command != "sweep":  # which keeps the runs that are done
+    if command not in KEEPING:
         assert contents(before) == contents(after)
 
 
@@ -109,7 +102,7 @@ def test_limited_files(tmp_path: Path, made: Callable[[str], Path], command: str
     draw = random.Random(command)
     for turn in range(ATTACK):
         before, after = tmp_path / f"before{turn}", tmp_path / f"after{turn}"
-        old = draw.random() < 0.5 and command != "sweep"
+        old = draw.random() < 0.5 and command not in KEEPING
         most = draw.randrange(max(copy(made(command), before, old=old)))
         shutil.copytree(before, after)
         limits = (most, resource.RLIM_INFINITY)
@@ -130,7 +123,7 @@ def test_disks(
     draw = random.Random(f"{command} {disk}")
     nearly = disk == "nearly full"
     before = tmp_path / "before"
-    size = sum(copy(made(command), before, old=not nearly and command != "sweep"))
+    size = sum(copy(made(command), before, old=not nearly and command not in KEEPING))
     script = READ_ONLY if disk == "read-only" else FULL
     for turn in range(ATTACK if nearly else 1):
         pages = draw.randrange(max(size // 4096, 1)) if nearly else 0

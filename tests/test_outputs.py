@@ -36,7 +36,7 @@ WRITING = {
     "window": "window c.swf --from 0d --to 1d --out OUT",
     "replay": "replay c.swf --out OUT",
     "gantt": "replay c.swf --gantt OUT",
-    "resample": "resample c.swf --days 1 --out OUT",
+    "resample": "resample c.swf --days 14 --warm-up 7d --users rigid --out OUT",
     "validate": "validate c.swf --users rigid --out OUT",
     "report": "report c.swf --out OUT",
     "figures": "report c.swf --out report.html --figures OUT",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -47,8 +49,26 @@ COMMANDS = {
     "report": "report c.swf -o out.html --figures out",
     "compare": "compare c.swf c.swf --out out",
     "demo": "demo --days 1 --out out",
+    "reproduce": "reproduce minh2012-arrivals --jobs 1000 --seeds 2 --grid-seeds 2 --loads 0.7"
+    " --grid-loads 0.5 --workers 1 --out out",
     "sweep": "sweep study.toml --workers 1 --resume --out out",
 }
+
+#: Commands that keep what is done, and go on from there.
+KEEPING = ("sweep", "reproduce")
+
+
+def words_of(command: str) -> list[str]:
+    """Return a command as the arguments of a process."""
+    return [sys.executable, "-m", "hpcrowd", *COMMANDS[command].split()]
+
+
+def run(command: str, folder: Path) -> None:
+    """Run a command in a folder to its end; a study of few jobs does not reach its figures."""
+    done = subprocess.run(
+        words_of(command), cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == (command == "reproduce"), done.stderr
 
 
 def whole(path: Path) -> bool:
@@ -56,7 +76,7 @@ def whole(path: Path) -> bool:
     if path.is_dir():
         if (path / "provenance.json").exists():
             return isinstance(json.loads((path / "provenance.json").read_text()), dict)
-        return whole_sweep(path)
+        return whole_part(path)
     if path.suffix in (".swf", ".csv"):
         return len(read_trace(path)) > 0
     text = path.read_bytes()
@@ -64,8 +84,8 @@ def whole(path: Path) -> bool:
     return is_ours(path) and text.endswith(ends[path.suffix])
 
 
-def whole_sweep(folder: Path) -> bool:
-    """Return whether each file of a sweep is complete; the last line of its index may be torn."""
+def whole_part(folder: Path) -> bool:
+    """Return whether each file of unfinished work is complete, but for the end of an index."""
     for path in folder.glob("**/[!.]*"):
         match path.suffix:
             case ".json":
