@@ -40,6 +40,7 @@ MEANING = {
     "--load": r"(?i)^offered load",
     "--sessions": r"^How submissions form sessions|gap between two submissions of a session",
     "--scheduler": r"^Scheduling policy",
+    "--platform": r"^TOML file of changes of the (machine|clusters) during the run",
     "--log-decisions": r"^Log what each user decided",
     "--force": r"^Replace files and folders that hpcrowd did not write\.$",
     "--list": r"^List .*exit\.$",
