@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable

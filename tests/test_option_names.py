@@ -47,7 +47,6 @@ MEANING = {
     "--show": r"^Print the completed",
     "--strict": r"^Fail instead of repairing",
     "--estimates": r"^Run times that the scheduler assumes",
-    "--platform": r"^TOML file of changes of the",
     "--speed": r"^Speed of the processors",
     "--requested": r"^Requested times",
     "--overrun": r"^Whether jobs that exceed their requested time",
