@@ -32,11 +32,28 @@ def json_of(text: str, *, finite: bool = False) -> Any:
         When it is not JSON, or nested too deeply.
     """
     try:
-        if finite:
-            return json.loads(text, parse_float=_finite, parse_constant=_finite)
-        return json.loads(text)
+        limit = _finite if finite else None
+        found = json.loads(text, parse_float=limit, parse_constant=limit)
+        check_characters(text, found)
+        return found
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def check_characters(text: str, found: Any) -> None:
+    """Check that no text in JSON has half a character, such as ``\\ud800``, which no file can hold.
+
+    Raises
+    ------
+    ValueError
+        If one does.
+    """
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(found, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start].encode("ascii", "backslashreplace").decode()
+            raise ValueError(f"{half} is half a character") from None
 
 
 def _finite(text: str) -> float:

@@ -7,6 +7,7 @@ gives each to a command in this process, and prints what went wrong.
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import os
@@ -133,7 +134,7 @@ def mutated_tree(tree: Any, draw: random.Random) -> Any:
             place = place[part]
         kind = draw.randrange(10)
         if kind < 6:
-            place[last] = draw.choice(NASTY)
+            place[last] = copy.deepcopy(draw.choice(NASTY))  # it may be changed next
         elif kind == 6:
             del place[last]
         elif kind == 7 and isinstance(place, dict):

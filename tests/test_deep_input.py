@@ -66,3 +66,15 @@ def test_too_deep(here: Path, call: Call, command: tuple[str, ...]) -> None:
     assert any(name in last for name in ("deep.", "run", "study.json"))
     assert len(last) < 300
     assert before == {path.name for path in here.iterdir()}
+
+
+def test_half_a_character(call: Call, tmp_path: Path) -> None:
+    """An escape such as ``\\ud800`` in JSON, which no file can hold as text, is refused."""
+    path = tmp_path / "log.json"
+    job = r'{"id": "\ud800", "subtime": 0, "res": 1, "profile": "p"}'
+    profiles = '{"p": {"type": "delay", "delay": 1}}'
+    path.write_text(f'{{"nb_res": 1, "jobs": [{job}], "profiles": {profiles}}}')
+    code, out, err = call("convert", path, tmp_path / "out.csv")
+    assert (2, "", 1) == (code, out, err.count("\n"))
+    assert "half a character" in err
+    assert not (tmp_path / "out.csv").exists()

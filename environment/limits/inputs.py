@@ -60,6 +60,8 @@ def opened(path: str | os.PathLike[str], most: int | None = None) -> Iterator[IO
         When it cannot be read; :class:`Unreadable` when it is a folder, a device, a terminal, or a
         pipe that nothing is written to.
     """
+    if "\0" in str(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     found = Path(path).stat()
     if stat.S_ISFIFO(found.st_mode):
         yield BytesIO(_piped(os.fspath(path), found.st_dev, found.st_ino, most))

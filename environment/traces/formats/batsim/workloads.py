@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.files import check_characters
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, shown
@@ -91,7 +92,8 @@ def parse_json(data: bytes, source: str) -> Any:
         If it is nested too deeply.
     """
     try:
-        return json.loads(data.decode(), parse_constant=_refuse, parse_int=_integer)
+        text = data.decode()
+        found = json.loads(text, parse_constant=_refuse, parse_int=_integer)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         rule = "not UTF-8, the encoding of JSON"
@@ -108,6 +110,11 @@ def parse_json(data: bytes, source: str) -> Any:
         raise ParseError(source, line, None, shown(found[1]), rule) from None
     except RecursionError:
         raise TraceError(f"{source}: is nested too deeply to be read") from None
+    try:
+        check_characters(text, found)
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"{source}: {error}; its other half must follow") from None
+    return found
 
 
 def _refuse(constant: str) -> None:
