@@ -1,9 +1,9 @@
 """A plan of reservations kept from pass to pass: conservative and selective backfilling.
 
 A readable version of the same policies is in ``environment/schedulers/conservative.py`` and
-``selective.py``. There every pass examines every waiting job. Here a job with a reservation is
-examined only if processors became free before its start that it has not been tried on yet and that
-are not clearly too few.
+``selective.py``. There every pass examines every waiting job against the whole plan. Here a job with
+a reservation is only examined if processors became free before its start, and then only whether it
+can slide, or fits into a hole that has been noted (see ``gains.py``).
 """
 
 from __future__ import annotations
@@ -13,56 +13,91 @@ from typing import NamedTuple
 from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.believed import believed_end
+from hpcrowd.environment.engine.kernel.gains import (
+    FRESH,
+    GAIN_FROM,
+    HOLES,
+    NOTED,
+    JOBS_A_SPAN,
+    SPANS,
+    WHOLE,
+    Gains,
+    age,
+    examine,
+    fill,
+    forget_jobs,
+    gained,
+    jump,
+    know_job,
+    know_many,
+    note_span,
+    spread,
+)
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import run
 from hpcrowd.environment.engine.kernel.places import Cluster, Units
 from hpcrowd.environment.engine.kernel.profile import (
-    BEFORE,
-    BLOCKS,
     FREE,
-    GAIN_FROM,
-    LATELY,
+    HEAD,
+    LAST_NODE,
+    NEXT,
+    NO_NODE,
+    NOW,
+    PREVIOUS,
+    SPARE,
     TIME,
     WIDTH,
     Profile,
-    after,
-    age_gains,
-    change,
-    earlier,
+    add,
     earliest,
+    end_node,
     fits_now,
-    free_now,
-    most_gained,
+    level,
+    link,
+    most_free,
+    node_at,
+    occupy,
     pass_time,
-    position_of,
-    read,
+    remove,
+    run_begin,
+    set_free,
+    since,
+    unlink,
 )
 from hpcrowd.environment.engine.kernel.scheduling import start_job
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 #: Rows of the queue: job, processors, length in the plan (s), planned start or NEVER, whether the
-#: job is to have a reservation, submission, category.
-JOB, NEED, LENGTH, PLANNED, RESERVED, SUBMITTED, CATEGORY = range(7)
-QUEUE_ROWS = 7
+#: job is to have a reservation, submission, category, nodes where the reservation begins and ends.
+JOB, NEED, LENGTH, PLANNED, RESERVED, SUBMITTED, CATEGORY, BEGIN, END = range(9)
+QUEUE_ROWS = 9
 
-#: More places in ``m`` after those of the profile: jobs in the queue, entries of ``due``, whether
-#: a job is to find its first place, known misses and where the next goes, changes of reservations.
-COUNT, DUE, UNPLACED, MISSES, NEXT_MISS, MOVES = range(3, 9)
-PLACES = 9
+#: Rows of running jobs: when they are believed to end (s), the node of that.
+UNTIL, NODE = range(2)
+
+#: More places in ``m`` after those of the profile and the gains: jobs in the queue, entries of
+#: ``due``, whether a job is to find its first place, changes of reservations.
+COUNT, DUE, UNPLACED, MOVES = range(12, 16)
+PLACES = 16
+
+#: Nodes that a reservation passes one by one; farther ways are over blocks.
+NEAR = 32
+
+#: Part of the queue that may pass in walks before the shortest jobs are looked up again.
+RENEWED = 8
 
 
 class Plan(NamedTuple):
     """The plan, and its waiting and running jobs."""
 
     profile: Profile  #: free processors; its ``m`` has the places above too
+    gains: Gains  #: what became free
     queue: Int64s  #: by submission and job number, see JOB, shape (QUEUE_ROWS, waiting)
     #: believed end (s) and row of running jobs, a heap; entries that ``believed`` does not confirm
     #: are void, shape (2, entries)
     due: Int64s
-    believed: Int64s  #: when running jobs are believed to end (s), by row, shape (jobs,)
-    #: searches of this walk that found nothing: processors, length, before when (s), shape (3, k)
-    misses: Int64s
+    believed: Int64s  #: see UNTIL, by row of the job, shape (2, jobs)
 
 
 class Rules(NamedTuple):
@@ -79,9 +114,10 @@ class Rules(NamedTuple):
 
 @inlined
 def plan_of(arrays):
-    """Return the plan of the arrays that Python hands over: ``steps``, ``heads``, ``m``, others."""
-    steps, heads, m, queue, due, believed, misses = arrays
-    return Plan(Profile(steps, heads, m), queue, due, believed, misses)
+    """Return the plan of the arrays that Python hands over, in the order of the fields."""
+    nodes, blocks, spare, m, noted, refused, begins, shortest, longest, stack, queue, due, believed = arrays
+    profile = Profile(nodes, blocks, spare, m)
+    return Plan(profile, Gains(noted, refused, begins, shortest, longest, stack), queue, due, believed)
 
 
 @compiled
@@ -89,40 +125,56 @@ def _expect(cluster, plan, job):
     """Expect a running job to hold its processors until an end after now."""
     jobs, now, m = cluster.jobs, cluster.s[S.NOW], plan.profile.m
     end = believed_end(jobs[S.START, job], jobs[S.ESTIMATE, job], jobs[S.REQUESTED_TIME, job], now)
-    change(plan.profile, now, end, -jobs[S.PROCESSORS, job], 0)
-    plan.believed[job] = end
+    node = LAST_NODE
+    if end < FOREVER:
+        node = end_node(plan.profile, end)
+    add(plan.profile, m[HEAD], node, -jobs[S.PROCESSORS, job])
+    _believe(plan, job, end, node)
+
+
+@inlined
+def _believe(plan, job, end, node):
+    """Note when a running job is believed to end."""
+    m = plan.profile.m
+    plan.believed[UNTIL, job], plan.believed[NODE, job] = end, node
     heap_push(plan.due, m[DUE], end, job)
     m[DUE] += 1
 
 
 @compiled
-def take_over(cluster, plan, running):
+def take_over_running(cluster_arrays, plan_arrays, running):
     """Put jobs that already run into the plan."""
+    cluster, plan = Cluster(*cluster_arrays), plan_of(plan_arrays)
     for k in range(len(running)):
         _expect(cluster, plan, running[k])
 
 
-@inlined
+@compiled
 def take_back(cluster, plan, ended):
     """Free the processors that ended jobs were expected to hold."""
     jobs, now, believed = cluster.jobs, cluster.s[S.NOW], plan.believed
     for k in range(len(ended)):
         job = ended[k]
-        if believed[job] > now:
-            change(plan.profile, now, believed[job], jobs[S.PROCESSORS, job], BEFORE)
-        believed[job] = S.NEVER
+        until, node = believed[UNTIL, job], believed[NODE, job]
+        if until > now:
+            add(plan.profile, plan.profile.m[HEAD], node, jobs[S.PROCESSORS, job])
+            _gain(plan, plan.profile.m[HEAD], node, jobs[S.PROCESSORS, job], 0)
+        if until != S.NEVER and node != LAST_NODE:
+            remove(plan.profile, node)
+        believed[UNTIL, job] = S.NEVER
 
 
 @inlined
 def expect_longer(cluster, plan):
     """Extend the expected ends of jobs that outran them; return whether there are any."""
-    now, m, due = cluster.s[S.NOW], plan.profile.m, plan.due
+    now, m, due, believed = cluster.s[S.NOW], plan.profile.m, plan.due, plan.believed
     any_late = False
     while m[DUE] and due[0, 0] <= now:
         time = due[0, 0]
         job = heap_pop(due, m[DUE])
         m[DUE] -= 1
-        if plan.believed[job] == time:
+        if believed[UNTIL, job] == time:
+            remove(plan.profile, believed[NODE, job])
             _expect(cluster, plan, job)
             any_late = True
     return any_late
@@ -131,72 +183,132 @@ def expect_longer(cluster, plan):
 @compiled
 def make_room(plan):
     """Cancel reservations where processors are too few, the latest in the queue first."""
-    profile, queue, m = plan.profile, plan.queue, plan.profile.m
-    position = 0
-    while position < m[BLOCKS] * WIDTH:
-        time = read(profile, position, TIME)
-        while time < FOREVER and read(profile, position, FREE) < 0:
+    profile, queue = plan.profile, plan.queue
+    nodes, m = profile.nodes, profile.m
+    node = m[HEAD]
+    while node != LAST_NODE:
+        time = since(profile, node)
+        while level(profile, node) < 0 and nodes[nodes[node, NEXT], TIME] > time:
             k = m[COUNT] - 1
-            coming = FOREVER  # the first reservation after this time
             while k >= 0:
                 start = queue[PLANNED, k]
                 if start != S.NEVER and start <= time < start + queue[LENGTH, k]:
                     break
-                if start > time:
-                    coming = min(coming, start)
                 k -= 1
-            if k < 0:  # only running jobs and maintenance, until perhaps later in the step
-                time = coming
-                if time < FOREVER:
-                    position = position_of(profile, time)
-                continue
-            queue[PLANNED, k] = S.NEVER
+            if k < 0:  # only running jobs and maintenance
+                break
+            _cancel(plan, k)
             m[UNPLACED] = 1
-            change(profile, start, start + queue[LENGTH, k], queue[NEED, k], BEFORE)
-            position = position_of(profile, time)
-        position = after(profile, position)
+            node = node_at(profile, time)
+        node = nodes[node, NEXT]
 
 
-@inlined
+@compiled
+def _cancel(plan, i):
+    """Cancel the reservation of a job of the queue."""
+    profile, queue = plan.profile, plan.queue
+    first = queue[BEGIN, i]
+    if profile.nodes[first, TIME] <= profile.m[NOW]:
+        first = profile.m[HEAD]
+    add(profile, first, queue[END, i], queue[NEED, i])
+    _gain(plan, first, queue[END, i], queue[NEED, i], 0)
+    remove(profile, queue[BEGIN, i])
+    remove(profile, queue[END, i])
+    queue[PLANNED, i], queue[BEGIN, i], queue[END, i] = S.NEVER, NO_NODE, NO_NODE
+
+
+@compiled
 def _place(jobs, plan, i, start):
-    """Give a job of the queue its place in the plan."""
-    queue = plan.queue
+    """Give a job of the queue its first place in the plan."""
+    queue, m = plan.queue, plan.profile.m
+    need, length = queue[NEED, i], queue[LENGTH, i]
     queue[PLANNED, i] = start
-    change(plan.profile, start, start + queue[LENGTH, i], -queue[NEED, i], 0)
-    plan.profile.m[MOVES] += 1
+    queue[BEGIN, i], queue[END, i] = occupy(plan.profile, start, start + length, need)
+    if m[FRESH] >= 0:
+        know_job(plan.gains, m, start, need, length)
+    m[MOVES] += 1
     job = queue[JOB, i]
     if jobs[S.PROMISED, job] == S.NEVER:
         jobs[S.PROMISED, job] = start
 
 
-@compiled
-def _known_misses(m, misses, need, length):
-    """Return before when no start is possible, since jobs that need no more found none."""
-    known = -1
-    for k in range(m[MISSES]):
-        if misses[0, k] <= need and misses[1, k] <= length:
-            known = max(known, misses[2, k])
-    return known
+@inlined
+def _gain(plan, first, last, processors, late):
+    """Note that processors became free from one node to another, and whether in this walk."""
+    profile, m = plan.profile, plan.profile.m
+    gained(m, since(profile, first), late)
+    if not m[HOLES] or m[WHOLE]:
+        if m[COUNT]:
+            note_span(plan.gains, m, since(profile, first), profile.nodes[last, TIME],
+                      most_free(profile, first, last), late)
+        m[FRESH] = -1
+        return
+    if m[FRESH] < 0:
+        _know_queue(plan)
+    examine(profile, plan.gains, first, last, processors, late)
 
 
 @compiled
-def _note_misses(m, misses, need, length, start):
-    """Note that a job of this size and length found no start before ``start``."""
-    for k in range(m[MISSES]):
-        if misses[0, k] >= need and misses[1, k] >= length and misses[2, k] <= start:
-            misses[0, k], misses[1, k], misses[2, k] = need, length, start
-            return
-    k = m[NEXT_MISS]
-    misses[0, k], misses[1, k], misses[2, k] = need, length, start
-    m[MISSES] = max(m[MISSES], k + 1)
-    m[NEXT_MISS] = (k + 1) % misses.shape[1]
+def _know_queue(plan):
+    """Look up the shortest waiting jobs."""
+    queue, gains, m = plan.queue, plan.gains, plan.profile.m
+    count = max(m[COUNT], 1)
+    spans = min(max(count // JOBS_A_SPAN, 1), SPANS)
+    forget_jobs(gains, m, queue[PLANNED, : spans * (count // spans) : count // spans])
+    for i in range(m[COUNT]):
+        if queue[PLANNED, i] != S.NEVER:
+            know_many(gains, m, queue[PLANNED, i], queue[NEED, i], queue[LENGTH, i])
+    spread(gains, m)
+    m[FRESH] = count // RENEWED
 
 
-@compiled
-def _forget_misses(m, misses, since):
-    """Processors became free from ``since`` on: keep only searches that end before that."""
-    for k in range(m[MISSES]):
-        misses[2, k] = min(misses[2, k], since - misses[1, k] + 1)
+@inlined
+def _move(plan, i, found):
+    """Move a reservation to an earlier start, and note what that frees."""
+    profile, queue = plan.profile, plan.queue
+    nodes, m = profile.nodes, profile.m
+    start, need, length = queue[PLANNED, i], queue[NEED, i], queue[LENGTH, i]
+    begin, end = queue[BEGIN, i], queue[END, i]
+    left = nodes[begin, PREVIOUS]
+    unlink(profile, begin)
+    near = NEAR
+    while nodes[left, TIME] > found and near:
+        set_free(profile, left, nodes[left, FREE] - need)
+        left = nodes[left, PREVIOUS]
+        near -= 1
+    if nodes[left, TIME] > found:
+        right = nodes[left, NEXT]
+        left = node_at(profile, found)
+        add(profile, nodes[left, NEXT], right, -need)
+    link(profile, begin, left, found, -need)
+    right = nodes[end, NEXT]
+    left = nodes[end, PREVIOUS]
+    unlink(profile, end)
+    freed = right
+    near = NEAR
+    while nodes[left, TIME] >= found + length and near:
+        set_free(profile, left, nodes[left, FREE] + need)
+        if nodes[left, TIME] >= start:
+            freed = left
+        left = nodes[left, PREVIOUS]
+        near -= 1
+    if nodes[left, TIME] >= found + length:
+        after = nodes[left, NEXT]
+        left = node_at(profile, found + length - 1)
+        add(profile, nodes[left, NEXT], after, need)
+        before = node_at(profile, start - 1)
+        if nodes[nodes[before, NEXT], TIME] < nodes[freed, TIME]:
+            freed = nodes[before, NEXT]
+    link(profile, end, left, found + length, need)
+    if found + length >= start:
+        freed = end
+    elif nodes[freed, TIME] > start:
+        freed = nodes[freed, PREVIOUS]
+    queue[PLANNED, i] = found
+    m[MOVES] += 1
+    if not m[WHOLE]:
+        fill(profile, plan.gains, begin)
+    _gain(plan, freed, right, need, 1)
 
 
 @inlined
@@ -206,13 +318,15 @@ def compress(cluster, plan, every):
     A job without any, since part of the machine is down, is tried again later if ``every`` job
     gets a reservation.
     """
-    jobs, queue, misses = cluster.jobs, plan.queue, plan.misses
-    profile, m = plan.profile, plan.profile.m
+    jobs, queue, gains, profile = cluster.jobs, plan.queue, plan.gains, plan.profile
+    nodes, m = profile.nodes, profile.m
     if m[GAIN_FROM] == FOREVER and m[UNPLACED] == 0:
         return
     now = cluster.s[S.NOW]
-    most = most_gained(profile)
-    m[MISSES] = m[NEXT_MISS] = m[UNPLACED] = 0
+    m[UNPLACED] = 0
+    m[FRESH] -= 1
+    if m[FRESH] < 0 and m[NOTED] and not m[WHOLE]:
+        _know_queue(plan)
     for i in range(m[COUNT]):
         if queue[RESERVED, i] == 0:
             continue
@@ -226,25 +340,15 @@ def compress(cluster, plan, every):
             else:
                 _place(jobs, plan, i, start)
             continue
-        if start == now or start <= m[GAIN_FROM] or need > most:
+        if start == now or start <= m[GAIN_FROM]:
             continue
-        known = _known_misses(m, misses, need, length)
-        if known >= start:
-            known = start - 1  # its own place was not free for jobs that found nothing
-        found = earlier(profile, need, length, start, known)
-        if found < 0:
-            _note_misses(m, misses, need, length, start)
-            continue
-        _note_misses(m, misses, need, length, found)
-        change(profile, start, start + length, need, LATELY)
-        _place(jobs, plan, i, found)
-        _forget_misses(m, misses, start)
-        position = position_of(profile, start)
-        while position < m[BLOCKS] * WIDTH and read(profile, position, TIME) < start + length:
-            most = max(most, read(profile, position, FREE))
-            position = after(profile, position)
-    if m[GAIN_FROM] < FOREVER:
-        age_gains(profile)
+        found = jump(profile, gains, need, length, start)
+        node = nodes[queue[BEGIN, i], PREVIOUS]
+        if level(profile, node) >= need:
+            found = min(found, since(profile, run_begin(profile, node, need)))
+        if found < start:
+            _move(plan, i, found)
+    age(gains, m, m[COUNT])
 
 
 @inlined
@@ -257,11 +361,10 @@ def start_due(cluster, plan):
         start = queue[PLANNED, i]
         if start == now:
             job = queue[JOB, i]
-            end = now + queue[LENGTH, i]
             start_job(cluster, job)
-            plan.believed[job] = end
-            heap_push(plan.due, m[DUE], end, job)
-            m[DUE] += 1
+            if queue[BEGIN, i] != NO_NODE:
+                remove(plan.profile, queue[BEGIN, i])
+            _believe(plan, job, now + queue[LENGTH, i], queue[END, i])
             continue
         if start != S.NEVER:
             wake = min(wake, start)
@@ -305,6 +408,7 @@ def join(jobs, plan, rules, arrived):
         queue[RESERVED, at] = rules.every
         queue[SUBMITTED, at] = submit
         queue[CATEGORY, at] = _category_of(rules.cuts, jobs[S.ESTIMATE, job])
+        queue[BEGIN, at] = queue[END, at] = NO_NODE
         if rules.every:
             m[UNPLACED] = 1
 
@@ -330,9 +434,9 @@ def select_others(cluster, plan, thresholds):
         if queue[RESERVED, i]:
             continue
         need, length = queue[NEED, i], queue[LENGTH, i]
-        if need <= free_now(profile) and fits_now(profile, need, length):
+        if fits_now(profile, need, length):
             queue[PLANNED, i] = now
-            change(profile, now, now + length, -need, 0)
+            queue[BEGIN, i], queue[END, i] = occupy(profile, now, now + length, need)
             continue
         waited = now - queue[SUBMITTED, i]
         if (waited + length) / length > thresholds[queue[CATEGORY, i]]:
@@ -342,18 +446,14 @@ def select_others(cluster, plan, thresholds):
                 _place(cluster.jobs, plan, i, start)
 
 
-#: Spare blocks of a plan.
-SPARE_BLOCKS = 5 * 256 // WIDTH
+#: Nodes of a plan without jobs: those before and after all others, and some for maintenance.
+OTHER_NODES = 2
 
 
 @compiled
-def blocks_for(jobs):
-    """Return the blocks that a plan may need in a pass, with so many jobs running, waiting or over.
-
-    Steps begin and end with jobs, and with places that jobs left in this walk or the last. Two
-    blocks beside each other may fill as little as a quarter of one, since only smaller ones unite.
-    """
-    return 8 * 6 * jobs // WIDTH + SPARE_BLOCKS
+def blocks_for(nodes):
+    """Return the blocks that so many nodes may need: two neighbours hold a quarter of one at least."""
+    return 8 * nodes // WIDTH + 4
 
 
 @inlined
@@ -361,11 +461,10 @@ def has_room(cluster, plan, arrived):
     """Return whether a pass with this many new jobs cannot fill an array."""
     s, m = cluster.s, plan.profile.m
     waiting = m[COUNT] + arrived
-    jobs = s[S.RUNNING] + waiting
     return (
         waiting <= plan.queue.shape[1]
-        and m[DUE] + jobs <= plan.due.shape[1]
-        and blocks_for(jobs + s[S.EXPECTED_END]) <= len(plan.profile.steps)
+        and m[DUE] + s[S.RUNNING] + waiting <= plan.due.shape[1]
+        and 2 * waiting <= m[SPARE]
         and s[S.RUNNING] + s[S.WAITING] < cluster.ends.shape[1]
     )
 
@@ -374,8 +473,8 @@ def has_room(cluster, plan, arrived):
 def planned_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
     """Do one pass; return the next planned start, FOREVER if there is none."""
     cluster, plan, rules = Cluster(*cluster_arrays), plan_of(plan_arrays), Rules(*rules_given)
-    take_back(cluster, plan, ended)
     pass_time(plan.profile, cluster.s[S.NOW])
+    take_back(cluster, plan, ended)
     if expect_longer(cluster, plan):
         make_room(plan)
     join(cluster.jobs, plan, rules, arrived)

@@ -1,8 +1,15 @@
-"""The processors expected to be free, as a step function of time, in blocks of steps.
+"""The processors expected to be free, as a step function of time: a linked list of its steps.
 
-A plan of thousands of jobs has thousands of steps, but a change affects only a few of them. So
-steps are kept in blocks of :data:`WIDTH`, and a change moves the steps of one block.
-A position is the column of its block times WIDTH, plus its place in the block.
+Every reservation has a node where it begins and one where it ends, every running job one where it is
+expected to end. Each node begins a step, which lasts until the next node; steps may have no length.
+So a reservation that moves only takes its two nodes to other places, mostly a few steps further.
+
+Consecutive nodes form blocks. A change over a long time adds to whole blocks, not to each node, and
+a time is searched among the blocks first.
+
+Nodes of the past stay in the list until their job starts or ends. The step that holds now is that of
+the node ``m[HEAD]``. At one time ends come before starts, so no step without length has fewer free
+processors than the steps around it.
 """
 
 from __future__ import annotations
@@ -13,397 +20,427 @@ from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.stops import FOREVER
 
-#: Steps in a block; a power of two.
-SHIFT = 5
-WIDTH = 1 << SHIFT
-MASK = WIDTH - 1
+# Columns of nodes; FREE is without what was added to the block.
+TIME, FREE, NEXT, PREVIOUS, BLOCK = range(5)
+NODE_COLUMNS = 5
 
-#: Rows of ``heads``: the block, the time of its first step, how many it has, the most processors
-#: free at a marked step of it (-1 without marks). After the last column stand the unused blocks.
-BLOCK, SINCE, SIZE, GAINED = range(4)
-HEADS = 4
+#: The nodes before and after all others.
+FIRST_NODE, LAST_NODE = 0, 1
 
-# Places in ``m``: blocks in use, and where something became free, from and to.
-BLOCKS, GAIN_FROM, GAIN_TO = range(3)
+#: A time before all others, s.
+BEFORE_ALL = -1
 
-# Rows of a block.
-TIME, FREE, MARK = range(3)
+#: No node: the reservation begins now.
+NO_NODE = -1
 
-#: Marks of steps.
-BEFORE, LATELY = 1, 2
+#: Most nodes in a block.
+WIDTH = 24
+
+# Rows of blocks: the blocks in the order of time (after those in use the unused ones); by block its
+# first node, its nodes, the processors to add to each, its place in that order, and bounds that FREE of
+# its nodes is not below and not above.
+ORDER, FIRST, SIZE, ADDED, PLACE, LOW, HIGH = range(7)
+BLOCK_ROWS = 7
+
+# Places in ``m``: node of the step that holds now, now, unused nodes, blocks in use; steps that a
+# search examined.
+HEAD, NOW, SPARE, BLOCKS, STEPS = range(5)
 
 
 class Profile(NamedTuple):
     """The step function."""
 
-    #: step i of block b is ``[b, :, i]``: time (s), processors free from then to the next
-    #: step (the last for ever), and whether something became free there that not all waiting jobs
-    #: have looked at (LATELY in this walk through the queue, BEFORE earlier); (blocks, 3, WIDTH)
-    steps: Int64s
-    heads: Int64s  #: the blocks in the order of time, see BLOCK, shape (HEADS, blocks)
-    m: Int64s  #: counts, see BLOCKS, shape (3,) or more
+    nodes: Int64s  #: time (s), free processors, neighbours, block; shape (nodes, NODE_COLUMNS)
+    blocks: Int64s  #: see ORDER, shape (BLOCK_ROWS, blocks)
+    spare: Int64s  #: unused nodes, shape (nodes,)
+    m: Int64s  #: counts, see HEAD, shape (5,) or more
+
+
+@compiled
+def clear(profile, now, free):
+    """Empty the list: so many processors are free for ever."""
+    nodes, blocks, spare, m = profile
+    for node in (FIRST_NODE, LAST_NODE):
+        nodes[node, TIME] = FOREVER if node else BEFORE_ALL
+        nodes[node, FREE] = free
+        nodes[node, NEXT] = LAST_NODE
+        nodes[node, PREVIOUS] = FIRST_NODE
+        nodes[node, BLOCK] = 0
+    for block in range(blocks.shape[1]):
+        blocks[ORDER, block] = block
+    blocks[FIRST, 0], blocks[SIZE, 0], blocks[ADDED, 0], blocks[PLACE, 0] = FIRST_NODE, 1, 0, 0
+    blocks[LOW, 0] = blocks[HIGH, 0] = free
+    for node in range(2, len(nodes)):
+        spare[node - 2] = node
+    m[HEAD], m[NOW], m[SPARE], m[BLOCKS] = FIRST_NODE, now, len(nodes) - 2, 1
 
 
 @inlined
-def _block_at(profile, time):
-    """Return the block of the step that holds at ``time``; the first, if that is later."""
-    heads, m = profile.heads, profile.m
+def level(profile, node):
+    """Return the processors free in the step of a node."""
+    return profile.nodes[node, FREE] + profile.blocks[ADDED, profile.nodes[node, BLOCK]]
+
+
+@inlined
+def since(profile, node):
+    """Return when the step of a node begins, not before now."""
+    return max(profile.nodes[node, TIME], profile.m[NOW])
+
+
+@compiled
+def node_at(profile, time):
+    """Return the last node that is not later than ``time``."""
+    nodes, blocks, m = profile.nodes, profile.blocks, profile.m
     low, count = 0, m[BLOCKS]
     while count > 1:
         half = count >> 1
-        low += half * (heads[SINCE, low + half] <= time)  # no branch to be guessed wrong
+        low += half * (nodes[blocks[FIRST, blocks[ORDER, low + half]], TIME] <= time)
         count -= half
-    return low
+    node = blocks[FIRST, blocks[ORDER, low]]
+    following = nodes[node, NEXT]
+    while nodes[following, TIME] <= time and following != LAST_NODE:
+        node = following
+        following = nodes[node, NEXT]
+    return node
 
 
 @compiled
-def position_of(profile, time):
-    """Return the position of the step that holds at ``time``; of the first, if that is later."""
-    steps, heads = profile.steps, profile.heads
-    low = _block_at(profile, time)
-    times = steps[heads[BLOCK, low], TIME]
-    begun = 0  # counting all of them needs no branches
-    for i in range(heads[SIZE, low]):
-        begun += times[i] <= time
-    return (low << SHIFT) + max(begun - 1, 0)
-
-
-@inlined
-def after(profile, position):
-    """Return the next position, the end of the last block if there is none."""
-    heads = profile.heads
-    column = position >> SHIFT
-    if (position & MASK) + 1 < heads[SIZE, column]:
-        return position + 1
-    return (column + 1) << SHIFT
-
-
-@inlined
-def before(profile, position):
-    """Return the position before one that is not the first."""
-    heads = profile.heads
-    if position & MASK:
-        return position - 1
-    column = (position >> SHIFT) - 1
-    return (column << SHIFT) + heads[SIZE, column] - 1
-
-
-@inlined
-def read(profile, position, row):
-    """Return the values of the step at a position."""
-    steps, heads = profile.steps, profile.heads
-    return steps[heads[BLOCK, (position >> SHIFT)], row, (position & MASK)]
-
-
-@inlined
-def free_now(profile):
-    """Return the processors free at the first step."""
-    steps, heads = profile.steps, profile.heads
-    return steps[heads[BLOCK, 0], FREE, 0]
-
-
-@compiled
-def _note(profile, column):
-    """Update the head of a block."""
-    steps, heads = profile.steps, profile.heads
-    block = heads[BLOCK, column]
-    heads[SINCE, column] = steps[block, TIME, 0]
-    gained = -1
-    for i in range(heads[SIZE, column]):
-        if steps[block, MARK, i]:
-            gained = max(gained, steps[block, FREE, i], 0)
-    heads[GAINED, column] = gained
-
-
-@compiled
-def _split(profile, column):
-    """Put the second half of a full block into an unused one."""
-    steps, heads, m = profile
-    unused = heads[BLOCK, m[BLOCKS]]
-    for k in range(m[BLOCKS], column + 1, -1):
-        for row in range(HEADS):
-            heads[row, k] = heads[row, k - 1]
+def _split(profile, block):
+    """Put the second half of a block into an unused one."""
+    nodes, blocks, m = profile.nodes, profile.blocks, profile.m
+    place = blocks[PLACE, block] + 1
+    unused = blocks[ORDER, m[BLOCKS]]
+    for k in range(m[BLOCKS], place, -1):
+        blocks[ORDER, k] = blocks[ORDER, k - 1]
+        blocks[PLACE, blocks[ORDER, k]] = k
     m[BLOCKS] += 1
-    block = heads[BLOCK, column]
-    half = WIDTH // 2
-    for row in range(3):
-        for i in range(half, WIDTH):
-            steps[unused, row, i - half] = steps[block, row, i]
-    heads[BLOCK, column + 1] = unused
-    heads[SIZE, column], heads[SIZE, column + 1] = half, WIDTH - half
-    _note(profile, column)
-    _note(profile, column + 1)
+    blocks[ORDER, place], blocks[PLACE, unused] = unused, place
+    kept = blocks[SIZE, block] >> 1
+    node = blocks[FIRST, block]
+    for _ in range(kept):
+        node = nodes[node, NEXT]
+    blocks[FIRST, unused], blocks[SIZE, unused] = node, blocks[SIZE, block] - kept
+    for row in (ADDED, LOW, HIGH):
+        blocks[row, unused] = blocks[row, block]
+    for _ in range(blocks[SIZE, unused]):
+        nodes[node, BLOCK] = unused
+        node = nodes[node, NEXT]
+    blocks[SIZE, block] = kept
 
 
 @compiled
-def _drop(profile, column):
+def _drop(profile, block):
     """Put an empty block among the unused ones."""
-    heads, m = profile.heads, profile.m
-    block = heads[BLOCK, column]
+    blocks, m = profile.blocks, profile.m
     m[BLOCKS] -= 1
-    for k in range(column, m[BLOCKS]):
-        for row in range(HEADS):
-            heads[row, k] = heads[row, k + 1]
-    heads[BLOCK, m[BLOCKS]] = block
+    for k in range(blocks[PLACE, block], m[BLOCKS]):
+        blocks[ORDER, k] = blocks[ORDER, k + 1]
+        blocks[PLACE, blocks[ORDER, k]] = k
+    blocks[ORDER, m[BLOCKS]] = block
 
 
 @compiled
-def _unite_blocks(profile, column):
-    """Merge a block with the next, if together they fill at most half of one."""
-    steps, heads, m = profile
-    if column < 0 or column + 1 >= m[BLOCKS]:
+def _unite(profile, place):
+    """Merge the block at a place with the next, if together they fill at most half of one."""
+    nodes, blocks, m = profile.nodes, profile.blocks, profile.m
+    if place < 0 or place + 1 >= m[BLOCKS]:
         return
-    size, more = heads[SIZE, column], heads[SIZE, column + 1]
-    if size + more > WIDTH // 2:
+    block, other = blocks[ORDER, place], blocks[ORDER, place + 1]
+    size = blocks[SIZE, other]
+    if blocks[SIZE, block] + size > WIDTH // 2:
         return
-    block, other = heads[BLOCK, column], heads[BLOCK, column + 1]
-    for row in range(3):
-        for i in range(more):
-            steps[block, row, size + i] = steps[other, row, i]
-    heads[SIZE, column] = size + more
-    _drop(profile, column + 1)
-    _note(profile, column)
+    more = blocks[ADDED, other] - blocks[ADDED, block]
+    blocks[LOW, block] = min(blocks[LOW, block], blocks[LOW, other] + more)
+    blocks[HIGH, block] = max(blocks[HIGH, block], blocks[HIGH, other] + more)
+    node = blocks[FIRST, other]
+    for _ in range(size):
+        nodes[node, FREE] += more
+        nodes[node, BLOCK] = block
+        node = nodes[node, NEXT]
+    blocks[SIZE, block] += size
+    _drop(profile, other)
+
+
+@inlined
+def set_free(profile, node, free):
+    """Set the FREE of a node."""
+    blocks, block = profile.blocks, profile.nodes[node, BLOCK]
+    profile.nodes[node, FREE] = free
+    blocks[LOW, block] = min(blocks[LOW, block], free)
+    blocks[HIGH, block] = max(blocks[HIGH, block], free)
+
+
+@inlined
+def unlink(profile, node):
+    """Take a node out of the list; if it holds now, the one before it does, just as free."""
+    nodes, blocks, m = profile.nodes, profile.blocks, profile.m
+    left, right, block = nodes[node, PREVIOUS], nodes[node, NEXT], nodes[node, BLOCK]
+    nodes[left, NEXT], nodes[right, PREVIOUS] = right, left
+    if m[HEAD] == node:
+        set_free(profile, left, level(profile, node) - blocks[ADDED, nodes[left, BLOCK]])
+        m[HEAD] = left
+    blocks[SIZE, block] -= 1
+    if blocks[FIRST, block] == node:
+        blocks[FIRST, block] = right
+    if blocks[SIZE, block] < WIDTH // 4:
+        place = blocks[PLACE, block]
+        if blocks[SIZE, block] == 0:
+            _drop(profile, block)
+        else:
+            _unite(profile, place)
+            _unite(profile, place - 1)
+
+
+@inlined
+def link(profile, node, left, time, processors):
+    """Put a node after another, with so many more processors free than there."""
+    nodes, blocks, m = profile.nodes, profile.blocks, profile.m
+    right, block = nodes[left, NEXT], nodes[left, BLOCK]
+    nodes[node, NEXT], nodes[node, PREVIOUS], nodes[node, BLOCK] = right, left, block
+    nodes[node, TIME] = time
+    set_free(profile, node, nodes[left, FREE] + processors)
+    nodes[left, NEXT], nodes[right, PREVIOUS] = node, node
+    if left == m[HEAD] and time <= m[NOW]:
+        m[HEAD] = node
+    blocks[SIZE, block] += 1
+    if blocks[SIZE, block] > WIDTH:
+        _split(profile, block)
+
+
+@inlined
+def new_node(profile, time):
+    """Return a new node after all that are not later than ``time``, as free as the last of them."""
+    m = profile.m
+    left = node_at(profile, time)
+    m[SPARE] -= 1
+    node = profile.spare[m[SPARE]]
+    link(profile, node, left, time, 0)
+    return node
+
+
+@inlined
+def end_node(profile, time):
+    """Return a new node before all others at ``time``, as free as the step before it."""
+    m = profile.m
+    left = node_at(profile, time - 1)
+    m[SPARE] -= 1
+    node = profile.spare[m[SPARE]]
+    link(profile, node, left, time, 0)
+    return node
+
+
+@inlined
+def remove(profile, node):
+    """Take a node out of the list and keep it for another use."""
+    unlink(profile, node)
+    profile.spare[profile.m[SPARE]] = node
+    profile.m[SPARE] += 1
 
 
 @compiled
-def _begin_step(profile, time):
-    """Begin a step at ``time`` and return its position."""
-    steps, heads = profile.steps, profile.heads
-    position = position_of(profile, time)
-    if read(profile, position, TIME) == time:
-        return position
-    column = position >> SHIFT
-    if heads[SIZE, column] == WIDTH:
-        _split(profile, column)
-        position = position_of(profile, time)
-        column = position >> SHIFT
-    block, at = heads[BLOCK, column], (position & MASK) + 1
-    for row in range(3):
-        for i in range(heads[SIZE, column], at, -1):
-            steps[block, row, i] = steps[block, row, i - 1]
-        steps[block, row, at] = steps[block, row, at - 1]
-    steps[block, TIME, at] = time
-    heads[SIZE, column] += 1
-    return position + 1
+def add(profile, node, end, processors):
+    """Add free processors to the steps from a node up to another, without that."""
+    nodes, blocks, m = profile.nodes, profile.blocks, profile.m
+    last = nodes[end, BLOCK] if end != LAST_NODE else -1
+    while node != end:
+        block = nodes[node, BLOCK]
+        if block != last and blocks[FIRST, block] == node:
+            blocks[ADDED, block] += processors
+            place = blocks[PLACE, block] + 1
+            node = blocks[FIRST, blocks[ORDER, place]] if place < m[BLOCKS] else LAST_NODE
+        else:
+            set_free(profile, node, nodes[node, FREE] + processors)
+            node = nodes[node, NEXT]
 
 
 @compiled
-def _unite(profile, position):
-    """Merge a step with the one before it, if they are the same."""
-    steps, heads = profile.steps, profile.heads
-    if position == 0:
-        return
-    left = before(profile, position)
-    for row in (FREE, MARK):
-        if read(profile, position, row) != read(profile, left, row):
-            return
-    column, at = (position >> SHIFT), (position & MASK)
-    block = heads[BLOCK, column]
-    heads[SIZE, column] -= 1
-    size = heads[SIZE, column]
-    if size == 0:
-        _drop(profile, column)
-        return
-    for row in range(3):
-        for i in range(at, size):
-            steps[block, row, i] = steps[block, row, i + 1]
-    heads[SINCE, column] = steps[block, TIME, 0]
-    if size < WIDTH // 4:
-        _unite_blocks(profile, column)
-        _unite_blocks(profile, column - 1)
+def occupy(profile, start, end, processors):
+    """Take processors from ``start`` to ``end``; return the nodes where they begin and end."""
+    first = new_node(profile, start)
+    last = end_node(profile, end) if end < FOREVER else LAST_NODE
+    add(profile, first, last, -processors)
+    return first, last
 
 
-@compiled
-def change(profile, start, end, processors, mark):
-    """Add free processors from ``start`` to ``end``, and mark the steps between."""
-    steps, heads, m = profile
-    first = _begin_step(profile, start)
-    blocks, last = m[BLOCKS], FOREVER
-    if end < FOREVER:
-        last = _begin_step(profile, end)
-        if m[BLOCKS] > blocks:
-            first = position_of(profile, start)
-    column, i = first >> SHIFT, first & MASK
-    while column < m[BLOCKS] and (column << SHIFT) <= last:
-        block, size = heads[BLOCK, column], heads[SIZE, column]
-        if column == last >> SHIFT:
-            size = last & MASK
-        for k in range(i, size):
-            steps[block, FREE, k] += processors
-            steps[block, MARK, k] |= mark
-        if mark or heads[GAINED, column] >= 0:
-            _note(profile, column)
-        column += 1
-        i = 0
-    if mark:
-        m[GAIN_FROM] = min(m[GAIN_FROM], start)
-        m[GAIN_TO] = max(m[GAIN_TO], end)
-    blocks = m[BLOCKS]
-    if end < FOREVER:
-        _unite(profile, last)
-        if m[BLOCKS] < blocks:
-            first = position_of(profile, start)
-    _unite(profile, first)
-
-
-@compiled
+@inlined
 def pass_time(profile, now):
-    """Remove the steps in the past."""
-    steps, heads = profile.steps, profile.heads
-    position = position_of(profile, now)
-    for _ in range(position >> SHIFT):
-        _drop(profile, 0)
-    gone = position & MASK
-    block = heads[BLOCK, 0]
-    heads[SIZE, 0] -= gone
-    if gone:
-        for row in range(3):
-            for i in range(heads[SIZE, 0]):
-                steps[block, row, i] = steps[block, row, i + gone]
-    steps[block, TIME, 0] = now
-    _note(profile, 0)
+    """Let it be ``now``."""
+    nodes, m = profile.nodes, profile.m
+    m[NOW] = now
+    head = m[HEAD]
+    while nodes[nodes[head, NEXT], TIME] <= now and nodes[head, NEXT] != LAST_NODE:
+        head = nodes[head, NEXT]
+    m[HEAD] = head
+
+
+@compiled
+def next_free(profile, node, processors):
+    """Return the first node, from one on, where so many are free; LAST_NODE if there is none."""
+    nodes, blocks, m = profile.nodes, profile.blocks, profile.m
+    if node == LAST_NODE:
+        return node
+    block = nodes[node, BLOCK]
+    added = blocks[ADDED, block]
+    while node != LAST_NODE and nodes[node, BLOCK] == block:
+        if nodes[node, FREE] + added >= processors:
+            return node
+        node = nodes[node, NEXT]
+        m[STEPS] += 1
+    for place in range(blocks[PLACE, block] + 1, m[BLOCKS]):
+        block = blocks[ORDER, place]
+        m[STEPS] += 1
+        wanted = processors - blocks[ADDED, block]
+        if blocks[HIGH, block] < wanted:
+            continue
+        node, bound = blocks[FIRST, block], -FOREVER
+        for _ in range(blocks[SIZE, block]):
+            free = nodes[node, FREE]
+            if free >= wanted:
+                return node
+            bound = max(bound, free)
+            node = nodes[node, NEXT]
+        m[STEPS] += blocks[SIZE, block]
+        blocks[HIGH, block] = bound
+    return LAST_NODE
 
 
 @compiled
 def earliest(profile, processors, length):
     """Return when ``processors`` are first free for ``length`` s, FOREVER if never."""
-    steps, heads, m = profile
-    start = heads[SINCE, 0]
-    enough = True
-    for column in range(m[BLOCKS]):
-        block = heads[BLOCK, column]
-        for i in range(heads[SIZE, column]):
-            time = steps[block, TIME, i]
-            if not enough:
-                start = time
-            elif time - start >= length:
+    nodes, m = profile.nodes, profile.m
+    node = m[HEAD]
+    while True:
+        node = next_free(profile, node, processors)
+        if node == LAST_NODE:
+            return FOREVER
+        start = since(profile, node)
+        while level(profile, node) >= processors:
+            if nodes[nodes[node, NEXT], TIME] - start >= length:
                 return start
-            enough = steps[block, FREE, i] >= processors
-    return start if enough else FOREVER
+            node = nodes[node, NEXT]
 
 
 @compiled
-def fits_now(profile, processors, length):
-    """Return whether so many are free so long from the first step on."""
-    steps, heads, m = profile
-    until = heads[SINCE, 0] + length
-    for column in range(m[BLOCKS]):
-        block = heads[BLOCK, column]
-        for i in range(heads[SIZE, column]):
-            if steps[block, TIME, i] >= until:
-                return True
-            if steps[block, FREE, i] < processors:
-                return False
-    return True
-
-
-@inlined
-def _run_begin(profile, position, processors):
-    """Return the first position from which so many are free up to ``position``."""
-    while position > 0:
-        left = before(profile, position)
-        if read(profile, left, FREE) < processors:
-            break
-        position = left
-    return position
-
-
-@compiled
-def earlier(profile, processors, length, start, known):
-    """Return the earliest start before ``start`` of a job that is planned there, -1 for none.
-
-    Only what became free is looked at: nothing else can let a job start earlier; and no start
-    before ``known``, where nothing is long enough. The job's own place, from ``start`` on, is free
-    for itself.
-    """
-    steps, heads, m = profile
-    position = position_of(profile, max(known, m[GAIN_FROM]))
-    if known < m[GAIN_FROM] and read(profile, position, FREE) >= processors:
-        position = _run_begin(profile, position, processors)
-    column, i = position >> SHIFT, position & MASK
-    begin = -1
-    while column < m[BLOCKS]:
-        if begin < 0 and heads[GAINED, column] < processors:
-            column += 1
-            i = 0
-            if column < m[BLOCKS] and heads[SINCE, column] >= start:
-                return -1
-            # A run may have begun in the blocks that were passed over.
-            if (
-                column < m[BLOCKS]
-                and heads[GAINED, column] >= processors
-                and read(profile, column << SHIFT, FREE) >= processors
-            ):
-                left = _run_begin(profile, column << SHIFT, processors)
-                begin = max(read(profile, left, TIME), known)
-            continue
-        block, size = heads[BLOCK, column], heads[SIZE, column]
-        while i < size:
-            time = steps[block, TIME, i]
-            if begin >= 0 and time - begin >= length:
-                return begin
-            if time >= start:
-                if begin < 0:
-                    return -1
-                # The own place is reached, so how long this run is does not matter.
-                position = position_of(profile, begin)
-                left = _run_begin(profile, position, processors)
-                return read(profile, left, TIME)
-            if steps[block, FREE, i] < processors:
-                begin = -1
-            elif begin < 0:
-                begin = max(time, known)
-            i += 1
-        column += 1
-        i = 0
-    if begin < 0:
-        return -1
-    left = _run_begin(profile, position_of(profile, begin), processors)
-    return read(profile, left, TIME)
-
-
-@compiled
-def most_gained(profile):
-    """Return the most free processors at a marked step."""
-    heads, m = profile.heads, profile.m
-    most = -1
-    column = _block_at(profile, m[GAIN_FROM])
-    while column < m[BLOCKS] and heads[SINCE, column] < m[GAIN_TO]:
-        most = max(most, heads[GAINED, column])
-        column += 1
+def most_free(profile, node, end):
+    """Return a bound that the processors free from a node to another are not above."""
+    nodes, blocks, m = profile.nodes, profile.blocks, profile.m
+    last = nodes[end, BLOCK] if end != LAST_NODE else -1
+    most = 0
+    while node != end:
+        block = nodes[node, BLOCK]
+        if block != last and blocks[FIRST, block] == node:
+            most = max(most, blocks[HIGH, block] + blocks[ADDED, block])
+            place = blocks[PLACE, block] + 1
+            node = blocks[FIRST, blocks[ORDER, place]] if place < m[BLOCKS] else LAST_NODE
+        else:
+            most = max(most, level(profile, node))
+            node = nodes[node, NEXT]
     return most
 
 
 @compiled
-def age_gains(profile):
-    """After a walk through the queue: remove older marks, keep those made in the walk."""
-    steps, heads, m = profile
-    first = _block_at(profile, m[GAIN_FROM])
-    column = _block_at(profile, m[GAIN_TO])
-    end = FOREVER if column + 1 == m[BLOCKS] else heads[SINCE, column + 1]
-    m[GAIN_FROM], m[GAIN_TO] = FOREVER, 0
-    while column >= first:
-        since = heads[SINCE, column]
-        if heads[GAINED, column] >= 0:
-            block = heads[BLOCK, column]
-            to = 0
-            for i in range(heads[SIZE, column]):
-                mark = steps[block, MARK, i] >> 1
-                if mark:
-                    m[GAIN_FROM] = min(m[GAIN_FROM], steps[block, TIME, i])
-                    m[GAIN_TO] = max(m[GAIN_TO], end)
-                free = steps[block, FREE, i]
-                if (
-                    to == 0
-                    or free != steps[block, FREE, to - 1]
-                    or mark != steps[block, MARK, to - 1]
-                ):
-                    steps[block, TIME, to] = steps[block, TIME, i]
-                    steps[block, FREE, to] = free
-                    steps[block, MARK, to] = mark
-                    to += 1
-            heads[SIZE, column] = to
-            _note(profile, column)
-            _unite_blocks(profile, column)
-        end = since
-        column -= 1
+def fits_now(profile, processors, length):
+    """Return whether so many are free so long from now on."""
+    return is_free(profile, profile.m[HEAD], processors, profile.m[NOW] + length)
+
+
+@compiled
+def is_free(profile, node, processors, until):
+    """Return whether so many are free from a node to a time."""
+    while node != LAST_NODE and since(profile, node) < until:
+        if level(profile, node) < processors:
+            return False
+        node = profile.nodes[node, NEXT]
+    return True
+
+
+@compiled
+def run_begin(profile, node, processors):
+    """Return the first node from which so many are free up to a node where they are."""
+    nodes, blocks, head = profile.nodes, profile.blocks, profile.m[HEAD]
+    last = nodes[head, BLOCK]
+    block, low = -1, FOREVER
+    while node != head:
+        left = nodes[node, PREVIOUS]
+        if nodes[left, BLOCK] != nodes[node, BLOCK]:
+            if block >= 0 and blocks[FIRST, block] == node:  # seen as a whole
+                blocks[LOW, block] = low
+            block, low = nodes[left, BLOCK], FOREVER
+            if block != last and blocks[LOW, block] + blocks[ADDED, block] >= processors:
+                node = blocks[FIRST, block]
+                block = -1
+                continue
+        if level(profile, left) < processors:
+            return node
+        low = min(low, nodes[left, FREE])
+        node = left
+    return node
+
+
+@compiled
+def run_end(profile, node, processors, until):
+    """Return the first node, from one on, where fewer are free or that is not before a time."""
+    nodes, blocks, m = profile.nodes, profile.blocks, profile.m
+    while nodes[node, TIME] < until:
+        block = nodes[node, BLOCK]
+        whole = blocks[FIRST, block] == node
+        if whole and blocks[LOW, block] + blocks[ADDED, block] >= processors:
+            m[STEPS] += 1
+            place = blocks[PLACE, block] + 1
+            node = blocks[FIRST, blocks[ORDER, place]] if place < m[BLOCKS] else LAST_NODE
+            continue
+        added, low = blocks[ADDED, block], FOREVER
+        while node != LAST_NODE and nodes[node, BLOCK] == block:
+            m[STEPS] += 1
+            free = nodes[node, FREE]
+            if free + added < processors or nodes[node, TIME] >= until:
+                return node
+            low = min(low, free)
+            node = nodes[node, NEXT]
+        if whole:
+            blocks[LOW, block] = low
+    return node
+
+
+@compiled
+def begin_in(profile, since_when, until, processors, length, start, known):
+    """Return the earliest start before ``start``, in a run of free steps that meets a time span.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    since_when, until
+        The span, s.
+    processors, length
+        What is to be free, and for how long (s).
+    start
+        The present start; the own place, from there on, is free for the job itself.
+    known
+        No start before that is possible, -1 if that is not known.
+
+    Returns
+    -------
+    int
+        -1 for none.
+    """
+    nodes, m = profile.nodes, profile.m
+    node = node_at(profile, max(since_when, known, m[NOW]))
+    begin = -1
+    if level(profile, node) >= processors:
+        if known <= since_when:  # otherwise this run is too short
+            node = run_begin(profile, node, processors)
+        begin = since(profile, node)
+    while True:
+        if begin < 0:
+            node = next_free(profile, nodes[node, NEXT], processors)
+            begin = nodes[node, TIME]
+            if begin >= start or begin >= until:
+                return -1
+        enough = min(begin + length, start)
+        node = run_end(profile, nodes[node, NEXT], processors, enough)
+        if nodes[node, TIME] >= enough:
+            return begin
+        if nodes[node, TIME] >= until:
+            return -1
+        begin = -1

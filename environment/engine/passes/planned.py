@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
+from hpcrowd.environment.engine.kernel import gains as G
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel import plan as K
 from hpcrowd.environment.engine.kernel import profile as P
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 #: Places that arrays have at first.
 FIRST_ROOM = 256
-
-#: Searches without success that one walk through the queue remembers.
-MISSES = 8
 
 NO_CUTS: Int64s = np.zeros(0, np.int64)
 
@@ -42,29 +40,31 @@ class PlannedPass(CompiledPass):
         self._slowdowns = self._thresholds = np.zeros(0)
         self._ended = NO_CUTS
         self._m = np.zeros(K.PLACES, np.int64)
-        self._m[P.GAIN_FROM] = FOREVER
-        self._m[P.BLOCKS] = 1
-        self._steps, self._heads = _blocks(FIRST_ROOM // P.WIDTH)
+        self._m[G.GAIN_FROM] = self._m[G.LATE_FROM] = FOREVER
+        self._m[G.SPANS_USED] = 1
+        self._nodes = np.zeros((0, P.NODE_COLUMNS), np.int64)
+        self._blocks = np.zeros((P.BLOCK_ROWS, 0), np.int64)
+        self._spare = np.zeros(0, np.int64)
+        self._noted = np.zeros((G.GAINS + 2, G.COLUMNS), np.int64)
+        self._refused = np.zeros((2, 1 + 3 * G.MEMORY), np.int64)
+        self._begins = np.full(G.SPANS, -FOREVER, np.int64)
+        self._shortest = np.full((G.SPANS, G.CLASSES), FOREVER, np.int64)
+        self._longest = np.zeros((G.SPANS, G.CLASSES), np.int64)
+        self._stack = np.zeros((2, 0), np.int64)
         self._queue = np.zeros((K.QUEUE_ROWS, FIRST_ROOM), np.int64)
         self._due = np.zeros((2, FIRST_ROOM), np.int64)
-        self._believed = np.full(FIRST_ROOM, S.NEVER, np.int64)
-        self._misses = np.zeros((3, MISSES), np.int64)
+        self._believed = np.full((2, FIRST_ROOM), S.NEVER, np.int64)
         self._begin(engine.running)
 
     def _begin(self, running: Int64s) -> None:
         """Draw the plan of a machine on which these jobs run already."""
-        self._make_room(0)
         engine, s = self.engine, self.engine.scalars
-        steps, heads = self._steps, self._heads
-        steps[0, P.TIME, 0] = heads[P.SINCE, 0] = s[S.NOW]
-        steps[0, P.FREE, 0] = s[S.FREE] + engine.jobs.processors[running].sum()
-        heads[P.SIZE, 0] = 1
-        heads[P.GAINED, 0] = -1
-        profile = P.Profile(steps, heads, self._m)
-        plan = K.Plan(profile, self._queue, self._due, self._believed, self._misses)
-        K.take_over(S.Cluster(*engine.arrays()), plan, running)
+        self._make_room(0)
+        profile = P.Profile(self._nodes, self._blocks, self._spare, self._m)
+        P.clear(profile, s[S.NOW], s[S.FREE] + engine.jobs.processors[running].sum())
+        K.take_over_running(engine.arrays(), self._plan(), running)
         for start, end in engine.windows:
-            P.change(profile, max(start, int(s[S.NOW])), end, -engine.up, 0)
+            P.occupy(profile, max(start, int(s[S.NOW])), end, engine.up)
 
     @override
     def tell(self) -> None:
@@ -96,9 +96,11 @@ class PlannedPass(CompiledPass):
         return wake
 
     def _plan(self) -> tuple[Int64s, ...]:
-        """Return the fields of ``kernel.plan.Plan``, those of its profile first."""
+        """Return the arrays that ``kernel.plan.plan_of`` takes."""
         return (
-            self._steps, self._heads, self._m, self._queue, self._due, self._believed, self._misses,
+            self._nodes, self._blocks, self._spare, self._m, self._noted, self._refused,
+            self._begins, self._shortest, self._longest, self._stack, self._queue, self._due,
+            self._believed,
         )  # fmt: skip
 
     def _rules(self) -> tuple[Any, ...]:
@@ -118,14 +120,25 @@ class PlannedPass(CompiledPass):
         if int(m[K.DUE]) + jobs > self._due.shape[1]:
             self._due = S.wider(self._due, 2 * (int(m[K.DUE]) + jobs))
         table = len(self.engine.jobs)
-        if table > len(self._believed):
+        if table > self._believed.shape[1]:
             self._believed = S.wider(self._believed, 2 * table, S.NEVER)
-        blocks = K.blocks_for(jobs + int(s[S.EXPECTED_END]))
-        if blocks > len(self._steps):
-            steps, heads = _blocks(2 * blocks)
-            old = len(self._steps)
-            steps[:old], heads[:, :old] = self._steps, self._heads
-            self._steps, self._heads = steps, heads
+        if 2 * waiting > int(m[P.SPARE]) or not len(self._nodes):
+            self._add_nodes(K.OTHER_NODES + jobs + 4 * waiting + 2 * len(self.engine.windows))
+
+    def _add_nodes(self, more: int) -> None:
+        """Give room for so many more nodes."""
+        m, old = self._m, len(self._nodes)
+        nodes = max(2 * old, old + more, FIRST_ROOM)
+        blocks = K.blocks_for(nodes)
+        self._nodes = np.concatenate([self._nodes, np.zeros((nodes - old, P.NODE_COLUMNS), int)])
+        order = np.arange(self._blocks.shape[1], blocks)
+        self._blocks = S.with_room(self._blocks, blocks)
+        self._blocks[P.ORDER, order] = order
+        self._spare = S.with_room(self._spare, nodes)
+        self._stack = S.with_room(self._stack, nodes)
+        spare = int(m[P.SPARE])
+        self._spare[spare : spare + nodes - old] = np.arange(old, nodes)
+        m[P.SPARE] += nodes - old
 
 
 class SelectivePass(PlannedPass):
@@ -160,11 +173,3 @@ class SelectivePass(PlannedPass):
         """Count the slowdowns of jobs that ended, if thresholds depend on them."""
         if self.adaptive:
             K.count_slowdowns(self.engine.jobs.matrix, K.Rules(*self._rules()), ended)
-
-
-def _blocks(count: int) -> tuple[Int64s, Int64s]:
-    """Return unused blocks and their heads."""
-    steps = np.zeros((count, 3, P.WIDTH), np.int64)
-    heads = np.zeros((P.HEADS, count), np.int64)
-    heads[P.BLOCK] = np.arange(count)
-    return steps, heads

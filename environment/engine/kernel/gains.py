@@ -1,0 +1,493 @@
+"""What became free in the plan, and which waiting jobs may use it to start earlier.
+
+A reservation is as early as possible when it is made or moved. It can be earlier only where
+processors became free since. If that is just before its start, the job slides into it, which shows in
+one step of the profile. Otherwise it jumps, into a hole that is long and wide enough. Jumps are rare
+(one move in 300 in a long queue), so a gain is noted only if some waiting job that starts after it
+may fit into the hole around it. Each noted gain remembers jobs that did not fit: whoever needs as
+much for as long does not either.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hpcrowd.environment.compilation import compiled, inlined
+from hpcrowd.environment.engine.kernel.profile import (
+    HEAD,
+    LAST_NODE,
+    NEXT,
+    NOW,
+    PREVIOUS,
+    STEPS,
+    TIME,
+    begin_in,
+    is_free,
+    level,
+    node_at,
+    run_begin,
+    since,
+)
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.stops import FOREVER
+
+# Columns of noted holes: from and to (s); jobs that fit have at most MOST processors, and more than
+# LEAST, as many as were free before; from and to of the gain in it (s); whether it was made in this
+# walk through the queue.
+FROM, TO, MOST, LEAST, GAIN_BEGIN, GAIN_END, LATE = range(7)
+COLUMNS = 7
+
+#: Jobs without a place that are remembered for a time span.
+MEMORY = 8
+
+#: Holes that are kept apart; of more the list becomes one that may be any.
+GAINS = 4096
+
+#: Holes noted last that may be filled at once.
+RECENT = 8
+
+#: Spans of time for which the shortest waiting jobs are known, and jobs for each.
+SPANS = 32
+JOBS_A_SPAN = 64
+
+#: Classes of processors: exact up to 7, then four for each doubling; the last is for all above.
+CLASSES = 80
+
+#: Steps examined for each waiting job, in a walk through the queue, that are many.
+MANY_STEPS = 64
+
+# Places in ``m`` after those of the profile: noted gains; earliest gain that not all jobs have looked
+# at, and that of this walk; spans in use; walks until the shortest jobs are looked up again, -1 if
+# they are not known; whether ``noted`` has two time spans instead of holes; whether holes are to be
+# noted.
+NOTED, GAIN_FROM, LATE_FROM, SPANS_USED, FRESH, WHOLE, HOLES = range(5, 12)
+
+
+class Gains(NamedTuple):
+    """The noted gains, and the shortest waiting jobs."""
+
+    noted: Int64s  #: see FROM, shape (GAINS + 2, COLUMNS); the last two are for a moment
+    #: by time span, how many refused jobs are remembered; of each its processors, its length (s), and
+    #: the time before which it found no place, shape (2, 1 + 3 * MEMORY)
+    refused: Int64s
+    begins: Int64s  #: begins of the spans (s), rising, shape (SPANS,)
+    #: the shortest length (s) of a job of at most this class that is planned to start in this span
+    #: or later, by span and class, shape (SPANS, CLASSES)
+    shortest: Int64s
+    #: the length (s) of the longest noted hole for this class or more, that begins in this span or
+    #: earlier, by span and class, shape (SPANS, CLASSES)
+    longest: Int64s
+    stack: Int64s  #: begins (s) and processors of holes that are not over, shape (2, nodes)
+
+
+@inlined
+def class_of(processors):
+    """Return the class of a number of processors."""
+    shift = 0
+    while processors >> shift >= 8:
+        shift += 1
+    return min(4 * shift + (processors >> shift), CLASSES - 1)
+
+
+@compiled
+def forget_jobs(gains, m, starts):
+    """Begin new spans, at these starts (s) of waiting jobs; no job is known."""
+    spans = len(starts)
+    for k in range(spans):
+        at = k
+        while at > 0 and gains.begins[at - 1] > starts[k]:
+            gains.begins[at] = gains.begins[at - 1]
+            at -= 1
+        gains.begins[at] = starts[k]
+    gains.begins[0] = -FOREVER
+    for k in range(spans):
+        for kind in range(CLASSES):
+            gains.shortest[k, kind] = FOREVER
+    m[SPANS_USED] = spans
+    if not m[WHOLE]:
+        _measure_noted(gains, m)
+
+
+@inlined
+def _span_of(gains, m, time):
+    """Return the last span that begins at ``time`` or before."""
+    span, count = 0, m[SPANS_USED]
+    while count > 1:
+        half = count >> 1
+        span += half * (gains.begins[span + half] <= time)
+        count -= half
+    return span
+
+
+@compiled
+def know_job(gains, m, start, processors, length):
+    """Note a waiting job, by itself: see :func:`spread` for many."""
+    for span in range(_span_of(gains, m, start) + 1):
+        for kind in range(class_of(processors), CLASSES):
+            if gains.shortest[span, kind] <= length:
+                break
+            gains.shortest[span, kind] = length
+
+
+@inlined
+def know_many(gains, m, start, processors, length):
+    """Note a waiting job, of many; :func:`spread` comes after them."""
+    span, kind = _span_of(gains, m, start), class_of(processors)
+    gains.shortest[span, kind] = min(gains.shortest[span, kind], length)
+
+
+@compiled
+def spread(gains, m):
+    """Let what is known of a span and class hold for earlier spans and higher classes."""
+    shortest = gains.shortest
+    for span in range(m[SPANS_USED] - 1, -1, -1):
+        least = FOREVER
+        for kind in range(CLASSES):
+            if span + 1 < m[SPANS_USED]:
+                shortest[span, kind] = min(shortest[span, kind], shortest[span + 1, kind])
+            least = min(least, shortest[span, kind])
+            shortest[span, kind] = least
+
+
+@compiled
+def _widen(gains, m, begin, length, processors):
+    """Note how long a hole is, for jobs that need as much or less and start later."""
+    longest = gains.longest
+    most = class_of(processors)
+    for span in range(_span_of(gains, m, begin), m[SPANS_USED]):
+        if longest[span, most] >= length:
+            return
+        for kind in range(most, -1, -1):
+            if longest[span, kind] >= length:
+                break
+            longest[span, kind] = length
+
+
+@compiled
+def note(gains, m, begin, end, most, gain):
+    """Note a hole of at most so many processors from ``begin`` to ``end``.
+
+    ``gain`` has the other columns: LEAST, GAIN_BEGIN, GAIN_END and LATE.
+    """
+    noted = gains.noted
+    least, gain_begin, gain_end, late = gain
+    for k in range(m[NOTED] - 1, max(m[NOTED] - RECENT, 0) - 1, -1):
+        if (
+            noted[k, FROM] <= begin
+            and noted[k, TO] >= end
+            and noted[k, MOST] >= most
+            and noted[k, LEAST] <= least
+            and noted[k, GAIN_BEGIN] <= gain_begin
+            and noted[k, GAIN_END] >= gain_end
+        ):
+            noted[k, LATE] |= late
+            return
+    if m[NOTED] == GAINS:
+        note_span(gains, m, gain_begin, gain_end, most, late)
+        return
+    _widen(gains, m, begin, end - begin, most)
+    k = m[NOTED]
+    noted[k, FROM], noted[k, TO], noted[k, MOST], noted[k, LATE] = begin, end, most, late
+    noted[k, LEAST], noted[k, GAIN_BEGIN], noted[k, GAIN_END] = least, gain_begin, gain_end
+    m[NOTED] += 1
+
+
+@compiled
+def note_span(gains, m, begin, end, most, late):
+    """Note, instead of single holes, the time in which processors became free.
+
+    There is one time span for earlier gains and one for those of this walk.
+    """
+    noted = gains.noted
+    if not m[WHOLE]:
+        for k in range(2):
+            _clear_span(noted[GAINS + k])
+        for k in range(m[NOTED]):
+            span = noted[GAINS + noted[k, LATE]]
+            _stretch(span, noted[k, GAIN_BEGIN], noted[k, GAIN_END], noted[k, MOST])
+        for k in range(2):
+            _copy(noted, k, GAINS + k)
+            noted[k, LATE], gains.refused[k, 0] = k, 0
+        m[NOTED], m[WHOLE] = 2, 1
+    span = noted[late]
+    _stretch(span, begin, end, most)
+    refused = gains.refused[late]
+    for k in range(1, 1 + 3 * refused[0], 3):
+        refused[k + 2] = min(refused[k + 2], begin - refused[k + 1] + 1)
+
+
+@inlined
+def _clear_span(span):
+    """Make a time span empty."""
+    span[FROM], span[TO], span[MOST] = FOREVER, 0, 0
+
+
+@inlined
+def _copy(noted, to, row):
+    """Copy a row of the noted gains."""
+    for column in range(COLUMNS):
+        noted[to, column] = noted[row, column]
+
+
+@inlined
+def _stretch(span, begin, end, most):
+    """Stretch a time span over another."""
+    span[FROM] = min(span[FROM], begin)
+    span[TO] = max(span[TO], end)
+    span[MOST] = max(span[MOST], most)
+
+
+@inlined
+def gained(m, begin, late):
+    """Note when processors became free, and whether that was in this walk."""
+    m[GAIN_FROM] = min(m[GAIN_FROM], begin)
+    if late:
+        m[LATE_FROM] = min(m[LATE_FROM], begin)
+
+
+@inlined
+def _matters(gains, m, begin, end, processors):
+    """Return whether a waiting job that starts after ``begin`` may fit into a hole."""
+    kind = class_of(processors)
+    if gains.shortest[0, kind] > end - begin:
+        return False
+    return gains.shortest[_span_of(gains, m, begin), kind] <= end - begin
+
+
+@compiled
+def examine(profile, gains, first, last, processors, late):
+    """Note the holes that a gain made, which waiting jobs may fit into.
+
+    Parameters
+    ----------
+    profile, gains
+        The plan.
+    first, last
+        Nodes where the gain begins and ends.
+    processors
+        How many became free.
+    late
+        Whether it was made in this walk.
+    """
+    nodes, m = profile.nodes, profile.m
+    least = FOREVER  # free before
+    node = first
+    while node != last:
+        if nodes[nodes[node, NEXT], TIME] > since(profile, node):
+            least = min(least, level(profile, node) - processors)
+        node = nodes[node, NEXT]
+    kind = 1  # processors of the smallest waiting job
+    while kind < 8 and gains.shortest[0, kind] == FOREVER:
+        kind += 1
+    least = max(least, kind - 1)
+    left = first
+    while left != m[HEAD] and level(profile, nodes[left, PREVIOUS]) > least:
+        left = nodes[left, PREVIOUS]
+        m[STEPS] += 1
+    gain = least, since(profile, first), nodes[last, TIME], late
+    _note_holes(profile, gains, left, 0, FOREVER, gain)
+
+
+@compiled
+def _note_holes(profile, gains, node, low, high, gain):
+    """Note the holes that a gain is part of.
+
+    Steps from ``node`` on are examined, and only times from ``low`` to ``high`` count. A hole ends
+    where the begun ones, which are ever higher, have to come down. ``gain`` is as in :func:`note`.
+    """
+    nodes, m, stack = profile.nodes, profile.m, gains.stack
+    least, gain_begin, gain_end, _ = gain
+    depth = 0
+    while True:
+        m[STEPS] += 1
+        time = max(since(profile, node), low)
+        over = node == LAST_NODE or time >= high
+        if not over and nodes[nodes[node, NEXT], TIME] <= time:
+            node = nodes[node, NEXT]
+            continue
+        time = min(time, high)
+        free = 0 if over else level(profile, node)
+        since_when = time
+        while depth and stack[1, depth - 1] >= free:
+            depth -= 1
+            since_when = stack[0, depth]
+            most = stack[1, depth]
+            if (
+                most > free
+                and since_when < gain_end
+                and time > gain_begin
+                and _matters(gains, m, since_when, time, most)
+            ):
+                note(gains, m, since_when, time, most, gain)
+        if free > least:
+            stack[0, depth], stack[1, depth] = since_when, free
+            depth += 1
+        elif over or time >= gain_end:
+            return
+        node = nodes[node, NEXT]
+
+
+@inlined
+def _gain_of(hole):
+    """Return the columns that :func:`note` takes as ``gain``."""
+    return hole[LEAST], hole[GAIN_BEGIN], hole[GAIN_END], hole[LATE]
+
+
+@compiled
+def fill(profile, gains, node):
+    """Forget holes among the latest that a job fills which now begins at a node, but for the rest."""
+    nodes, noted, m = profile.nodes, gains.noted, profile.m
+    time = since(profile, node)
+    k = m[NOTED]
+    lowest = max(k - RECENT, 0)
+    while k > lowest:
+        k -= 1
+        begin, end, most, gain = noted[k, FROM], noted[k, TO], noted[k, MOST], _gain_of(noted[k])
+        if not begin <= time < end:
+            continue
+        step = node
+        while step != m[HEAD] and nodes[step, TIME] > begin:
+            step = nodes[step, PREVIOUS]
+        first = step
+        while step != LAST_NODE and nodes[step, TIME] < end:
+            if nodes[nodes[step, NEXT], TIME] > since(profile, step) and level(profile, step) < most:
+                m[NOTED] -= 1
+                _copy(noted, k, m[NOTED])
+                _note_holes(profile, gains, first, begin, end, gain)
+                break
+            step = nodes[step, NEXT]
+
+
+@inlined
+def _refused_until(refused, processors, length):
+    """Return before when no job can start that needs as much, since others found no place."""
+    until = -1
+    for k in range(1, 1 + 3 * refused[0], 3):
+        if refused[k] <= processors and refused[k + 1] <= length:
+            until = max(until, refused[k + 2])
+    return until
+
+
+@compiled
+def _refuse(refused, processors, length, until):
+    """Remember that a job found no place before ``until``."""
+    count = refused[0]
+    at = count if count < MEMORY else (processors + length) % MEMORY
+    for k in range(count):
+        of = 1 + 3 * k
+        if refused[of] >= processors and refused[of + 1] >= length and refused[of + 2] <= until:
+            at = k
+            break
+    of = 1 + 3 * at
+    refused[of], refused[of + 1], refused[of + 2] = processors, length, until
+    refused[0] = max(count, at + 1)
+
+
+@compiled
+def _jump_in_span(profile, gains, k, processors, length, start):
+    """Return the earliest start in a time span, or ``start`` itself."""
+    span = gains.noted[k]
+    until = min(span[TO], start)
+    if span[FROM] >= until or processors > span[MOST]:
+        return start
+    known = _refused_until(gains.refused[k], processors, length)
+    if known >= until:
+        return start
+    begin = begin_in(profile, span[FROM], span[TO], processors, length, start, known)
+    if begin >= 0:
+        return begin
+    _refuse(gains.refused[k], processors, length, until)
+    return start
+
+
+@inlined
+def jump(profile, gains, processors, length, start):
+    """Return the earliest start in what became free, before ``start``, or ``start`` itself."""
+    noted, m = gains.noted, profile.m
+    if m[WHOLE]:
+        found = _jump_in_span(profile, gains, 0, processors, length, start)
+        return min(found, _jump_in_span(profile, gains, 1, processors, length, start))
+    if m[NOTED] == 0 or gains.longest[_span_of(gains, m, start), class_of(processors)] < length:
+        return start
+    return _jump_into_hole(profile, gains, processors, length, start)
+
+
+@compiled
+def _jump_into_hole(profile, gains, processors, length, start):
+    """Return the earliest start in the noted holes, or ``start``; measure filled holes again."""
+    noted, m = gains.noted, profile.m
+    found = start
+    m[STEPS] += m[NOTED] >> 3  # a look is about an eighth of a step
+    k = 0
+    while k < m[NOTED]:
+        hole = noted[k]
+        begin, end = hole[FROM], hole[TO]
+        if (
+            begin >= found
+            or processors > hole[MOST]
+            or processors <= hole[LEAST]
+            or end - begin < length
+        ):
+            k += 1
+            continue
+        node = node_at(profile, max(begin, m[NOW]))
+        if is_free(profile, node, processors, max(begin, m[NOW]) + length):
+            found = min(found, since(profile, run_begin(profile, node, processors)))
+            k += 1
+            continue
+        gain = _gain_of(hole)
+        m[NOTED] -= 1
+        _copy(noted, k, m[NOTED])
+        _note_holes(profile, gains, node, begin, end, gain)
+        if m[WHOLE]:
+            found = _jump_in_span(profile, gains, 0, processors, length, start)
+            return min(found, _jump_in_span(profile, gains, 1, processors, length, start))
+    return found
+
+
+@compiled
+def _measure_noted(gains, m):
+    """Measure the noted holes again."""
+    noted = gains.noted
+    for span in range(m[SPANS_USED]):
+        for kind in range(CLASSES):
+            gains.longest[span, kind] = 0
+    for k in range(m[NOTED]):
+        _widen(gains, m, noted[k, FROM], noted[k, TO] - noted[k, FROM], noted[k, MOST])
+
+
+@compiled
+def age(gains, m, waiting):
+    """After a walk through the queue: forget older gains, keep those made in the walk.
+
+    Holes are noted from then on if searching in spans took long, spans if noting holes did.
+    ``waiting`` is the length of the queue.
+    """
+    noted = gains.noted
+    m[GAIN_FROM], m[LATE_FROM] = m[LATE_FROM], FOREVER
+    if m[STEPS] > MANY_STEPS * max(waiting, MANY_STEPS):
+        m[HOLES] = 1 - m[HOLES]
+    m[STEPS] = 0
+    if m[GAIN_FROM] == FOREVER:
+        m[NOTED] = m[WHOLE] = 0
+    elif m[WHOLE]:
+        _copy(noted, 0, 1)
+        noted[0, LATE] = 0
+        _clear_span(noted[1])
+        for k in range(gains.refused.shape[1]):
+            gains.refused[0, k] = gains.refused[1, k]
+        gains.refused[1, 0] = 0
+        if m[HOLES]:  # they may be anywhere, and are measured when a job does not fit
+            noted[0, GAIN_BEGIN], noted[0, GAIN_END] = noted[0, FROM], noted[0, TO]
+            noted[0, FROM], noted[0, TO], noted[0, LEAST] = 0, FOREVER, 0
+            m[NOTED], m[WHOLE] = 1, 0
+    else:
+        kept = 0
+        for k in range(m[NOTED]):
+            if noted[k, LATE]:
+                _copy(noted, kept, k)
+                noted[kept, LATE] = 0
+                kept += 1
+        m[NOTED] = kept
+    if m[HOLES]:
+        _measure_noted(gains, m)
