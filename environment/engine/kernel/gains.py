@@ -1,11 +1,20 @@
 """What became free in the plan, and which waiting jobs may use it to start earlier.
 
 A reservation is as early as possible when it is made or moved. It can be earlier only where
-processors became free since. If that is just before its start, the job slides into it, which shows in
-one step of the profile. Otherwise it jumps, into a hole that is long and wide enough. Jumps are rare
-(one move in 300 in a long queue), so a gain is noted only if some waiting job that starts after it
-may fit into the hole around it. Each noted gain remembers jobs that did not fit: whoever needs as
-much for as long does not either.
+processors became free since. If that is just before its start, the job slides into it, which one
+step of the profile shows. Otherwise it jumps, into a hole that is long and wide enough. There are
+two ways to find holes:
+
+Spans
+    The time in which processors became free is known, of earlier gains and of those of this walk
+    through the queue, and is searched for each job. Jobs without a place are remembered: whoever
+    needs as much for as long has none either.
+Holes
+    The holes that a gain made are noted, if some waiting job that starts later may fit. In a long
+    queue nearly all jobs are then refused by a look at a table. A noted hole that was filled since
+    is replaced by what is left of it, when a job does not fit.
+
+Spans are better in short queues, holes in long ones; the steps that the last walk examined decide.
 """
 
 from __future__ import annotations
@@ -56,10 +65,10 @@ CLASSES = 80
 #: Steps examined for each waiting job, in a walk through the queue, that are many.
 MANY_STEPS = 64
 
-# Places in ``m`` after those of the profile: noted gains; earliest gain that not all jobs have looked
-# at, and that of this walk; spans in use; walks until the shortest jobs are looked up again, -1 if
-# they are not known; whether ``noted`` has two time spans instead of holes; whether holes are to be
-# noted.
+# Places in ``m`` after those of the profile: noted holes; earliest gain that not all jobs have
+# looked at, and that of this walk; spans in use; walks until the shortest jobs are looked up
+# again, -1 if they are not known; whether ``noted`` has two time spans instead of holes; whether
+# holes are to be noted.
 NOTED, GAIN_FROM, LATE_FROM, SPANS_USED, FRESH, WHOLE, HOLES = range(5, 12)
 
 
@@ -67,8 +76,8 @@ class Gains(NamedTuple):
     """The noted gains, and the shortest waiting jobs."""
 
     noted: Int64s  #: see FROM, shape (GAINS + 2, COLUMNS); the last two are for a moment
-    #: by time span, how many refused jobs are remembered; of each its processors, its length (s), and
-    #: the time before which it found no place, shape (2, 1 + 3 * MEMORY)
+    #: by time span, how many refused jobs are remembered; of each its processors, its length (s),
+    #: and the time before which it found no place, shape (2, 1 + 3 * MEMORY)
     refused: Int64s
     begins: Int64s  #: begins of the spans (s), rising, shape (SPANS,)
     #: the shortest length (s) of a job of at most this class that is planned to start in this span
@@ -335,7 +344,7 @@ def _gain_of(hole):
 
 @compiled
 def fill(profile, gains, node):
-    """Forget holes among the latest that a job fills which now begins at a node, but for the rest."""
+    """Replace those of the latest holes by their rest that a job fills, which begins at a node."""
     nodes, noted, m = profile.nodes, gains.noted, profile.m
     time = since(profile, node)
     k = m[NOTED]
@@ -350,7 +359,8 @@ def fill(profile, gains, node):
             step = nodes[step, PREVIOUS]
         first = step
         while step != LAST_NODE and nodes[step, TIME] < end:
-            if nodes[nodes[step, NEXT], TIME] > since(profile, step) and level(profile, step) < most:
+            lasts = nodes[nodes[step, NEXT], TIME] > since(profile, step)
+            if lasts and level(profile, step) < most:
                 m[NOTED] -= 1
                 _copy(noted, k, m[NOTED])
                 _note_holes(profile, gains, first, begin, end, gain)
@@ -403,7 +413,7 @@ def _jump_in_span(profile, gains, k, processors, length, start):
 @inlined
 def jump(profile, gains, processors, length, start):
     """Return the earliest start in what became free, before ``start``, or ``start`` itself."""
-    noted, m = gains.noted, profile.m
+    m = profile.m
     if m[WHOLE]:
         found = _jump_in_span(profile, gains, 0, processors, length, start)
         return min(found, _jump_in_span(profile, gains, 1, processors, length, start))

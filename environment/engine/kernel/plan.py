@@ -1,9 +1,9 @@
 """A plan of reservations kept from pass to pass: conservative and selective backfilling.
 
 A readable version of the same policies is in ``environment/schedulers/conservative.py`` and
-``selective.py``. There every pass examines every waiting job against the whole plan. Here a job with
-a reservation is only examined if processors became free before its start, and then only whether it
-can slide, or fits into a hole that has been noted (see ``gains.py``).
+``selective.py``. There every pass examines every waiting job against the whole plan. Here a job
+with a reservation is only examined if processors became free before its start, and then only
+whether it can slide, or fits into what became free (see ``gains.py``).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from hpcrowd.environment.engine.kernel.gains import (
     FRESH,
     GAIN_FROM,
     HOLES,
-    NOTED,
     JOBS_A_SPAN,
+    NOTED,
     SPANS,
     WHOLE,
     Gains,
@@ -115,9 +115,9 @@ class Rules(NamedTuple):
 @inlined
 def plan_of(arrays):
     """Return the plan of the arrays that Python hands over, in the order of the fields."""
-    nodes, blocks, spare, m, noted, refused, begins, shortest, longest, stack, queue, due, believed = arrays
-    profile = Profile(nodes, blocks, spare, m)
-    return Plan(profile, Gains(noted, refused, begins, shortest, longest, stack), queue, due, believed)
+    nodes, blocks, spare, m, noted, refused, begins, shortest, longest, stack = arrays[:10]
+    gains = Gains(noted, refused, begins, shortest, longest, stack)
+    return Plan(Profile(nodes, blocks, spare, m), gains, arrays[10], arrays[11], arrays[12])
 
 
 @compiled
@@ -239,8 +239,14 @@ def _gain(plan, first, last, processors, late):
     gained(m, since(profile, first), late)
     if not m[HOLES] or m[WHOLE]:
         if m[COUNT]:
-            note_span(plan.gains, m, since(profile, first), profile.nodes[last, TIME],
-                      most_free(profile, first, last), late)
+            note_span(
+                plan.gains,
+                m,
+                since(profile, first),
+                profile.nodes[last, TIME],
+                most_free(profile, first, last),
+                late,
+            )
         m[FRESH] = -1
         return
     if m[FRESH] < 0:
@@ -452,7 +458,7 @@ OTHER_NODES = 2
 
 @compiled
 def blocks_for(nodes):
-    """Return the blocks that so many nodes may need: two neighbours hold a quarter of one at least."""
+    """Return the blocks that so many nodes may need: two neighbours fill a quarter of one."""
     return 8 * nodes // WIDTH + 4
 
 

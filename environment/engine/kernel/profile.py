@@ -1,15 +1,16 @@
 """The processors expected to be free, as a step function of time: a linked list of its steps.
 
-Every reservation has a node where it begins and one where it ends, every running job one where it is
-expected to end. Each node begins a step, which lasts until the next node; steps may have no length.
-So a reservation that moves only takes its two nodes to other places, mostly a few steps further.
+Every reservation has a node where it begins and one where it ends, every running job one where it
+is expected to end. Each node begins a step, which lasts until the next node; steps may have no
+length. So a reservation that moves only takes its two nodes to other places, mostly a few steps
+further.
 
 Consecutive nodes form blocks. A change over a long time adds to whole blocks, not to each node, and
 a time is searched among the blocks first.
 
-Nodes of the past stay in the list until their job starts or ends. The step that holds now is that of
-the node ``m[HEAD]``. At one time ends come before starts, so no step without length has fewer free
-processors than the steps around it.
+Nodes of the past stay in the list until their job starts or ends. The step that holds now is that
+of the node ``m[HEAD]``. At one time ends come before starts, so no step without length has fewer
+free processors than the steps around it.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ NO_NODE = -1
 WIDTH = 24
 
 # Rows of blocks: the blocks in the order of time (after those in use the unused ones); by block its
-# first node, its nodes, the processors to add to each, its place in that order, and bounds that FREE of
-# its nodes is not below and not above.
+# first node, its nodes, the processors to add to each, its place in that order, and bounds that
+# FREE of its nodes is not below and not above.
 ORDER, FIRST, SIZE, ADDED, PLACE, LOW, HIGH = range(7)
 BLOCK_ROWS = 7
 
