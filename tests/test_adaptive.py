@@ -172,3 +172,28 @@ def test_it_selects_no_jobs_itself() -> None:
     """A direct call is refused; use a simulation."""
     with pytest.raises(SchedulerError, match="give it to a Simulation"):
         Adaptive().select(Look(0, [], [], 4, 4))
+
+
+@engines
+def test_nothing_is_checked_before_the_first_job(
+    monkeypatch: pytest.MonkeyPatch, *, plain: bool
+) -> None:
+    """Submissions in Unix time give the schedule of those from 0 on, with as many checks."""
+    checks: list[int] = []
+    policy = Adaptive.policy
+
+    def counted(self: Adaptive, wanted: int, up: int, correlation: float) -> str:
+        checks.append(wanted)
+        return policy(self, wanted, up, correlation)
+
+    monkeypatch.setattr(Adaptive, "policy", counted)
+    rows = [(60 * k, 1 + k % 4, 500 * (1 + k % 7)) for k in range(40)]
+    later = 2_700 * WEEK
+    starts, counts = [], []
+    for begin in (0, later):
+        moved = [(submit + begin, need, length) for submit, need, length in rows]
+        checks.clear()
+        starts.append(run(moved, 4, adaptive(), plain=plain).jobs.start - begin)
+        counts.append(len(checks))
+    assert np.array_equal(*starts)
+    assert counts[0] <= counts[1] <= counts[0] + 2

@@ -468,6 +468,7 @@ class Reviews:
         self._since = 0
         self._correlation = WeeklyCorrelation()
         self._heard = -1  # it knows of the jobs that ended by then
+        self._begun = False  # a job has arrived
         if adaptive is not None:
             self.next_at = adaptive.every_s
 
@@ -485,9 +486,19 @@ class Reviews:
         """Check the system; return the policy that is to take over, None to continue."""
         if self._adaptive is None:
             return None
-        self.next_at = now + self._adaptive.every_s
+        self.next_at = self._next(now, self._adaptive.every_s)
         choice = self._choice(now)
         return None if choice == self._policy else _made(choice)
+
+    def _next(self, now: int, every: int) -> int:
+        """Return the time of the check after one at ``now``: there is none before the first job."""
+        if not self._begun:
+            submitted = self.engine.jobs.submit
+            first = submitted[submitted != UNKNOWN].min(initial=FOREVER)
+            self._begun = bool(first <= now)
+            if now < first < FOREVER:
+                return now + max(-(-(int(first) - now) // every), 1) * every
+        return now + every
 
     def would_switch(self, now: int) -> bool:
         """Return whether a check now would switch to another policy."""
