@@ -1,7 +1,7 @@
 """Conservative backfilling as in simulators: a list of steps, made again at every pass.
 
-It gives the schedule of the library's. Other than in ``rebuilding.py`` the plan is one sorted list,
-as it is usually written; it is compiled too, and runs in the same loop.
+It gives the schedule of the library's, which keeps its plan from pass to pass, and is what that is
+measured against. It is compiled too, and runs in the same loop.
 """
 
 from __future__ import annotations
@@ -9,20 +9,25 @@ from __future__ import annotations
 from typing import Any, override
 
 import numpy as np
-from rebuilding import expect_longer, reserve
 
 from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel.believed import believed_end
+from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import run
 from hpcrowd.environment.engine.kernel.places import (
+    ESTIMATE,
     EXPECTED_END,
     FREE,
     NEVER,
     NOW,
     PASS,
     PROCESSORS,
+    PROMISED,
     QUEUE_HEAD,
     QUEUE_TAIL,
+    REQUESTED_TIME,
     RUNNING,
+    START,
     WAITING,
     WAKE,
     Cluster,
@@ -30,9 +35,12 @@ from hpcrowd.environment.engine.kernel.places import (
 )
 from hpcrowd.environment.engine.kernel.plan import (
     COUNT,
+    DUE,
+    JOB,
     LENGTH,
     NEED,
     PLANNED,
+    UNTIL,
     Rules,
     has_room,
     join,
@@ -110,6 +118,36 @@ def first_hole(plan, count, processors, length):
 
 
 @compiled
+def expect_longer(cluster, kept, ended):
+    """Forget ends of jobs that ended, raise those that are past; return whether any are."""
+    jobs, now = cluster.jobs, cluster.s[NOW]
+    m, due, until = kept.profile.m, kept.due, kept.believed[UNTIL]
+    for k in range(len(ended)):
+        until[ended[k]] = NEVER
+    late = False
+    while m[DUE] and due[0, 0] <= now:
+        time = due[0, 0]
+        job = heap_pop(due, m[DUE])
+        m[DUE] -= 1
+        if until[job] == time:
+            late = True
+            until[job] = believed_end(
+                jobs[START, job], jobs[ESTIMATE, job], jobs[REQUESTED_TIME, job], now
+            )
+            heap_push(due, m[DUE], until[job], job)
+            m[DUE] += 1
+    return late
+
+
+@compiled
+def reserve(jobs, queue, i, start):
+    """Note the start that a job is to have."""
+    queue[PLANNED, i] = start
+    if jobs[PROMISED, queue[JOB, i]] == NEVER:
+        jobs[PROMISED, queue[JOB, i]] = start
+
+
+@compiled
 def cancel(plan, count, m, queue):
     """Cancel reservations where processors are too few, the latest in the queue first."""
     at = 0
@@ -141,7 +179,7 @@ def textbook_pass(cluster_arrays, plan_arrays, rules_given, plan, ended, arrived
     count = 1
     for k in range(s[RUNNING]):
         job = ends[1, k]
-        count = add(plan, count, now, kept.believed[job], -jobs[PROCESSORS, job])
+        count = add(plan, count, now, kept.believed[UNTIL, job], -jobs[PROCESSORS, job])
     for i in range(m[COUNT]):
         start = queue[PLANNED, i]
         count = add(plan, count, start, start + queue[LENGTH, i], -queue[NEED, i])

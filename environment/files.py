@@ -43,6 +43,8 @@ def json_of(text: str, *, finite: bool = False) -> Any:
 def check_characters(text: str, found: Any) -> None:
     """Check that no text in JSON has half a character, such as ``\\ud800``, which no file can hold.
 
+    Bytes that are not UTF-8, as Python keeps them in texts, are no such halves.
+
     Raises
     ------
     ValueError
@@ -50,7 +52,7 @@ def check_characters(text: str, found: Any) -> None:
     """
     if "\\ud" in text.lower():
         try:
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(found, ensure_ascii=False).encode(errors="surrogateescape")
         except UnicodeEncodeError as error:
             half = error.object[error.start].encode("ascii", "backslashreplace").decode()
             raise ValueError(f"{half} is half a character") from None
