@@ -81,7 +81,7 @@ class CompiledEngine(Engine):
         s[S.STALE] = 1
         self._sorted = np.zeros(0, np.int64)
         self._heap = np.zeros((2, FIRST_ROOM), np.int64)
-        self._queue = np.zeros((3, FIRST_ROOM), np.int64)
+        self._queue = np.zeros((S.QUEUE_ROWS, FIRST_ROOM), np.int64)
         self.ends = np.zeros((2, FIRST_ROOM), np.int64)
         self._expected = np.zeros((2, FIRST_ROOM), np.int64)
         self._finished = np.zeros(FIRST_ROOM, np.int64)
@@ -403,7 +403,8 @@ class CompiledEngine(Engine):
         s[S.FREE] = self.up - jobs.processors[running].sum()
         self._queue = with_room(self._queue, 2 * len(waiting))
         estimates = jobs.estimate[waiting]
-        self._queue[:, : len(waiting)] = waiting, jobs.processors[waiting], estimates
+        self._queue[: S.LEAST_NEED, : len(waiting)] = waiting, jobs.processors[waiting], estimates
+        self._queue[S.LEAST_NEED :] = 0
         s[S.QUEUE_HEAD] = s[S.QUEUE_GAPS] = s[S.SCANNED] = 0
         s[S.QUEUE_TAIL] = len(waiting)
         s[S.STALE] = 1

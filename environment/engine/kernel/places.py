@@ -91,6 +91,12 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
 #: A gap in the queue requests more processors than any machine has.
 GAP = FOREVER
 
+# Rows of the queue: job, processors, estimate (s); then, by block of 2**BLOCK places, bounds that
+# processors and estimates of the jobs in it are not below.
+ROW, NEED, LENGTH, LEAST_NEED, LEAST_LENGTH = range(5)
+QUEUE_ROWS = 5
+BLOCK = 6
+
 #: Number of waiting jobs that may be examined per event of the allowance.
 LOOKS = 256
 
@@ -102,8 +108,8 @@ class Cluster(NamedTuple):
     s: Int64s  #: the scalars, shape (COUNT,)
     sorted: Int64s  #: rows of jobs submitted in bulk, by arrival, shape (arrivals,)
     heap: Int64s  #: arrival (s) and row of jobs submitted later, a heap, shape (2, arrivals)
-    #: row, processors and estimate (s) by submission and job number, shape (3, waiting); for a
-    #: policy outside the jobs that arrived since its last pass
+    #: by submission and job number, see ROW, shape (QUEUE_ROWS, waiting); for a policy outside the
+    #: jobs that arrived since its last pass
     queue: Int64s
     ends: Int64s  #: end (s) and row of running jobs, a heap, shape (2, running)
     #: under EASY expected end (s) and processors of running jobs, by time, shape (2, running); for

@@ -168,22 +168,34 @@ def easy_pass(cluster):
         s[S.SPARE] = back - need
         s[S.STALE] = 0
         i = s[S.QUEUE_HEAD] + 1
-    first, tail = i, s[S.QUEUE_TAIL]
+    looks, tail = 0, s[S.QUEUE_TAIL]
     free, spare, latest = s[S.FREE], s[S.SPARE], s[S.SHADOW] - now
     longest = s[S.CLOSES] - now
     while i < tail and free > 0:
-        wanted = queue[1, i]
-        if wanted <= free and queue[2, i] <= longest:
-            ends_in_time = queue[2, i] <= latest
-            if ends_in_time or wanted <= spare:
+        block = i >> S.BLOCK
+        first, end = i, min((block + 1) << S.BLOCK, tail)
+        most = free if queue[S.LEAST_LENGTH, block] <= latest else min(free, spare)
+        if queue[S.LEAST_NEED, block] > most:
+            i = end
+            continue
+        least, shortest = S.GAP, S.GAP
+        while i < end and free > 0:
+            wanted, length = queue[1, i], queue[2, i]
+            ends_in_time = length <= latest
+            if wanted <= free and length <= longest and (ends_in_time or wanted <= spare):
                 if not ends_in_time:
                     spare -= wanted
                 start(cluster, queue[0, i])
                 free -= wanted
                 queue[1, i] = S.GAP
                 s[S.QUEUE_GAPS] += 1
-        i += 1
-    s[S.ALLOWANCE] -= (i - first) // S.LOOKS
+            elif wanted < S.GAP:
+                least, shortest = min(least, wanted), min(shortest, length)
+            i += 1
+        looks += i - first
+        if i == end and first == block << S.BLOCK:
+            queue[S.LEAST_NEED, block], queue[S.LEAST_LENGTH, block] = least, shortest
+    s[S.ALLOWANCE] -= looks // S.LOOKS
     s[S.SPARE] = spare
     s[S.SCANNED] = tail
 
@@ -201,6 +213,8 @@ def close_gaps(s, queue):
             queue[1, to] = queue[1, i]
             queue[2, to] = queue[2, i]
             to += 1
+    for block in range((s[S.QUEUE_TAIL] >> S.BLOCK) + 1):
+        queue[S.LEAST_NEED, block] = queue[S.LEAST_LENGTH, block] = 0
     if scanned >= s[S.QUEUE_TAIL]:
         s[S.SCANNED] = to
     s[S.QUEUE_HEAD] = 0
@@ -218,6 +232,14 @@ def turned_away(jobs, job, most):
         jobs[S.STATE, job] = S.REJECTED
         return True
     return False
+
+
+@inlined
+def _bound(queue, at):
+    """Lower the bounds of a block to the job at a place in it."""
+    block = at >> S.BLOCK
+    queue[S.LEAST_NEED, block] = min(queue[S.LEAST_NEED, block], queue[1, at])
+    queue[S.LEAST_LENGTH, block] = min(queue[S.LEAST_LENGTH, block], queue[2, at])
 
 
 @inlined
@@ -239,12 +261,14 @@ def enqueue(cluster, job):
         queue[0, at] = other
         queue[1, at] = queue[1, at - 1]
         queue[2, at] = queue[2, at - 1]
+        _bound(queue, at)
         at -= 1
     if at < s[S.SCANNED]:
         s[S.STALE] = 1
     queue[0, at] = job
     queue[1, at] = jobs[S.PROCESSORS, job]
     queue[2, at] = estimate(jobs, s, job)
+    _bound(queue, at)
 
 
 @compiled
