@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.scenarios.sweeps.engines import Engine, Inline, engine_of
+from hpcrowd.environment.limits.numbers import raise_floating_errors
+from hpcrowd.scenarios.sweeps.engines import Engine, Inline, Processes, engine_of
 from hpcrowd.scenarios.sweeps.runs import sweep
 from hpcrowd.scenarios.sweeps.study import read_study
 from hpcrowd.scenarios.unfinished import Interrupted
@@ -191,3 +194,21 @@ def test_missing_dask_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(HpcrowdError, match=r"distributed is not installed; .*hpcrowd\[dask\]"):
         engine_of("dask")
+
+
+def divided(number: float) -> float:
+    """Return a million divided by a number, as numpy does."""
+    return float(np.float64(1e6) / np.float64(number))
+
+
+def test_floating_errors_raise_in_workers_too() -> None:
+    """A division by zero is an error in a worker if it is in the process that began it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        raise_floating_errors()
+        engine = Processes(1)
+        try:
+            with pytest.raises(RuntimeWarning, match="divide by zero"):
+                engine.submit(divided, 0.0).result(60)
+        finally:
+            engine.close()

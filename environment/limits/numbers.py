@@ -62,6 +62,14 @@ def raise_floating_errors() -> None:
     warnings.filterwarnings("error", FLOATING_ERRORS, RuntimeWarning)
 
 
+def floating_errors_raise() -> bool:
+    """Return whether :func:`raise_floating_errors` was called in this process."""
+    return any(
+        action == "error" and message is not None and message.pattern == FLOATING_ERRORS
+        for action, message, *_ in warnings.filters
+    )
+
+
 def check_within(what: str, value: float, least: float, most: float, cure: str = "") -> None:
     """Check that a number is in a range; one that is not a number never is.
 

@@ -21,6 +21,7 @@ from multiprocessing.connection import wait
 from typing import Any, override
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, check_choice, missing
+from hpcrowd.environment.limits.numbers import floating_errors_raise, raise_floating_errors
 
 #: Engines by name.
 ENGINES = ("processes", "dask", "inline")
@@ -57,6 +58,8 @@ class Engine:
         """Give a task to a worker."""
         if self._executor is None:
             raise HpcrowdError(f"{type(self).__name__}: is closed")
+        if floating_errors_raise():
+            return self._executor.submit(_strictly, (function, task))
         return self._executor.submit(function, task)
 
     def room(self) -> int:
@@ -271,6 +274,13 @@ def _deaf_to_interrupts(begin: Callable[[], Any]) -> Any:
 
 #: The function that a process received when it began; None without one.
 _own_work: list[Callable[[Any], Any]] = []
+
+
+def _strictly(work: tuple[Callable[[Any], Any], Any]) -> Any:
+    """Do a task in a process where divisions by zero and overflows are errors."""
+    raise_floating_errors()
+    function, task = work
+    return function(task)
 
 
 def do_own_work(task: Any) -> Any:
