@@ -85,7 +85,8 @@ def test_killed_at_random(tmp_path: Path, command: str) -> None:
         assert hashlib.sha256(trace.read_bytes()).digest() == before
         outputs = sorted(tmp_path.glob("out*"))
         assert all(whole(path) for path in outputs)
-        assert "Traceback" not in said
+        begun = "_get_module_details" not in said  # Python found the program and ran it
+        assert "Traceback" not in said or not begun
         if number != signal.SIGKILL:
             assert [] == list(tmp_path.glob(f".*.{process.pid}.*tmp"))
         if "nothing was written" in said:
