@@ -417,7 +417,12 @@ def jump(profile, gains, processors, length, start):
     if m[WHOLE]:
         found = _jump_in_span(profile, gains, 0, processors, length, start)
         return min(found, _jump_in_span(profile, gains, 1, processors, length, start))
-    if m[NOTED] == 0 or gains.longest[_span_of(gains, m, start), class_of(processors)] < length:
+    kind = class_of(processors)
+    if (
+        m[NOTED] == 0
+        or gains.longest[m[SPANS_USED] - 1, kind] < length
+        or gains.longest[_span_of(gains, m, start), kind] < length
+    ):
         return start
     return _jump_into_hole(profile, gains, processors, length, start)
 
