@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from typing import Any, override
 
 import numpy as np
+import pytest
 from hpcrowd.environment import Conservative, Look, State, WaitingJob
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -169,3 +173,61 @@ def test_highest_threshold_gives_no_reservation(
     assert jobs.promised[reserved].tolist() == jobs.start[reserved].tolist()
     everybody = run(rows, "selective:threshold=1e9,categories=2/5", cluster)
     assert outcome(jobs) == outcome(everybody)
+
+
+#: Runs random queues with other bounds of the kernel's tables than the usual ones.
+CASES = """
+import sys
+import numpy as np
+from hpcrowd.environment import JobTable, Simulation, parse_scheduler
+from hpcrowd.environment.engine.kernel import gains, plan, profile
+
+for bound in sys.argv[1:]:
+    name, _, value = bound.partition("=")
+    for module in (gains, plan, profile):
+        if hasattr(module, name):
+            setattr(module, name, int(value))
+
+
+def run(jobs, processors, policy, plain):
+    model = Simulation(jobs.copy(), processors, parse_scheduler(policy), plain=plain)
+    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
+    model.run()
+    return model.jobs.start.tolist(), model.jobs.promised.tolist()
+
+
+for seed in range(60):
+    random = np.random.default_rng(seed)
+    count, processors = int(random.integers(20, 120)), int(random.choice([2, 3, 5, 8, 16]))
+    times = random.integers(0, 30, count)
+    jobs = JobTable()
+    jobs.append(
+        count,
+        processors=random.integers(1, processors + 1, count),
+        recorded_submit=np.sort(random.integers(0, random.choice([1, 20, 5 * count]), count)),
+        run_time=times,
+        requested_time=(times * random.choice([0.5, 1, 1, 2, 3, 8], count)).astype(int) + 1,
+    )
+    for policy in ("conservative", "selective-categorized"):
+        assert run(jobs, processors, policy, False) == run(jobs, processors, policy, True), seed
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        ("NEAR=1",),
+        ("GAINS=4", "TOGETHER=2", "MANY_STEPS=1"),
+        ("WIDTH=4", "MEMORY=1", "MANY_STEPS=2"),
+        ("NEAR=2", "GAINS=32", "TOGETHER=4", "MANY_STEPS=1", "WIDTH=8", "JOBS_A_SPAN=2"),
+    ],
+    ids=" ".join,
+)
+def test_schedules_do_not_depend_on_bounds_of_tables(bounds: tuple[str, ...]) -> None:
+    """Full tables, far moves and other blocks, rare in queues of tests, change no schedule."""
+    called = [sys.executable, "-c", CASES, *bounds]
+    done = subprocess.run(
+        called, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ Holes
     queue nearly all jobs are then refused by a look at a table. A noted hole that was filled since
     is replaced by what is left of it, when a job does not fit.
 
-Spans are better in short queues, holes in long ones; the steps that the last walk examined decide.
+Spans are better in short queues, holes in long ones; the steps that walks examined decide.
 """
 
 from __future__ import annotations
@@ -47,10 +47,13 @@ FROM, TO, MOST, LEAST, GAIN_BEGIN, GAIN_END, LATE = range(7)
 COLUMNS = 7
 
 #: Jobs without a place that are remembered for a time span.
-MEMORY = 8
+MEMORY = 16
 
 #: Holes that are kept apart; of more the list becomes one that may be any.
 GAINS = 4096
+
+#: Holes that are refused at once.
+TOGETHER = 16
 
 #: Holes noted last that may be filled at once.
 RECENT = 8
@@ -65,17 +68,24 @@ CLASSES = 80
 #: Steps examined for each waiting job, in a walk through the queue, that are many.
 MANY_STEPS = 64
 
+#: Waiting jobs for which costs are noted, as these are whole numbers.
+JOBS_A_COST = 16
+
+#: Binary logarithm of the walks in which a cost fades, so that the other way is tried again.
+FORGOTTEN = 10
+
 # Places in ``m`` after those of the profile: noted holes; earliest gain that not all jobs have
 # looked at, and that of this walk; spans in use; walks until the shortest jobs are looked up
 # again, -1 if they are not known; whether ``noted`` has two time spans instead of holes; whether
-# holes are to be noted.
-NOTED, GAIN_FROM, LATE_FROM, SPANS_USED, FRESH, WHOLE, HOLES = range(5, 12)
+# holes are to be noted; what walks cost lately with spans and with holes, in steps for each
+# :data:`JOBS_A_COST` waiting jobs.
+NOTED, GAIN_FROM, LATE_FROM, SPANS_USED, FRESH, WHOLE, HOLES, SPAN_COST, HOLE_COST = range(5, 14)
 
 
 class Gains(NamedTuple):
     """The noted gains, and the shortest waiting jobs."""
 
-    noted: Int64s  #: see FROM, shape (GAINS + 2, COLUMNS); the last two are for a moment
+    noted: Int64s  #: see FROM, shape (COLUMNS, GAINS + TOGETHER); the last two are for a moment
     #: by time span, how many refused jobs are remembered; of each its processors, its length (s),
     #: and the time before which it found no place, shape (2, 1 + 3 * MEMORY)
     refused: Int64s
@@ -139,9 +149,9 @@ def know_job(gains, m, start, processors, length):
 
 
 @inlined
-def know_many(gains, m, start, processors, length):
+def know_many(gains, m, start, kind, length):
     """Note a waiting job, of many; :func:`spread` comes after them."""
-    span, kind = _span_of(gains, m, start), class_of(processors)
+    span = _span_of(gains, m, start)
     gains.shortest[span, kind] = min(gains.shortest[span, kind], length)
 
 
@@ -180,24 +190,27 @@ def note(gains, m, begin, end, most, gain):
     """
     noted = gains.noted
     least, gain_begin, gain_end, late = gain
+    if m[WHOLE]:
+        note_span(gains, m, gain_begin, gain_end, most, late)
+        return
     for k in range(m[NOTED] - 1, max(m[NOTED] - RECENT, 0) - 1, -1):
         if (
-            noted[k, FROM] <= begin
-            and noted[k, TO] >= end
-            and noted[k, MOST] >= most
-            and noted[k, LEAST] <= least
-            and noted[k, GAIN_BEGIN] <= gain_begin
-            and noted[k, GAIN_END] >= gain_end
+            noted[FROM, k] <= begin
+            and noted[TO, k] >= end
+            and noted[MOST, k] >= most
+            and noted[LEAST, k] <= least
+            and noted[GAIN_BEGIN, k] <= gain_begin
+            and noted[GAIN_END, k] >= gain_end
         ):
-            noted[k, LATE] |= late
+            noted[LATE, k] |= late
             return
     if m[NOTED] == GAINS:
         note_span(gains, m, gain_begin, gain_end, most, late)
         return
     _widen(gains, m, begin, end - begin, most)
     k = m[NOTED]
-    noted[k, FROM], noted[k, TO], noted[k, MOST], noted[k, LATE] = begin, end, most, late
-    noted[k, LEAST], noted[k, GAIN_BEGIN], noted[k, GAIN_END] = least, gain_begin, gain_end
+    noted[FROM, k], noted[TO, k], noted[MOST, k], noted[LATE, k] = begin, end, most, late
+    noted[LEAST, k], noted[GAIN_BEGIN, k], noted[GAIN_END, k] = least, gain_begin, gain_end
     m[NOTED] += 1
 
 
@@ -210,15 +223,15 @@ def note_span(gains, m, begin, end, most, late):
     noted = gains.noted
     if not m[WHOLE]:
         for k in range(2):
-            _clear_span(noted[GAINS + k])
+            _clear_span(noted[:, GAINS + k])
         for k in range(m[NOTED]):
-            span = noted[GAINS + noted[k, LATE]]
-            _stretch(span, noted[k, GAIN_BEGIN], noted[k, GAIN_END], noted[k, MOST])
+            span = noted[:, GAINS + noted[LATE, k]]
+            _stretch(span, noted[GAIN_BEGIN, k], noted[GAIN_END, k], noted[MOST, k])
         for k in range(2):
             _copy(noted, k, GAINS + k)
-            noted[k, LATE], gains.refused[k, 0] = k, 0
+            noted[LATE, k], gains.refused[k, 0] = k, 0
         m[NOTED], m[WHOLE] = 2, 1
-    span = noted[late]
+    span = noted[:, late]
     _stretch(span, begin, end, most)
     refused = gains.refused[late]
     for k in range(1, 1 + 3 * refused[0], 3):
@@ -235,7 +248,7 @@ def _clear_span(span):
 def _copy(noted, to, row):
     """Copy a row of the noted gains."""
     for column in range(COLUMNS):
-        noted[to, column] = noted[row, column]
+        noted[column, to] = noted[column, row]
 
 
 @inlined
@@ -337,9 +350,9 @@ def _note_holes(profile, gains, node, low, high, gain):
 
 
 @inlined
-def _gain_of(hole):
-    """Return the columns that :func:`note` takes as ``gain``."""
-    return hole[LEAST], hole[GAIN_BEGIN], hole[GAIN_END], hole[LATE]
+def _gain_of(noted, k):
+    """Return the rows that :func:`note` takes as ``gain``."""
+    return noted[LEAST, k], noted[GAIN_BEGIN, k], noted[GAIN_END, k], noted[LATE, k]
 
 
 @compiled
@@ -351,7 +364,7 @@ def fill(profile, gains, node):
     lowest = max(k - RECENT, 0)
     while k > lowest:
         k -= 1
-        begin, end, most, gain = noted[k, FROM], noted[k, TO], noted[k, MOST], _gain_of(noted[k])
+        begin, end, most, gain = noted[FROM, k], noted[TO, k], noted[MOST, k], _gain_of(noted, k)
         if not begin <= time < end:
             continue
         step = node
@@ -364,6 +377,8 @@ def fill(profile, gains, node):
                 m[NOTED] -= 1
                 _copy(noted, k, m[NOTED])
                 _note_holes(profile, gains, first, begin, end, gain)
+                if m[WHOLE]:
+                    return
                 break
             step = nodes[step, NEXT]
 
@@ -396,7 +411,7 @@ def _refuse(refused, processors, length, until):
 @compiled
 def _jump_in_span(profile, gains, k, processors, length, start):
     """Return the earliest start in a time span, or ``start`` itself."""
-    span = gains.noted[k]
+    span = gains.noted[:, k]
     until = min(span[TO], start)
     if span[FROM] >= until or processors > span[MOST]:
         return start
@@ -411,13 +426,12 @@ def _jump_in_span(profile, gains, k, processors, length, start):
 
 
 @inlined
-def jump(profile, gains, processors, length, start):
+def jump(profile, gains, processors, kind, length, start):
     """Return the earliest start in what became free, before ``start``, or ``start`` itself."""
     m = profile.m
     if m[WHOLE]:
         found = _jump_in_span(profile, gains, 0, processors, length, start)
         return min(found, _jump_in_span(profile, gains, 1, processors, length, start))
-    kind = class_of(processors)
     if (
         m[NOTED] == 0
         or gains.longest[m[SPANS_USED] - 1, kind] < length
@@ -427,6 +441,34 @@ def jump(profile, gains, processors, length, start):
     return _jump_into_hole(profile, gains, processors, length, start)
 
 
+@inlined
+def _misses(noted, k, processors, length, before):
+    """Return a number below 0 if a job does not fit into a hole before a time."""
+    return (
+        (before - 1 - noted[FROM, k])
+        | (noted[MOST, k] - processors)
+        | (processors - 1 - noted[LEAST, k])
+        | (noted[TO, k] - noted[FROM, k] - length)
+    )
+
+
+@compiled
+def _next_hole(noted, k, count, processors, length, before):
+    """Return the first hole, from one on, into which a job fits before a time; else ``count``."""
+    while k < count:
+        if k % TOGETHER == 0:
+            misses = -1
+            for j in range(k, k + TOGETHER):
+                misses &= _misses(noted, j, processors, length, before)
+            if misses < 0:
+                k += TOGETHER
+                continue
+        if _misses(noted, k, processors, length, before) >= 0:
+            return k
+        k += 1
+    return count
+
+
 @compiled
 def _jump_into_hole(profile, gains, processors, length, start):
     """Return the earliest start in the noted holes, or ``start``; measure filled holes again."""
@@ -434,30 +476,23 @@ def _jump_into_hole(profile, gains, processors, length, start):
     found = start
     m[STEPS] += m[NOTED] >> 3  # a look is about an eighth of a step
     k = 0
-    while k < m[NOTED]:
-        hole = noted[k]
-        begin, end = hole[FROM], hole[TO]
-        if (
-            begin >= found
-            or processors > hole[MOST]
-            or processors <= hole[LEAST]
-            or end - begin < length
-        ):
-            k += 1
-            continue
+    while True:
+        k = _next_hole(noted, k, m[NOTED], processors, length, found)
+        if k == m[NOTED]:
+            return found
+        begin, end = noted[FROM, k], noted[TO, k]
         node = node_at(profile, max(begin, m[NOW]))
         if is_free(profile, node, processors, max(begin, m[NOW]) + length):
             found = min(found, since(profile, run_begin(profile, node, processors)))
             k += 1
             continue
-        gain = _gain_of(hole)
+        gain = _gain_of(noted, k)
         m[NOTED] -= 1
         _copy(noted, k, m[NOTED])
         _note_holes(profile, gains, node, begin, end, gain)
         if m[WHOLE]:
             found = _jump_in_span(profile, gains, 0, processors, length, start)
             return min(found, _jump_in_span(profile, gains, 1, processors, length, start))
-    return found
 
 
 @compiled
@@ -468,40 +503,52 @@ def _measure_noted(gains, m):
         for kind in range(CLASSES):
             gains.longest[span, kind] = 0
     for k in range(m[NOTED]):
-        _widen(gains, m, noted[k, FROM], noted[k, TO] - noted[k, FROM], noted[k, MOST])
+        _widen(gains, m, noted[FROM, k], noted[TO, k] - noted[FROM, k], noted[MOST, k])
+
+
+@inlined
+def _choose(m, waiting):
+    """Decide whether to note holes from now on, by the steps of this walk and of earlier ones."""
+    cost = m[STEPS] * JOBS_A_COST // max(waiting, MANY_STEPS)
+    if m[HOLES] and m[WHOLE]:  # too many holes: spans were searched all the same
+        m[SPAN_COST] = cost
+        return
+    this, other = (HOLE_COST, SPAN_COST) if m[HOLES] else (SPAN_COST, HOLE_COST)
+    m[this] = cost
+    m[other] -= (m[other] >> FORGOTTEN) + 1
+    if cost > max(MANY_STEPS * JOBS_A_COST, m[other]):
+        m[HOLES] = 1 - m[HOLES]
 
 
 @compiled
 def age(gains, m, waiting):
     """After a walk through the queue: forget older gains, keep those made in the walk.
 
-    Holes are noted from then on if searching in spans took long, spans if noting holes did.
     ``waiting`` is the length of the queue.
     """
     noted = gains.noted
     m[GAIN_FROM], m[LATE_FROM] = m[LATE_FROM], FOREVER
-    if m[STEPS] > MANY_STEPS * max(waiting, MANY_STEPS):
-        m[HOLES] = 1 - m[HOLES]
+    _choose(m, waiting)
     m[STEPS] = 0
     if m[GAIN_FROM] == FOREVER:
         m[NOTED] = m[WHOLE] = 0
     elif m[WHOLE]:
         _copy(noted, 0, 1)
-        noted[0, LATE] = 0
-        _clear_span(noted[1])
+        noted[LATE, 0] = 0
+        _clear_span(noted[:, 1])
         for k in range(gains.refused.shape[1]):
             gains.refused[0, k] = gains.refused[1, k]
         gains.refused[1, 0] = 0
         if m[HOLES]:  # they may be anywhere, and are measured when a job does not fit
-            noted[0, GAIN_BEGIN], noted[0, GAIN_END] = noted[0, FROM], noted[0, TO]
-            noted[0, FROM], noted[0, TO], noted[0, LEAST] = 0, FOREVER, 0
+            noted[GAIN_BEGIN, 0], noted[GAIN_END, 0] = noted[FROM, 0], noted[TO, 0]
+            noted[FROM, 0], noted[TO, 0], noted[LEAST, 0] = 0, FOREVER, 0
             m[NOTED], m[WHOLE] = 1, 0
     else:
         kept = 0
         for k in range(m[NOTED]):
-            if noted[k, LATE]:
+            if noted[LATE, k]:
                 _copy(noted, kept, k)
-                noted[kept, LATE] = 0
+                noted[LATE, kept] = 0
                 kept += 1
         m[NOTED] = kept
     if m[HOLES]:

@@ -23,6 +23,7 @@ from hpcrowd.environment.engine.kernel.gains import (
     WHOLE,
     Gains,
     age,
+    class_of,
     examine,
     fill,
     forget_jobs,
@@ -69,17 +70,18 @@ from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
 
 #: Rows of the queue: job, processors, length in the plan (s), planned start or NEVER, whether the
-#: job is to have a reservation, submission, category, nodes where the reservation begins and ends.
-JOB, NEED, LENGTH, PLANNED, RESERVED, SUBMITTED, CATEGORY, BEGIN, END = range(9)
-QUEUE_ROWS = 9
+#: job is to have a reservation, submission, category, nodes where the reservation begins and ends,
+#: class of its processors.
+JOB, NEED, LENGTH, PLANNED, RESERVED, SUBMITTED, CATEGORY, BEGIN, END, KIND = range(10)
+QUEUE_ROWS = 10
 
 #: Rows of running jobs: when they are believed to end (s), the node of that.
 UNTIL, NODE = range(2)
 
 #: More places in ``m`` after those of the profile and the gains: jobs in the queue, entries of
 #: ``due``, whether a job is to find its first place, changes of reservations.
-COUNT, DUE, UNPLACED, MOVES = range(12, 16)
-PLACES = 16
+COUNT, DUE, UNPLACED, MOVES = range(14, 18)
+PLACES = 18
 
 #: Nodes that a reservation passes one by one; farther ways are over blocks.
 NEAR = 32
@@ -263,7 +265,7 @@ def _know_queue(plan):
     forget_jobs(gains, m, queue[PLANNED, : spans * (count // spans) : count // spans])
     for i in range(m[COUNT]):
         if queue[PLANNED, i] != S.NEVER:
-            know_many(gains, m, queue[PLANNED, i], queue[NEED, i], queue[LENGTH, i])
+            know_many(gains, m, queue[PLANNED, i], queue[KIND, i], queue[LENGTH, i])
     spread(gains, m)
     m[FRESH] = count // RENEWED
 
@@ -302,9 +304,7 @@ def _move(plan, i, found):
         after = nodes[left, NEXT]
         left = node_at(profile, found + length - 1)
         add(profile, nodes[left, NEXT], after, need)
-        before = node_at(profile, start - 1)
-        if nodes[nodes[before, NEXT], TIME] < nodes[freed, TIME]:
-            freed = nodes[before, NEXT]
+        freed = nodes[node_at(profile, start - 1), NEXT]
     link(profile, end, left, found + length, need)
     if found + length >= start:
         freed = end
@@ -348,7 +348,7 @@ def compress(cluster, plan, every):
             continue
         if start == now or start <= m[GAIN_FROM]:
             continue
-        found = jump(profile, gains, need, length, start)
+        found = jump(profile, gains, need, queue[KIND, i], length, start)
         node = nodes[queue[BEGIN, i], PREVIOUS]
         if level(profile, node) >= need:
             found = min(found, since(profile, run_begin(profile, node, need)))
@@ -409,6 +409,7 @@ def join(jobs, plan, rules, arrived):
             at -= 1
         queue[JOB, at] = job
         queue[NEED, at] = jobs[S.PROCESSORS, job]
+        queue[KIND, at] = class_of(jobs[S.PROCESSORS, job])
         queue[LENGTH, at] = max(jobs[S.ESTIMATE, job], 1)
         queue[PLANNED, at] = S.NEVER
         queue[RESERVED, at] = rules.every

@@ -37,11 +37,11 @@ NO_NODE = -1
 #: Most nodes in a block.
 WIDTH = 24
 
-# Rows of blocks: the blocks in the order of time (after those in use the unused ones); by block its
-# first node, its nodes, the processors to add to each, its place in that order, and bounds that
-# FREE of its nodes is not below and not above.
-ORDER, FIRST, SIZE, ADDED, PLACE, LOW, HIGH = range(7)
-BLOCK_ROWS = 7
+# Rows of blocks: the blocks in the order of time (after those in use the unused ones), and when the
+# first node of each is (s); by block its first node, its nodes, the processors to add to each, its
+# place in that order, and bounds that FREE of its nodes is not below and not above.
+ORDER, SINCE, FIRST, SIZE, ADDED, PLACE, LOW, HIGH = range(8)
+BLOCK_ROWS = 8
 
 # Places in ``m``: node of the step that holds now, now, unused nodes, blocks in use; steps that a
 # search examined.
@@ -71,6 +71,7 @@ def clear(profile, now, free):
         blocks[ORDER, block] = block
     blocks[FIRST, 0], blocks[SIZE, 0], blocks[ADDED, 0], blocks[PLACE, 0] = FIRST_NODE, 1, 0, 0
     blocks[LOW, 0] = blocks[HIGH, 0] = free
+    blocks[SINCE, 0] = BEFORE_ALL
     for node in range(2, len(nodes)):
         spare[node - 2] = node
     m[HEAD], m[NOW], m[SPARE], m[BLOCKS] = FIRST_NODE, now, len(nodes) - 2, 1
@@ -95,7 +96,7 @@ def node_at(profile, time):
     low, count = 0, m[BLOCKS]
     while count > 1:
         half = count >> 1
-        low += half * (nodes[blocks[FIRST, blocks[ORDER, low + half]], TIME] <= time)
+        low += half * (blocks[SINCE, low + half] <= time)
         count -= half
     node = blocks[FIRST, blocks[ORDER, low]]
     following = nodes[node, NEXT]
@@ -112,7 +113,7 @@ def _split(profile, block):
     place = blocks[PLACE, block] + 1
     unused = blocks[ORDER, m[BLOCKS]]
     for k in range(m[BLOCKS], place, -1):
-        blocks[ORDER, k] = blocks[ORDER, k - 1]
+        blocks[ORDER, k], blocks[SINCE, k] = blocks[ORDER, k - 1], blocks[SINCE, k - 1]
         blocks[PLACE, blocks[ORDER, k]] = k
     m[BLOCKS] += 1
     blocks[ORDER, place], blocks[PLACE, unused] = unused, place
@@ -121,6 +122,7 @@ def _split(profile, block):
     for _ in range(kept):
         node = nodes[node, NEXT]
     blocks[FIRST, unused], blocks[SIZE, unused] = node, blocks[SIZE, block] - kept
+    blocks[SINCE, place] = nodes[node, TIME]
     for row in (ADDED, LOW, HIGH):
         blocks[row, unused] = blocks[row, block]
     for _ in range(blocks[SIZE, unused]):
@@ -135,7 +137,7 @@ def _drop(profile, block):
     blocks, m = profile.blocks, profile.m
     m[BLOCKS] -= 1
     for k in range(blocks[PLACE, block], m[BLOCKS]):
-        blocks[ORDER, k] = blocks[ORDER, k + 1]
+        blocks[ORDER, k], blocks[SINCE, k] = blocks[ORDER, k + 1], blocks[SINCE, k + 1]
         blocks[PLACE, blocks[ORDER, k]] = k
     blocks[ORDER, m[BLOCKS]] = block
 
@@ -183,6 +185,7 @@ def unlink(profile, node):
     blocks[SIZE, block] -= 1
     if blocks[FIRST, block] == node:
         blocks[FIRST, block] = right
+        blocks[SINCE, blocks[PLACE, block]] = nodes[right, TIME]
     if blocks[SIZE, block] < WIDTH // 4:
         place = blocks[PLACE, block]
         if blocks[SIZE, block] == 0:

@@ -45,7 +45,7 @@ class PlannedPass(CompiledPass):
         self._nodes = np.zeros((0, P.NODE_COLUMNS), np.int64)
         self._blocks = np.zeros((P.BLOCK_ROWS, 0), np.int64)
         self._spare = np.zeros(0, np.int64)
-        self._noted = np.zeros((G.GAINS + 2, G.COLUMNS), np.int64)
+        self._noted = np.zeros((G.COLUMNS, G.GAINS + G.TOGETHER), np.int64)
         self._refused = np.zeros((2, 1 + 3 * G.MEMORY), np.int64)
         self._begins = np.full(G.SPANS, -FOREVER, np.int64)
         self._shortest = np.full((G.SPANS, G.CLASSES), FOREVER, np.int64)
