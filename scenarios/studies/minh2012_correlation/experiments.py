@@ -48,6 +48,9 @@ STUDIED = {
     "CEA": LOGS["CEA"],
 }
 
+#: The abbreviations of those logs that are in Table 3.1, which gives their numbers of jobs.
+TABLED = {HPC: "HPC", "DAS2-fs1": "FS1", "SDSC-DS": "SDD", "Thunder": "LLN"}
+
 #: System loads of the first experiment; those of the thesis are not given.
 LOADS = (0.7, 0.8, 0.9)
 

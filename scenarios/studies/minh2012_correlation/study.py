@@ -19,6 +19,7 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.scenarios.studies.minh2012_correlation.experiments import (
     HPC,
     STUDIED,
+    TABLED,
     Plan,
     Work,
     collect,
@@ -35,11 +36,13 @@ from hpcrowd.scenarios.studies.minh2012_correlation.measures import (
     interval,
 )
 from hpcrowd.scenarios.studies.minh2012_correlation.statements import all_claims, load_name, number
+from hpcrowd.scenarios.studies.minh2012_features.measures import published_jobs
 from hpcrowd.scenarios.studies.options import PROCESSES, SHARED_BY, TRACES
 from hpcrowd.scenarios.studies.published import MINH, Printed, published_rows
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, pictures_of, statement_table
 from hpcrowd.scenarios.studies.running import Steps, find_logs, run_tasks
 from hpcrowd.scenarios.studies.study import Claim, PublishedStudy, Requirement, plain
+from hpcrowd.scenarios.studies.versions import Version
 from hpcrowd.scenarios.terminal import Progress
 
 #: Headings of Table 7.1 with ours.
@@ -84,6 +87,7 @@ class Minh2012Correlation(PublishedStudy):
     }
     listed = STUDIED
     stored_digits = 6
+    counted_in = "Table 3.1"
 
     correlation: CorrelationRuns
     locality: Sequence[LocalityRuns]
@@ -193,6 +197,14 @@ class Minh2012Correlation(PublishedStudy):
         if self.absent:
             lines.append(f"Logs of the study that are not available: {', '.join(self.absent)}")
         return lines
+
+    def versions(self) -> Sequence[Version]:
+        """Return the completed jobs of each log that is in Table 3.1."""
+        return [
+            Version(log, facts["jobs_completed"], published_jobs(TABLED[log]))
+            for log, facts in self.traces.items()
+            if log in TABLED
+        ]
 
     def pictures(self) -> Sequence[Picture]:
         """Return Figures 7.3 to 7.5, as far as they were run."""
