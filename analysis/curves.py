@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.clock import CYCLE, DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.limits.memory import check_memory
@@ -231,6 +232,9 @@ def time_ticks(clock: Clock, first: int, last: int) -> tuple[list[int], list[str
         days = range(day, last // DAY + 1, step)
         name = "days since the origin, which counts as Monday 00:00"
         return [day * DAY for day in days], [str(day) for day in days], name
+    # Both ends in the same cycle of the calendar, so that dates can be counted through.
+    cycles = clock.cycles(last)
+    clock = replace(clock, unix_start=clock.unix_start - cycles * CYCLE)
     begin, end = clock.local(first), clock.local(last)
     length = (last - first) / DAY
     if length < MOST_LABELS:
@@ -242,13 +246,13 @@ def time_ticks(clock: Clock, first: int, last: int) -> tuple[list[int], list[str
     else:
         months = next((m for m in (1, 3, 6, 12) if length / 30.4 / m < MOST_LABELS), 24)
         marks = _months(begin, end, months)
-        form = "{0:%b %Y}" if months < 12 else "{0.year}"
+        form = "{0:%b} {1}" if months < 12 else "{1}"
     places = [(round(mark.timestamp()) - clock.unix_start, mark) for mark in marks]
     places = [(second, mark) for second, mark in places if first <= second <= last]
-    year = f" {begin.year}" if "%Y" not in form and ".year" not in form else ""
+    year = f" {begin.year + 400 * cycles}" if "{1}" not in form else ""
     return (
         [second for second, _ in places],
-        [form.format(mark) for _, mark in places],
+        [form.format(mark, mark.year + 400 * cycles) for _, mark in places],
         f"local time{year}, {clock.zone}",
     )
 

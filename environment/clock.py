@@ -100,11 +100,14 @@ class Clock:
         unix, _ = _within_calendar(self.unix_start + int(second))
         return datetime.fromtimestamp(unix, UTC).astimezone(self.zone)
 
+    def cycles(self, second: int) -> int:
+        """Return how many times 400 years :meth:`local` is earlier than ``second``."""
+        return _within_calendar(self.unix_start + int(second))[1]
+
     def date(self, second: int) -> str:
         """Return the local date of ``second``, such as ``2024-01-09``, in any year."""
         local = self.local(second)
-        _, cycles = _within_calendar(self.unix_start + int(second))
-        return f"{local.year + 400 * cycles:04}-{local:%m-%d}"
+        return f"{local.year + 400 * self.cycles(second):04}-{local:%m-%d}"
 
     def ahead(self, second: int) -> int:
         """Return the UTC offset of local time at ``second``, s."""

@@ -13,8 +13,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd.agents.behaviours.profiles import WeeklyProfile
+from hpcrowd.analysis.curves import time_ticks
 from hpcrowd.environment import Clock, JobTable, QuantityError, TraceError, jobs_from_trace
-from hpcrowd.environment.clock import DAY, WEEK, moment
+from hpcrowd.environment.clock import CYCLE, DAY, WEEK, moment
 from hpcrowd.environment.errors import HpcrowdError, echo, harmless
 from hpcrowd.environment.limits import inputs, memory
 from hpcrowd.environment.quantities import round_half_up
@@ -156,6 +158,37 @@ def test_calendar_after_9999(years: int) -> None:
         assert clock.wall(second) % WEEK == clock.wall(later - base + second) % WEEK
     assert moment(clock, later)[:4] == moment(clock, base)[:4]
     assert clock.date(later).split("-")[0] == str(int(clock.date(base)[:4]) + years)
+
+
+@pytest.mark.parametrize(
+    ("start", "days", "label", "name"),
+    [
+        (253402300800 - DAY, 5, "Sat 1 Jan", "local time 9999, Europe/Stockholm"),
+        (253402300800 - DAY, 60, "3 Jan", "local time 9999, Europe/Stockholm"),
+        (253402300800 - DAY, 1200, "Jan 10000", "local time, Europe/Stockholm"),
+        (9 * 10**12, 5, "Sun 25 Aug", "local time 287168, Europe/Stockholm"),
+        (9 * 10**12, 1200, "Jan 287169", "local time, Europe/Stockholm"),
+    ],
+)
+def test_axes_after_9999(start: int, days: int, label: str, name: str) -> None:
+    """Axes of pictures go on after the year 9999, and over its end, with the true years."""
+    clock = Clock(start, ZoneInfo("Europe/Stockholm"), known=True)
+    places, texts, below = time_ticks(clock, 0, days * DAY)
+    assert (label, name) == (texts[0], below)
+    assert len(texts) == len(places) > 4
+    assert places == sorted(set(places))
+    assert 0 <= places[0] <= places[-1] <= days * DAY
+
+
+@pytest.mark.parametrize("span", [CYCLE, 5 * CYCLE + 3 * WEEK, 2**50])
+def test_activity_over_centuries(span: int) -> None:
+    """Activity over centuries is counted in cycles of the calendar, and found back."""
+    clock = Clock(3 * 10**9, ZoneInfo("Europe/Stockholm"), known=True)
+    profile = WeeklyProfile(np.arange(1, 169))
+    rest = span % CYCLE
+    active = profile.between(clock, 0, span)
+    assert active == span - rest + profile.between(clock, 0, rest)
+    assert profile.after(clock, 0, active) == pytest.approx(span, abs=1)
 
 
 @pytest.mark.parametrize("users", ["fluid", "distribution", "think-time-windows", "generative"])

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcrowd.agents.behaviours.activity import Activity
 from hpcrowd.agents.behaviours.decisions import Why
 from hpcrowd.agents.behaviours.declared import setting
-from hpcrowd.environment.clock import HOUR, WEEK, Clock
+from hpcrowd.environment.clock import CYCLE, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import round_half_up
@@ -95,7 +95,9 @@ class WeeklyProfile:
 
     def between(self, clock: Clock, begin: int, end: int) -> float:
         """Return the active seconds from second ``begin`` to ``end`` of a run."""
-        total = 0.0
+        # A cycle of the calendar has as many active seconds as seconds.
+        whole = max(end - begin, 0) // CYCLE * CYCLE
+        total, end = float(whole), end - whole
         while begin < end:
             change = clock.next_change(begin, end)
             until = end if change is None else change
@@ -108,6 +110,8 @@ class WeeklyProfile:
 
         If that is in an hour without weight, it is the beginning of the next hour with one.
         """
+        whole = int(active // CYCLE) * CYCLE
+        active -= whole
         while True:
             wall = clock.wall(begin)
             monday = wall // WEEK * WEEK  # floats are more precise near 0
@@ -115,7 +119,7 @@ class WeeklyProfile:
             end = begin + self.next_active(max(end, wall)) - wall
             change = clock.next_change(begin, end)
             if change is None:
-                return end
+                return end + whole
             active = max(0.0, active - self._along(wall, change - begin))
             begin = change
 

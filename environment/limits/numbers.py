@@ -35,6 +35,15 @@ MOST_USERS = 10_000_000
 #: Runs of a sweep; each of them takes a fraction of a second at least.
 MOST_RUNS = 1_000_000
 
+#: Processes that share the work, more than a machine has cores; each takes :data:`PROCESS_BYTES`.
+MOST_WORKERS = 1024
+
+#: Bytes of its own of a process that replays KTH-SP2, measured on Linux.
+PROCESS_BYTES = 150 * 10**6
+
+#: Searches for the parameters of a predictor, each of which takes a minute.
+MOST_SEARCHES = 10_000
+
 #: Speeds relative to another machine: times of a second to centuries stay exact.
 LEAST_SPEED, MOST_SPEED = 1e-6, 1e6
 

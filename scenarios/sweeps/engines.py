@@ -21,7 +21,14 @@ from multiprocessing.connection import wait
 from typing import Any, override
 
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, check_choice, missing
-from hpcrowd.environment.limits.numbers import floating_errors_raise, raise_floating_errors
+from hpcrowd.environment.limits.memory import check_memory
+from hpcrowd.environment.limits.numbers import (
+    MOST_WORKERS,
+    PROCESS_BYTES,
+    check_within,
+    floating_errors_raise,
+    raise_floating_errors,
+)
 
 #: Engines by name.
 ENGINES = ("processes", "dask", "inline")
@@ -108,7 +115,7 @@ class Processes(Engine):
     def __init__(
         self, workers: int | None = None, work: Callable[[Any], Any] | None = None
     ) -> None:
-        self.workers = workers or cores()
+        self.workers = _checked(workers or cores())
         self._work = work
         super().__init__(self._new(), AHEAD * self.workers)
 
@@ -180,7 +187,10 @@ class Dask(Engine):
         self.fatal = (library.KilledWorker,)
         where: Any = address
         if address is None:
-            count = workers or cores()
+            count = _checked(workers or cores())
+            # All begin at once.
+            cure = "use as many as there are cores"
+            check_memory(f"workers {count}", count * PROCESS_BYTES, cure)
             # Small runs need no memory limits, and the dashboard is not used.
             failures = {"distributed.scheduler.allowed-failures": 5}
             with dask.config.set(failures):
@@ -221,6 +231,18 @@ class Dask(Engine):
                 self.cluster.close()
         finally:
             logging.disable(logging.NOTSET)
+
+
+def _checked(workers: int) -> int:
+    """Return a number of processes.
+
+    Raises
+    ------
+    QuantityError
+        When it is not from 1 to :data:`~hpcrowd.environment.limits.numbers.MOST_WORKERS`.
+    """
+    check_within("workers", workers, 1, MOST_WORKERS, "use as many as there are cores")
+    return workers
 
 
 def cores() -> int:

@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -306,6 +307,7 @@ def fetch(
 
     log = find_log(name)
     place = cache_folder() if folder is None else Path(folder)
+    is_new = not place.exists()
     try:
         place.mkdir(parents=True, exist_ok=True)
         found = _good(log, place)
@@ -352,6 +354,10 @@ def fetch(
             f"{place}: cannot be written: {error.strerror or error}; choose another folder with "
             f"--folder or {CACHE}"
         ) from error
+    finally:
+        if is_new:  # nothing was downloaded if it is empty
+            with suppress(OSError):
+                place.rmdir()
 
 
 def _good(log: ArchiveLog, folder: Path) -> Path | None:

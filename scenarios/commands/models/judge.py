@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS, MOST_WORKERS
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import (
     AsJson,
@@ -39,7 +39,9 @@ def command(
         typer.Option(max=MOST_RUNS, help="Workloads to generate, each with its own seed."),
     ] = 20,
     which: WhichJobs = "completed",
-    workers: Annotated[int, typer.Option(min=1, help="Processes that share the work.")] = 2,
+    workers: Annotated[
+        int, typer.Option(min=1, max=MOST_WORKERS, help="Processes that share the work.")
+    ] = 2,
     seed: Annotated[
         int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the first workload.")
     ] = 0,

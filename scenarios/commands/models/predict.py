@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
-from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_SEARCHES
 from hpcrowd.environment.quantities import parse_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
@@ -80,7 +80,7 @@ def command(
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=1, max=MOST_RUNS, help="Searches, of which the best counts.")
+        int, typer.Option(min=1, max=MOST_SEARCHES, help="Searches, of which the best counts.")
     ] = 4,
     seed: Annotated[
         int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the first search.")

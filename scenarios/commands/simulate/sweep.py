@@ -13,6 +13,7 @@ import typer
 
 from hpcrowd.analysis.comparison.sweeps import SweepResult, scale_of
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.limits.numbers import MOST_WORKERS
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.status import status
@@ -57,7 +58,11 @@ def command(
     ] = "processes",
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes that share the work; one per core unless given."),
+        typer.Option(
+            min=1,
+            max=MOST_WORKERS,
+            help="Processes that share the work; one per core unless given.",
+        ),
     ] = None,
     address: Annotated[
         str | None,
