@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -14,7 +15,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from hpcrowd.agents.behaviours.profiles import WeeklyProfile
+from hpcrowd.analysis import curves
 from hpcrowd.analysis.curves import time_ticks
+from hpcrowd.analysis.models.arrivals import lublin, wavelet
+from hpcrowd.analysis.models.jobs import feitelson
 from hpcrowd.environment import Clock, JobTable, QuantityError, TraceError, jobs_from_trace
 from hpcrowd.environment.clock import CYCLE, DAY, WEEK, moment
 from hpcrowd.environment.errors import HpcrowdError, echo, harmless
@@ -142,6 +146,37 @@ def test_sums_that_overflow_name_the_job(make_trace: Callable[..., Trace]) -> No
             {"submit": 9, "run": 2.0**53, "requested_processors": 4096, "number": 2}]  # fmt: skip
     with pytest.raises(TraceError, match=r"the largest is job 2 with 4,096 processors"):
         jobs_from_trace(make_trace(*jobs))
+
+
+def rhythm(hours: int) -> None:
+    """Measure the weekly rhythm of a log of that many hours."""
+    clock = Clock(843480000, ZoneInfo("Europe/Stockholm"), known=True)
+    curves.weekly_rates(np.array([0, hours * 3600]), clock)
+
+
+@pytest.mark.parametrize(
+    ("work", "estimate"),
+    [
+        (rhythm, curves.BYTES_PER_HOUR),
+        (lambda count: lublin._day(np.array([0.0, 1800.0 * count])), lublin.BYTES_PER_HALF_HOUR),
+        (lambda count: feitelson.size_shares(count, 1.5, 3, 1.2, 2.0), feitelson.BYTES_PER_SIZE),
+        (
+            lambda count: wavelet.integrate_and_fire(np.full(count // 10, 10.0), 60, 0),
+            wavelet.BYTES_PER_ARRIVAL,
+        ),
+    ],
+    ids=["hours", "half hours", "sizes", "arrivals"],
+)
+def test_estimates_of_memory_are_measured(work: Callable[[int], object], estimate: int) -> None:
+    """What is estimated before it is allocated is what is used at the peak."""
+    work(1000)
+    tracemalloc.start()
+    try:
+        work(200_000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0.7 * peak < 200_000 * estimate < 1.5 * peak
 
 
 # ---- the calendar --------------------------------------------------------------------------------

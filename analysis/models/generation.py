@@ -44,7 +44,7 @@ NEAR, MOST_STEPS = 1e-4, 8
 FIRST_DRAW, MARGIN = 4096, 1.2
 
 #: Bytes for a job while a workload is generated: the columns, and copies on the way.
-BYTES_PER_JOB = 400
+BYTES_PER_JOB = 350
 
 
 @dataclass(frozen=True)

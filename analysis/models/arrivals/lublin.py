@@ -34,6 +34,9 @@ TOLERANCE = 0.01
 #: Fewest interarrival times to estimate a spread (chosen here).
 FEWEST_GAPS = 10
 
+#: Bytes for each half hour of a trace while its daily rhythm is measured.
+BYTES_PER_HALF_HOUR = 16
+
 Kind = Literal["batch", "interactive", "typeless"]
 
 #: Published parameters: aarr, barr, anum, bnum, arar (m_lublin99.c, program of the authors).
@@ -210,7 +213,7 @@ def _day(local: Floats) -> Floats:
     first, last = int(place.min()), int(place.max())
     check_memory(
         f"{last - first + 1:,} half hours from the first to the last job",
-        32 * (last - first),
+        BYTES_PER_HALF_HOUR * (last - first),
         "correct the times in the trace",
     )
     seen = np.bincount(np.arange(first, last + 1) % BUCKETS, minlength=BUCKETS)

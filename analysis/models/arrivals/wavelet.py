@@ -19,6 +19,9 @@ from hpcrowd.analysis.models.parts.base import ArrivalModel, Floats
 from hpcrowd.environment.errors import ModelFitError, UnavailableError, missing
 from hpcrowd.environment.limits.memory import check_memory
 
+#: Bytes for each arrival that is generated.
+BYTES_PER_ARRIVAL = 40
+
 
 def integrate_and_fire(
     expected: Floats, interval_s: float, carried: float = 0.0
@@ -53,7 +56,8 @@ def integrate_and_fire(
     if not len(expected):
         return np.zeros(0), carried
     reached = carried + np.cumsum(expected)
-    check_memory(f"{reached[-1]:,.0f} arrivals", 64 * reached[-1], "generate fewer jobs or days")
+    need = BYTES_PER_ARRIVAL * reached[-1]
+    check_memory(f"{reached[-1]:,.0f} arrivals", need, "generate fewer jobs or days")
     whole = np.arange(1.0, np.floor(reached[-1]) + 1)
     place = np.searchsorted(reached, whole, side="left")
     before = np.where(place > 0, reached[place - 1], carried)

@@ -119,7 +119,7 @@ def fit_sizes(
 
 
 #: Bytes for each size or repetition in these distributions, with copies on the way.
-BYTES_PER_SIZE = 64
+BYTES_PER_SIZE = 32
 
 
 def _sizes(machine: int) -> Int64s:
