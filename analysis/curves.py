@@ -190,7 +190,7 @@ def exceedance(values: Int64s | Floats, points: int = 160) -> tuple[Floats, Floa
 
 
 #: Bytes for each hour of a trace while its weekly rhythm is measured.
-BYTES_PER_HOUR = 240
+BYTES_PER_HOUR = 75
 
 
 def weekly_rates(times: Int64s, clock: Clock) -> Floats | None:
