@@ -24,7 +24,7 @@ def bench_report(trace_path: Any, figure: Callable[..., None], tmp_path: Path, t
     from hpcrowd.environment import read_swf
     from hpcrowd.scenarios.kinds.replay import replay
 
-    write_results(replay(read_swf(trace_path(trace)), compiled=True), tmp_path / "run", plots=False)
+    write_results(replay(read_swf(trace_path(trace))), tmp_path / "run", plots=False)
     words = ["report", str(tmp_path / "run"), "-o", str(tmp_path / "report.html")]
     began = time.perf_counter()
     done = subprocess.run(

@@ -31,7 +31,6 @@ from hpcrowd.environment.engine.kernel.places import (
     WAITING,
     WAKE,
     Cluster,
-    Units,
 )
 from hpcrowd.environment.engine.kernel.plan import (
     COUNT,
@@ -197,12 +196,12 @@ def textbook_pass(cluster_arrays, plan_arrays, rules_given, plan, ended, arrived
 
 
 @compiled
-def advance_textbook(cluster_arrays, unit_arrays, halt, plan_arrays, rules, plan):
+def advance_textbook(cluster_arrays, remaining, halt, plan_arrays, rules, plan):
     """Run as ``plan.advance_planned`` does."""
     cluster, kept = Cluster(*cluster_arrays), plan_of(plan_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = run(cluster, Units(*unit_arrays), halt)
+        stop = run(cluster, remaining, halt)
         if stop != PASS:
             return stop
         room = 4 * (s[RUNNING] + s[WAITING]) + 8 <= plan.shape[1]
@@ -225,9 +224,11 @@ class TextbookPass(PlannedPass):
     _list = np.zeros((2, 1024), np.int64)
 
     @override
-    def advance(self, cluster: tuple[Any, ...], units: tuple[Any, ...], halt: int) -> int:
+    def advance(self, cluster: tuple[Any, ...], remaining: Any, halt: int) -> int:
         self._make_room(0)
-        stop: int = advance_textbook(cluster, units, halt, self._plan(), self._rules(), self._list)
+        stop: int = advance_textbook(
+            cluster, remaining, halt, self._plan(), self._rules(), self._list
+        )
         return stop
 
     @override

@@ -194,7 +194,7 @@ def test_evalys_reads_a_run(kth: Trace, tmp_path: Path) -> None:
     from matplotlib import pyplot
 
     jobs = Trace(kth.header, {name: values[:3000] for name, values in kth.columns.items()})
-    run = replay(jobs, scheduler="easy", compiled=True)
+    run = replay(jobs, scheduler="easy")
     write_trace(run.to_trace(), tmp_path / "out_jobs.csv")
     read = JobSet.from_csv(tmp_path / "out_jobs.csv")
     assert (0, 99) == (read.res_bounds.inf, read.res_bounds.sup)

@@ -316,19 +316,11 @@ def test_submission_to_a_cluster_that_is_not_there(make_jobs: MakeJobs) -> None:
     assert 0 == model.submit(Script(model), np.array([0]), 0, cluster="other")
 
 
-def test_compiled_users_keep_to_one_cluster(make_jobs: MakeJobs) -> None:
-    """Users that run compiled are refused where there are several clusters."""
-    jobs = make_jobs((0, 1, 1), (5000, 1, 1))
-    model = Simulation(jobs, 1, others={"other": ClusterSpec(1)})
-    with pytest.raises(QuantityError, match=r"compiled users: .* leave out"):
-        add_users(model, Work.of(jobs), compiled=True)
-
-
-def test_units_next_to_compiled_users(make_jobs: MakeJobs) -> None:
-    """While the engine follows the users of a trace by itself, others still hear of their own."""
+def test_units_next_to_replayed_users(make_jobs: MakeJobs) -> None:
+    """Next to the users of a trace, others hear of their own units."""
     jobs = make_jobs((0, 10, 1), (5000, 10, 1))
     model = Simulation(jobs, 4)
-    add_users(model, Work.of(jobs), compiled=True)
+    add_users(model, Work.of(jobs))
     user = Script(model, [(2, "home", 3)])
     jobs.append(1, processors=1, run_time=5, requested_time=5)
     user.go_on(0)

@@ -84,16 +84,6 @@ def test_logging_changes_nothing(name: str, rows: Rows) -> None:
 
 
 @settings(max_examples=20)
-@given(rows=workloads())
-def test_compiled_users_are_called_for_the_log(rows: Rows) -> None:
-    """With a log, users whom the engine would follow are called instead: the same schedule."""
-    compiled = run(rows, "think-time", logged=False, compiled=True)[0]
-    jobs, work, users, found = run(rows, "think-time", compiled=True)
-    assert outcome(compiled) == outcome(jobs)
-    check_true(jobs, work, users, found)
-
-
-@settings(max_examples=20)
 @given(rows=workloads(), seconds=st.integers(1, 5000))
 def test_reactions_are_noted_once(rows: Rows, seconds: int) -> None:
     """Each note of a reaction is a row, and units are submitted once or renounced as a whole.

@@ -93,7 +93,6 @@ def populate(
     definition: SessionDefinition | None = None,
     room: int = 1024,
     plain: bool = False,
-    compiled: bool = False,
 ) -> tuple[Simulation, Work]:
     """A simulation with its users, ready to run."""
     jobs = make(rows)
@@ -101,7 +100,7 @@ def populate(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
         model = Simulation(jobs, **cluster, plain=plain)
-        add_users(model, work, users, compiled=compiled)
+        add_users(model, work, users)
     return model, work
 
 
@@ -128,17 +127,6 @@ def test_compiled_equals_plain(
     plain, _ = run(rows, cluster, users=users, definition=definition, plain=True)
     fast, _ = run(rows, cluster, users=users, definition=definition, room=room)
     assert outcome(plain) == outcome(fast)
-
-
-@given(workloads, clusters, definitions, rooms)
-def test_compiled_users_equal_called_users(
-    rows: Rows, cluster: dict[str, Any], definition: SessionDefinition, room: int
-) -> None:
-    """Think times followed by the engine give the schedule of users who are called."""
-    how: dict[str, Any] = {"users": "think-time", "definition": definition}
-    called, _ = run(rows, cluster, **how, plain=True)
-    compiled, _ = run(rows, cluster, **how, room=room, compiled=True)
-    assert outcome(called) == outcome(compiled)
 
 
 @given(workloads, clusters, st.booleans())
@@ -204,10 +192,10 @@ def test_easy_keeps_its_promise_to_the_head(rows: Rows, processors: int, plain: 
 
 @given(workloads, clusters, definitions, st.booleans())
 def test_think_times_hold(
-    rows: Rows, cluster: dict[str, Any], definition: SessionDefinition, compiled: bool
+    rows: Rows, cluster: dict[str, Any], definition: SessionDefinition, plain: bool
 ) -> None:
     """A session starts at the latest end of a predecessor plus its think time, gaps as recorded."""
-    jobs, work = run(rows, cluster, users="think-time", definition=definition, compiled=compiled)
+    jobs, work = run(rows, cluster, users="think-time", definition=definition, plain=plain)
     sessions, dependencies = work.sessions, work.dependencies
     over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job ends at once
     expected = np.where(dependencies.count == 0, sessions.start, 0)

@@ -147,15 +147,6 @@ def test_unknown_preset_in_a_mixture(make_jobs: MakeJobs) -> None:
         add_users(Simulation(work.jobs, 4), work, Mixture([Part("slow", 1.0)]))
 
 
-@pytest.mark.parametrize("parts", [("think-time", "adjusted"), ("rigid", "think-time")])
-def test_mixtures_do_not_run_compiled(make_jobs: MakeJobs, parts: tuple[str, str]) -> None:
-    """Only plain think times can be left to the engine."""
-    work = crowd(make_jobs, range(3))
-    mixture = Mixture([Part(name, 0.5) for name in parts])
-    with pytest.raises(QuantityError, match="a mixture cannot run compiled"):
-        add_users(Simulation(work.jobs, 4), work, mixture, compiled=True)
-
-
 def test_replay_takes_a_mixture(kth: Trace) -> None:
     """A mixture in Python makes the run that its file makes, and names its parts in the results."""
     mixture = Mixture([Part("fluid", 0.5), Part("rigid", 0.5)])

@@ -84,7 +84,6 @@ def simulate(
     estimates: str | Predictor,
     *,
     users: str = "rigid",
-    compiled: bool = False,
     room: int = 1024,
     **options: Any,
 ) -> JobTable:
@@ -95,7 +94,7 @@ def simulate(
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
         patch.setattr("hpcrowd.environment.schedulers.predictors.experience.FIRST_ROOM", room)
         model = Simulation(jobs, SIZE, scheduler, estimates=estimates, **options)
-        add_users(model, work, users, compiled=compiled)
+        add_users(model, work, users)
         model.run()
     return jobs
 
@@ -121,17 +120,6 @@ def test_compiled_equals_plain(
     plain = simulate(rows, scheduler, readable, plain=True, **how)
     fast = simulate(rows, scheduler, predictor, room=room, **how)
     assert outcome(plain) == outcome(fast)
-
-
-@given(jobs_of[0], policies, predictors, overruns)
-def test_compiled_users_equal_called_users(
-    rows: Rows, scheduler: str, predictor: Predictor, overrun: str
-) -> None:
-    """Think times followed by the engine give the schedule of users who are called."""
-    how: dict[str, Any] = {"users": "think-time", "overrun": overrun}
-    called = simulate(rows, scheduler, predictor, plain=True, **how)
-    compiled = simulate(rows, scheduler, predictor, compiled=True, **how)
-    assert outcome(called) == outcome(compiled)
 
 
 @pytest.mark.slow

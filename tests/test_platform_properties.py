@@ -78,7 +78,6 @@ def simulate(
     scheduler: str = "easy",
     *,
     users: str = "rigid",
-    compiled: bool = False,
     room: int = 1024,
     **options: Any,
 ) -> Simulation:
@@ -89,7 +88,7 @@ def simulate(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
         model = Simulation(jobs, SIZE, scheduler, platform=platform, **options)
-        add_users(model, work, users, compiled=compiled)
+        add_users(model, work, users)
         model.run()
     return model
 
@@ -127,15 +126,6 @@ def test_compiled_equals_plain(
     plain = simulate(rows, platform, scheduler, users=users, plain=True, **options)
     fast = simulate(rows, platform, scheduler, users=users, room=room, **options)
     assert story(plain) == story(fast)
-
-
-@given(workloads, platforms, st.sampled_from(["fcfs", "easy"]))
-def test_compiled_users_equal_called_users(rows: Rows, platform: Platform, scheduler: str) -> None:
-    """Think times followed by the engine give the schedule of users who are called."""
-    drains = [change for change in platform if not isinstance(change, SwitchPolicy)]
-    called = simulate(rows, drains, scheduler, users="think-time", plain=True)
-    compiled = simulate(rows, drains, scheduler, users="think-time", compiled=True)
-    assert story(called) == story(compiled)
 
 
 @given(workloads, platforms, st.booleans())

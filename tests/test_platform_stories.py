@@ -102,35 +102,25 @@ def test_resubmit(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
     assert [State.COMPLETED] * 2 == jobs.state.tolist()
 
 
-@pytest.mark.parametrize(
-    ("plain", "compiled"),
-    [(True, False), (False, False), (False, True)],
-    ids=["plain", "compiled", "compiled users"],
-)
-def test_users_wait_for_what_they_submit_again(
-    make_jobs: MakeJobs, plain: bool, compiled: bool
-) -> None:
+@both
+def test_users_wait_for_what_they_submit_again(make_jobs: MakeJobs, plain: bool) -> None:
     """The next session follows the end of the job that was submitted again, not its first run."""
     jobs = make_jobs((0, 100, 4), (150, 10, 1))
     down = NodesDown(60, 70, 4, jobs="resubmit")
     model = Simulation(jobs, 4, plain=plain, platform=[down], resubmit_after=30)
-    add_users(model, Work.of(jobs, SessionDefinition("arrival", None)), compiled=compiled)
+    add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
     model.run()
     assert [90, 240] == jobs.submit.tolist()
     assert [190, 250] == jobs.end.tolist()
 
 
-@pytest.mark.parametrize(
-    ("plain", "compiled"),
-    [(True, False), (False, False), (False, True)],
-    ids=["plain", "compiled", "compiled users"],
-)
-def test_failed_for_good(make_jobs: MakeJobs, plain: bool, compiled: bool) -> None:
+@both
+def test_failed_for_good(make_jobs: MakeJobs, plain: bool) -> None:
     """A job that fails for good ends for its user in that second; the user continues from then."""
     jobs = make_jobs((0, 100, 4), (150, 10, 1))
     down = NodesDown(60, 70, 4, jobs="fail")
     model = Simulation(jobs, 4, plain=plain, platform=[down])
-    add_users(model, Work.of(jobs, SessionDefinition("arrival", None)), compiled=compiled)
+    add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
     model.run()
     assert [State.FAILED, State.COMPLETED] == jobs.state.tolist()
     assert [0, 110] == jobs.submit.tolist()

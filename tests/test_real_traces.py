@@ -6,7 +6,6 @@ import gzip
 from collections.abc import Callable
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -88,7 +87,6 @@ def test_easy_on_kth(kth: Trace) -> None:
     assert 262_194 == replay(kth, scheduler="easy", **choices).metrics["wait_max_s"]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(
     "name",
     [
@@ -99,10 +97,10 @@ def test_easy_on_kth(kth: Trace) -> None:
 )
 @pytest.mark.parametrize("sessions", DEFINITIONS)
 def test_record_is_a_fixed_point_of_think_times(
-    read_trace: Callable[[str], Trace], name: str, sessions: str, compiled: bool
+    read_trace: Callable[[str], Trace], name: str, sessions: str
 ) -> None:
     """Users with think times whose jobs wait and run as recorded submit every job as recorded."""
-    run = replay(read_trace(name), scheduler="recorded", sessions=sessions, compiled=compiled)
+    run = replay(read_trace(name), scheduler="recorded", sessions=sessions)
     jobs = run.jobs
     assert 0 == np.count_nonzero(jobs.submit != jobs.recorded_submit)
     assert 0 == np.count_nonzero(jobs.start != jobs.recorded_start)
@@ -123,20 +121,6 @@ def test_rigid_users_are_never_late(kth: Trace, scheduler: str) -> None:
         run.metrics["relative_lateness"],
         run.metrics["additional_lateness_s"],
     )
-
-
-@pytest.mark.parametrize("sessions", DEFINITIONS)
-@pytest.mark.parametrize(
-    "choices", [{}, {"scheduler": "fcfs", "processors": "0.5x", "speed": "0.5x"}]
-)
-def test_compiled_users_equal_called_users(
-    kth: Trace, sessions: str, choices: dict[str, Any]
-) -> None:
-    """Think times followed by the engine give the schedule of users who are called."""
-    called = replay(kth, sessions=sessions, **choices)
-    compiled = replay(kth, sessions=sessions, **choices, compiled=True)
-    assert outcome(called.jobs) == outcome(compiled.jobs)
-    assert np.any(called.jobs.submit != called.jobs.recorded_submit)
 
 
 def test_same_run_gives_the_same_bytes(kth: Trace, tmp_path: Path) -> None:

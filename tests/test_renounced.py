@@ -27,11 +27,6 @@ MakeJobs = Callable[..., JobTable]
 EVERY_JOB = SessionDefinition("arrival", None)
 
 both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-everyone = pytest.mark.parametrize(
-    ("plain", "compiled"),
-    [(True, False), (False, False), (False, True)],
-    ids=["plain", "compiled", "compiled users"],
-)
 
 
 def outcome(jobs: JobTable) -> list[list[int]]:
@@ -39,25 +34,23 @@ def outcome(jobs: JobTable) -> list[list[int]]:
     return [column.tolist() for column in (jobs.submit, jobs.start, jobs.end, jobs.state)]
 
 
-@everyone
-def test_renounced_session_releases_the_next(
-    make_jobs: MakeJobs, plain: bool, compiled: bool
-) -> None:
+@both
+def test_renounced_session_releases_the_next(make_jobs: MakeJobs, plain: bool) -> None:
     """The next session starts its think time after the second of the renounced submission."""
     jobs = make_jobs((5, 100, 2), (165, 10, 1))  # thinks for 60 s
     model = Simulation(jobs, 2, plain=plain)
-    add_users(model, Work.of(jobs, EVERY_JOB), compiled=compiled)
+    add_users(model, Work.of(jobs, EVERY_JOB))
     jobs.state[0] = State.RENOUNCED
     model.run()
     assert [[-1, 65], [-1, 65], [-1, 75], [State.RENOUNCED, State.COMPLETED]] == outcome(jobs)
 
 
-@everyone
-def test_session_with_one_renounced_job(make_jobs: MakeJobs, plain: bool, compiled: bool) -> None:
+@both
+def test_session_with_one_renounced_job(make_jobs: MakeJobs, plain: bool) -> None:
     """The other jobs of the session run as if it were not there; the last of all ends it."""
     jobs = make_jobs((0, 10, 1), (0, 30, 4), (20, 5, 1), (90, 10, 1))  # thinks for 60 s
     model = Simulation(jobs, 4, plain=plain)
-    add_users(model, Work.of(jobs, SessionDefinition("arrival", 60)), compiled=compiled)
+    add_users(model, Work.of(jobs, SessionDefinition("arrival", 60)))
     jobs.state[1] = State.RENOUNCED
     model.run()
     assert [0, -1, 20, 85] == jobs.submit.tolist()
@@ -175,17 +168,17 @@ jobs_of_a_run = st.lists(
 def test_engines_agree_on_random_work(
     make_jobs: MakeJobs, rows: list[Any], scheduler: str, definition: SessionDefinition
 ) -> None:
-    """With any jobs renounced, compiled, plain and compiled users give the same; the rest runs."""
+    """With any jobs renounced, compiled and plain engines give the same; the rest runs."""
     renounced = np.array([row[-1] for row in rows])
     seen = []
-    for plain, compiled in ((True, False), (False, False), (False, True)):
+    for plain in (True, False):
         jobs = make_jobs(*(row[:-1] for row in rows))
         model = Simulation(jobs, 4, scheduler, plain=plain)
-        add_users(model, Work.of(jobs, definition), compiled=compiled)
+        add_users(model, Work.of(jobs, definition))
         jobs.state[renounced] = State.RENOUNCED
         model.run()
         seen.append(outcome(jobs))
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1]
     expected = np.select(
         [renounced, jobs.processors > 4], [State.RENOUNCED, State.REJECTED], State.COMPLETED
     )

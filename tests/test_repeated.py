@@ -30,14 +30,12 @@ MakeTrace = Callable[..., Trace]
 PRECEDING = SessionDefinition("preceding", None)
 
 
-def run(
-    jobs: JobTable, follows: Any, processors: int, *, compiled: bool = False, plain: bool = False
-) -> JobTable:
+def run(jobs: JobTable, follows: Any, processors: int, *, plain: bool = False) -> JobTable:
     """Run jobs that follow each other at once, under EASY; return a copy after the run."""
     jobs = jobs.copy()
     work = Work.of(jobs, PRECEDING, Chains.at_once(follows))
     model = Simulation(jobs, processors, "easy", plain=plain)
-    add_users(model, work, "think-time", compiled=compiled)
+    add_users(model, work, "think-time")
     model.run()
     return jobs
 
@@ -55,7 +53,7 @@ def test_an_empty_machine_gives_the_flat_list(made: Generated) -> None:
     assert jobs.submit.tolist() == jobs.start.tolist()
 
 
-@pytest.mark.parametrize("how", [{}, {"compiled": True}, {"plain": True}], ids=str)
+@pytest.mark.parametrize("how", [{}, {"plain": True}], ids=str)
 def test_on_a_loaded_machine_repetitions_wait_for_each_other(
     made: Generated, how: dict[str, bool]
 ) -> None:
@@ -81,8 +79,8 @@ def test_on_a_loaded_machine_repetitions_wait_for_each_other(
 )
 @settings(max_examples=50)
 def test_engines_agree(make_jobs: MakeJobs, series: list[tuple[int, int, int, int]]) -> None:
-    """Compiled dependencies, compiled engine and plain engine give one schedule, also with jobs
-    of no length and jobs that are rejected, which end at once."""
+    """Compiled and plain engine give one schedule, also with jobs of no length and jobs that are
+    rejected, which end at once."""
     rows, follows = [], []
     for user, (at, repetitions, length, width) in enumerate(series, 1):
         for place in range(repetitions):
@@ -90,9 +88,9 @@ def test_engines_agree(make_jobs: MakeJobs, series: list[tuple[int, int, int, in
             rows.append((at + place * length, length, width, length, user))
     jobs = make_jobs(*rows)
     plain = run(jobs, follows, 3, plain=True)
-    for found in (run(jobs, follows, 3), run(jobs, follows, 3, compiled=True)):
-        assert plain.submit.tolist() == found.submit.tolist()
-        assert plain.end.tolist() == found.end.tolist()
+    found = run(jobs, follows, 3)
+    assert plain.submit.tolist() == found.submit.tolist()
+    assert plain.end.tolist() == found.end.tolist()
     over = np.where(plain.end >= 0, plain.end, plain.submit)
     for row, before in enumerate(follows):
         if before >= 0:

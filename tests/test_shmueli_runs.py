@@ -209,12 +209,10 @@ def test_law_and_shifts_of_a_population() -> None:
 
 
 def test_recorded_jobs_must_not_be_in_the_way(trace: Trace) -> None:
-    """Generating users are refused over a table that holds their recorded jobs, and compiled."""
+    """Generating users are refused over a table that holds their recorded jobs."""
     work = Work.of(replay(trace, users="rigid").jobs)
     with pytest.raises(QuantityError, match=r"ShmueliFeitelson: they generate their work.*Casting"):
         add_users(Simulation(work.jobs, 8), work, "generative")
-    with pytest.raises(QuantityError, match="compiled"):
-        replay(trace, users="generative", compiled=True)
 
 
 def test_a_behaviour_of_ones_own(trace: Trace) -> None:

@@ -135,36 +135,26 @@ def test_jobs_larger_than_the_machine_are_rejected(make_jobs: MakeJobs, plain: b
     assert [State.REJECTED, State.COMPLETED] == jobs.state.tolist()
 
 
-@pytest.mark.parametrize(
-    ("plain", "compiled"),
-    [(True, False), (False, False), (False, True)],
-    ids=["plain", "compiled", "compiled users"],
-)
-def test_rejection_releases_later_work_in_its_second(
-    make_jobs: MakeJobs, plain: bool, compiled: bool
-) -> None:
+@both
+def test_rejection_releases_later_work_in_its_second(make_jobs: MakeJobs, plain: bool) -> None:
     """A rejected job is over for its user when it is submitted: the next work follows from then."""
     jobs = make_jobs((0, 1000, 9), (1007, 10, 1), (1017, 10, 9), (1027, 10, 1))
     model = Simulation(jobs, 4, "easy", plain=plain)
-    add_users(model, Work.of(jobs, EVERY_JOB), compiled=compiled)
+    add_users(model, Work.of(jobs, EVERY_JOB))
     model.run()
     assert [0, 7, 17, 17] == jobs.submit.tolist()
     assert [-1, 7, -1, 17] == jobs.start.tolist()
 
 
-@pytest.mark.parametrize(
-    ("plain", "compiled"),
-    [(True, False), (False, False), (False, True)],
-    ids=["plain", "compiled", "compiled users"],
-)
+@both
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy"])
 def test_work_released_by_a_rejection_queues_by_number(
-    make_jobs: MakeJobs, scheduler: str, plain: bool, compiled: bool
+    make_jobs: MakeJobs, scheduler: str, plain: bool
 ) -> None:
     """What follows a rejection within its second stands before later numbers already arrived."""
     jobs = make_jobs((5, 0, 9, 0, 1), (5, 10, 4, 10, 1), (5, 10, 4, 10, 2))
     model = Simulation(jobs, 4, scheduler, plain=plain)
-    add_users(model, Work.of(jobs, EVERY_JOB), compiled=compiled)
+    add_users(model, Work.of(jobs, EVERY_JOB))
     model.run()
     assert [-1, 5, 15] == jobs.start.tolist()
 

@@ -42,6 +42,13 @@ class Release(NamedTuple):
     awaited: int  #: the unit it waited for last, -1 none
 
 
+#: Makes a release of a tuple, in half the time that ``Release(...)`` takes; one is made for every
+#: unit of every user.
+_made = tuple.__new__
+
+ENDED = Reason.ENDED
+
+
 class When(Part, ABC):
     """Decides which unit comes next. Shared by all users of a behaviour.
 
@@ -155,7 +162,7 @@ class SessionGraph(When):
                 earliest[after] = ready
             missing[after] -= 1
             if not missing[after]:
-                free.append(Release(after, now, Reason.ENDED, earliest[after] - now, unit))
+                free.append(_made(Release, (after, now, ENDED, earliest[after] - now, unit)))
         return free
 
 

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.composed import ThinkTime
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.populations.mixture import Mixture, Part
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.simulation import Simulation
@@ -40,7 +38,6 @@ def add_users(
     work: Work,
     behaviour: str | Factory | Mixture = "think-time",
     *,
-    compiled: bool = False,
     sites: Sequence[str] | None = None,
     log: DecisionLog | None = None,
 ) -> list[ReplayUser]:
@@ -56,20 +53,16 @@ def add_users(
         A name of :data:`agents.presets.PRESETS`, a function from the work to a behaviour (such as a
         subclass of :class:`ThinkTime`), or a mixture of those. Users with the same behaviour share
         one object.
-    compiled
-        The compiled engine itself follows the dependencies of ``think-time``. The schedule is the
-        same; users are not notified when their sessions end.
     sites
         The site of each user, in the order of ``work.sessions.users``: names of clusters, or
         ``grid``. The first cluster for all unless given.
     log
-        The log of users' decisions, see :mod:`decisions`; users are then called even with
-        ``compiled``.
+        The log of users' decisions, see :mod:`decisions`.
 
     Raises
     ------
     QuantityError
-        If the behaviour is not known, or cannot be compiled.
+        If the behaviour is not known, or its users generate their work.
     """
     if isinstance(behaviour, Mixture):
         makers: Sequence[str | Factory] = [part.behaviour for part in behaviour.parts]
@@ -103,8 +96,6 @@ def add_users(
         from hpcrowd.agents.behaviours.hooks import note_replaying
 
         note_replaying(log, users)
-    elif compiled and any(policy.reacts for policy in policies):
-        _compile(model, work, policies)
     for user in users:
         user.behaviour.begin(user)
     return users
@@ -141,19 +132,6 @@ def _partition(
         offsets.append(count - first)
         count += last - first
     return np.append(np.concatenate(pieces), len(sessions.rows)), offsets
-
-
-def _compile(model: Simulation, work: Work, policies: Sequence[Behaviour[ReplayUser]]) -> None:
-    engine, policy = model.cluster.engine, policies[0]
-    if len(policies) > 1 or type(policy) is not ThinkTime:
-        name = "a mixture" if len(policies) > 1 else repr(policy)
-    elif not isinstance(engine, CompiledEngine):
-        name = f"{policy!r} under {model.cluster.scheduler}"
-    else:
-        dependencies = work.dependencies
-        engine.follow(dependencies.first, dependencies.successor, dependencies.think)
-        return
-    raise QuantityError(f"compiled users: {name} cannot run compiled; leave out compiled=True")
 
 
 @dataclass(frozen=True)
@@ -236,7 +214,7 @@ class Casting:
         return cls(work, rows, jobs, replayed, Mixture(parts), generating)
 
     def join(
-        self, model: Simulation, *, compiled: bool = False, log: DecisionLog | None = None
+        self, model: Simulation, *, log: DecisionLog | None = None
     ) -> tuple[list[ReplayUser], list[GeneratedUser]]:
         """Put all users into the model and start them; return those who replay, and the others.
 
@@ -244,22 +222,12 @@ class Casting:
         ----------
         model
             The simulation, over :attr:`jobs`.
-        compiled, log
+        log
             See :func:`add_users`.
-
-        Raises
-        ------
-        QuantityError
-            If the behaviour cannot be compiled.
         """
-        if compiled and self.generating:
-            raise QuantityError(
-                "compiled users: users who generate their work cannot run compiled; leave out "
-                "compiled=True"
-            )
         replaying: list[ReplayUser] = []
         if self.replayed is not None and self.behaviour is not None:
-            replaying = add_users(model, self.replayed, self.behaviour, compiled=compiled, log=log)
+            replaying = add_users(model, self.replayed, self.behaviour, log=log)
         generated = [
             behaviour.join(model, place)
             for behaviour, places in self.generating

@@ -17,7 +17,7 @@ from hpcrowd.environment.engine.base import MOST_PLANNED, Engine, events_for
 from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
-from hpcrowd.environment.engine.kernel.places import Cluster, Units, wider, with_room
+from hpcrowd.environment.engine.kernel.places import Cluster, wider, with_room
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
     compiled_pass,
@@ -85,8 +85,6 @@ class CompiledEngine(Engine):
         self.ends = np.zeros((2, FIRST_ROOM), np.int64)
         self._expected = np.zeros((2, FIRST_ROOM), np.int64)
         self._finished = np.zeros(FIRST_ROOM, np.int64)
-        self._links = np.zeros((1, 4), np.int64)
-        self._edges = np.zeros((0, 2), np.int64)
         self._pending: list[Int64s] = []
         self._foretold: Int64s = np.zeros(0, np.int64)
         self._unheard: Int64s = np.zeros(0, np.int64)
@@ -99,10 +97,6 @@ class CompiledEngine(Engine):
             self.jobs.matrix, self.scalars, self._sorted, self._heap, self._queue, self.ends,
             self._expected, self._finished,
         )  # fmt: skip
-
-    def _unit_arrays(self) -> tuple[Int64s, ...]:
-        """Return the fields of ``kernel.places.Units``."""
-        return self.units.remaining, self._links, self._edges, self.units.rows
 
     @property
     @override
@@ -182,41 +176,6 @@ class CompiledEngine(Engine):
         self._reserve(self._state[S.HEAP_SIZE] + last - first)
         loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
 
-    def follow(self, first_edge: Int64s, successor: Int64s, think: Int64s) -> None:
-        """Make the engine itself release units when those they wait for have finished.
-
-        Defined units that wait for none must be submitted; the others start at the latest end of a
-        predecessor plus its think time.
-
-        Parameters
-        ----------
-        first_edge
-            Shape (units + 1,): the edges that leave unit u are ``first_edge[u]`` to
-            ``first_edge[u + 1]``.
-        successor, think
-            Shape (edges,): the unit that waits, and its think time, s.
-
-        Raises
-        ------
-        QuantityError
-            If there are several clusters, on any of which jobs of a unit may run.
-        """
-        if self.shared:
-            raise QuantityError(
-                "compiled users: they work on one cluster and there are several; leave out "
-                "compiled=True"
-            )
-        if self.timeline is not None:
-            self._take(self.units.rows)
-        units = len(self.units)
-        self._links = np.zeros((units + 1, 4), np.int64)
-        self._links[:, 0] = first_edge
-        self._links[:units, 1] = np.bincount(successor, minlength=units)
-        self._links[:, 3] = self.units.first
-        self._edges = np.stack([successor, think], axis=1)
-        self.scalars[S.RELEASE] = 1
-        self._reserve(len(self.jobs))
-
     @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         if self._pending:
@@ -233,10 +192,10 @@ class CompiledEngine(Engine):
                 stop = loop.advance(
                     self.jobs.matrix, self.scalars, self._sorted, self._heap, self._queue,
                     self.ends, self._expected, self._finished,
-                    self.units.remaining, self._links, self._edges, self.units.rows, halt,
+                    self.units.remaining, halt,
                 )  # fmt: skip
             else:
-                stop = policy.advance(self.arrays(), self._unit_arrays(), halt)
+                stop = policy.advance(self.arrays(), self.units.remaining, halt)
             if stop == Stop.FINISHED:
                 self.finished = self._told()
                 return Stop.FINISHED
@@ -256,7 +215,7 @@ class CompiledEngine(Engine):
         self._accept()
         if len(rows) > len(self._finished):
             self._finished = np.zeros(2 * len(rows), np.int64)
-        loop.count_over(Cluster(*self.arrays()), Units(*self._unit_arrays()), rows)
+        loop.count_over(Cluster(*self.arrays()), self.units.remaining, rows)
         self.finished = self._told()
         return bool(self.finished)
 
@@ -267,7 +226,7 @@ class CompiledEngine(Engine):
     @override
     def complete(self) -> list[int]:
         self.scalars[S.FINISHED_COUNT] = 0
-        while not loop.complete(Cluster(*self.arrays()), Units(*self._unit_arrays())):
+        while not loop.complete(Cluster(*self.arrays()), self.units.remaining):
             self._enlarge()
         return self._told()
 
@@ -275,7 +234,7 @@ class CompiledEngine(Engine):
     def arrive(self) -> list[int]:
         self._accept()
         self.scalars[S.FINISHED_COUNT] = 0
-        while not loop.arrive(Cluster(*self.arrays()), Units(*self._unit_arrays())):
+        while not loop.arrive(Cluster(*self.arrays()), self.units.remaining):
             self._enlarge()
         return self._told()
 
@@ -322,9 +281,7 @@ class CompiledEngine(Engine):
             self._sorted = rows[np.lexsort((rows, at))]
             self.scalars[S.SORTED_NEXT], self.scalars[S.SORTED_END] = 0, len(rows)
         else:
-            # To follow dependencies, there must be room for all units that may be released.
-            every = self.scalars[S.RELEASE]
-            self._reserve(len(self.jobs) if every else int(self.scalars[S.HEAP_SIZE]) + len(rows))
+            self._reserve(int(self.scalars[S.HEAP_SIZE]) + len(rows))
             loop.submit_jobs(self.jobs.matrix, self.scalars, self._heap, rows)
 
     def _reserve(self, arrivals: int) -> None:

@@ -171,19 +171,14 @@ class CompiledLockStep(LockStep):
     ) -> None:
         super().__init__(engines, units, dispatch)
         self._compiled = engines
-        self._every = np.stack([engine.scalars for engine in engines])
+        self._every = np.zeros((len(engines), S.COUNT), np.int64)
         self._waiting = 0  # when the engines last paused
-        for engine, scalars in zip(engines, self._every, strict=True):
-            engine.scalars, engine._state = scalars, memoryview(scalars)
         self._broker = BrokerArrays(engines) if dispatch is None else dispatch.arrays
         self._stacks: list[Int64s] = [np.zeros((len(engines), 0), np.int64) for _ in ARRAYS]
         self._active = np.zeros(len(engines), np.int64)
         self._dues = np.zeros(len(engines), np.int64)
         self._over = np.zeros(FIRST_OVER, np.int64)
         self._units = np.zeros(FIRST_OVER, np.int64)
-        # Not of any engine: with shared units, no engine follows dependencies.
-        self._links = np.zeros((1, 4), np.int64)
-        self._edges = np.zeros((0, 2), np.int64)
 
     @property
     @override
@@ -200,7 +195,7 @@ class CompiledLockStep(LockStep):
             self._stand_together()
             stop = G.advance_grid(
                 (self.units.jobs.matrix, self._every, *self._stacks),
-                (self.units.remaining, self._links, self._edges, self.units.rows),
+                self.units.remaining,
                 (g, self._over, self._units, self._active, self._dues),
                 self._broker.of_kernel(),
                 halt,
@@ -240,7 +235,14 @@ class CompiledLockStep(LockStep):
             self._broker.enlarge(len(engine.running) + len(engine.waiting))
 
     def _stand_together(self) -> None:
-        """Copy into the stacks those arrays of engines that have grown or are new."""
+        """Copy into the stacks those arrays of engines that have grown or are new.
+
+        In a copy of a run all are new.
+        """
+        for engine, scalars in zip(self._compiled, self._every, strict=True):
+            if engine.scalars.base is not self._every:
+                scalars[:] = engine.scalars
+                engine.scalars, engine._state = scalars, memoryview(scalars)
         for place, name in enumerate(ARRAYS):
             stack = self._stacks[place]
             apart = [engine for engine in self._compiled if vars(engine)[name].base is not stack]

@@ -90,7 +90,7 @@ class ScenarioSubject(Subject):
             except SettingError as error:
                 raise QuantityError(str(error)) from None
         log = DecisionLog(KEPT_DECISIONS)
-        staged = scenario.stage(self._prepared(scenario), log, watched=True)
+        staged = scenario.stage(self._prepared(scenario), log)
         return LiveCourse(staged, scenario.title())
 
     def _prepared(self, scenario: Scenario) -> Any:

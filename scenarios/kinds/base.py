@@ -204,9 +204,7 @@ class Scenario(Strict):
         """Return what :meth:`run` needs in addition to the settings; it can be pickled."""
         raise NotImplementedError(f"{type(self).__name__} has to define prepare()")
 
-    def stage(
-        self, prepared: Any, log: DecisionLog | None = None, *, watched: bool = False
-    ) -> Staged:
+    def stage(self, prepared: Any, log: DecisionLog | None = None) -> Staged:
         """Return the simulation before it begins.
 
         Parameters
@@ -216,9 +214,6 @@ class Scenario(Strict):
             cannot be used again.
         log
             Log for the decisions of users.
-        watched
-            Whether the users are looked at while it runs; then each user is notified of its events
-            even where the schedule would be the same without.
         """
         raise NotImplementedError(f"{type(self).__name__} has to define stage()")
 

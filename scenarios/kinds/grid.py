@@ -341,9 +341,7 @@ class GridConfig(Scenario):
         return load_workloads(self)
 
     @override
-    def stage(
-        self, prepared: Workloads, log: DecisionLog | None = None, *, watched: bool = False
-    ) -> Staged:
+    def stage(self, prepared: Workloads, log: DecisionLog | None = None) -> Staged:
         """Set up the grid."""
         from hpcrowd.agents.populations.population import add_users
         from hpcrowd.agents.work.recorded import Work

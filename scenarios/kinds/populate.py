@@ -81,9 +81,7 @@ class PopulateConfig(Scenario):
         return model_of(str(self.files().get("model", self.model)), self.model_processors)
 
     @override
-    def stage(
-        self, prepared: WorkloadModel, log: DecisionLog | None = None, *, watched: bool = False
-    ) -> Staged:
+    def stage(self, prepared: WorkloadModel, log: DecisionLog | None = None) -> Staged:
         """Generate the users."""
         from hpcrowd.agents.behaviours.hooks import note_generating
         from hpcrowd.agents.generative.pool_users import add_pool_users

@@ -196,20 +196,13 @@ class ReplayConfig(TraceScenario):
         self,
         prepared: Trace | Prepared,
         log: DecisionLog | None = None,
-        *,
-        watched: bool = False,
-        compiled: bool | None = None,
     ) -> Staged:
         """Set up the replay.
 
         Parameters
         ----------
-        prepared, log, watched
+        prepared, log
             As for any scenario; or the trace as it is.
-        compiled
-            Whether the compiled engine follows think times by itself. By default it does if the
-            schedule is the same as when users are called one by one; it takes a fraction of the
-            time.
         """
         from hpcrowd.agents.populations.population import Casting, units_after
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
@@ -220,8 +213,6 @@ class ReplayConfig(TraceScenario):
         from hpcrowd.environment.streams import Streams
 
         began = time.perf_counter()
-        if compiled is None:
-            compiled = self.users == "think-time" and not watched
         ready = prepared if isinstance(prepared, Prepared) else prepare(prepared, self)
         trace, converted, record = ready.trace, ready.converted, ready.record
         recorded = record.jobs.recorded_end - record.jobs.recorded_start
@@ -248,7 +239,7 @@ class ReplayConfig(TraceScenario):
             platform=platform,
             resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
         )
-        users, generated = casting.join(model, compiled=compiled, log=log)
+        users, generated = casting.join(model, log=log)
 
         def finish() -> Run:
             return Run(
@@ -312,7 +303,6 @@ def replay(
     trace: Trace,
     config: ReplayConfig | None = None,
     *,
-    compiled: bool = False,
     progress: Watch | None = None,
     prepared: Prepared | None = None,
     log: DecisionLog | None = None,
@@ -326,17 +316,13 @@ def replay(
         What was recorded.
     config
         The configuration; or give its fields as ``choices``.
-    compiled
-        Whether the compiled engine follows think times by itself; the schedule is the same, but
-        users are not notified.
     progress
         Called now and then with the simulation.
     prepared
         Result of :func:`prepare` for this trace and these settings; it is changed, and cannot be
         used again. None prepares the trace.
     log
-        Log for the decisions of users; the schedule is the same. With a log users are called one by
-        one, also with ``compiled``.
+        Log for the decisions of users; the schedule is the same.
 
     Raises
     ------
@@ -351,7 +337,7 @@ def replay(
     1
     """
     config = config or ReplayConfig.configure(**choices)
-    return config.stage(prepared or trace, log, compiled=compiled).run(progress)
+    return config.stage(prepared or trace, log).run(progress)
 
 
 def _source_row(replayed: Int64s, jobs: int) -> Int64s:

@@ -167,7 +167,6 @@ class ResampleConfig(TraceScenario):
         prepared: Trace,
         log: DecisionLog | None = None,
         *,
-        watched: bool = False,
         model: WorkloadModel | None = None,
         formula: Formula | None = None,
     ) -> Staged:

@@ -233,9 +233,6 @@ def what_if(trace: Trace, change: Mapping[str, Any], **common: Any) -> WhatIf:
     """
 
     def runs(choices: Mapping[str, Any]) -> dict[str, Run]:
-        return {
-            users: replay(trace, compiled=True, users=users, **{**common, **choices})
-            for users in USERS
-        }
+        return {users: replay(trace, users=users, **{**common, **choices}) for users in USERS}
 
     return WhatIf(Path(trace.source).name, runs({}), runs(change))

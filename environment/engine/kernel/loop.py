@@ -11,7 +11,7 @@ from __future__ import annotations
 from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
-from hpcrowd.environment.engine.kernel.places import Cluster, Units
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import (
     close_gaps,
     easy_pass,
@@ -47,28 +47,13 @@ def submit_jobs(jobs, s, heap, rows):
         s[S.HEAP_SIZE] += 1
 
 
-@compiled
-def _release(cluster, units, unit):
-    """Follow the dependencies of a finished unit: fixed think times, without a call of its user."""
-    jobs, s, heap = cluster.jobs, cluster.s, cluster.heap
-    links, edges = units.links, units.edges
-    now = s[S.NOW]
-    for edge in range(links[unit, 0], links[unit + 1, 0]):
-        after = edges[edge, 0]
-        links[after, 2] = max(links[after, 2], now + edges[edge, 1])
-        links[after, 1] -= 1
-        if links[after, 1] == 0:
-            first, last = links[after, 3], links[after + 1, 3]
-            submit_unit(jobs, s, heap, links[after, 2], first, last, units.rows)
-
-
 @inlined
-def _over(cluster, units, job):
+def _over(cluster, remaining, job):
     """Count a job as finished for its user; note the unit if this was its last job.
 
     If another object counts, note the job.
     """
-    s, finished, remaining = cluster.s, cluster.finished, units.remaining
+    s, finished = cluster.s, cluster.finished
     unit = cluster.jobs[S.UNIT, job]
     if unit >= 0:
         if s[S.SHARED]:
@@ -77,18 +62,15 @@ def _over(cluster, units, job):
             return
         remaining[unit] -= 1
         if remaining[unit] == 0:
-            if s[S.RELEASE] and unit < len(units.links) - 1:
-                _release(cluster, units, unit)
-            else:
-                finished[s[S.FINISHED_COUNT]] = unit
-                s[S.FINISHED_COUNT] += 1
+            finished[s[S.FINISHED_COUNT]] = unit
+            s[S.FINISHED_COUNT] += 1
 
 
 @compiled
-def count_over(cluster, units, rows):
+def count_over(cluster, remaining, rows):
     """Count jobs as finished that a platform change ended; ``finished`` has room for them."""
     for job in rows:
-        _over(cluster, units, job)
+        _over(cluster, remaining, job)
 
 
 @compiled
@@ -109,7 +91,7 @@ def next_time(jobs, s, arrivals, heap, ends):
 
 
 @inlined
-def complete(cluster, units):
+def complete(cluster, remaining):
     """Complete the jobs that end now; return False if a list is full."""
     jobs, s, ends, expected = cluster.jobs, cluster.s, cluster.ends, cluster.expected
     now = s[S.NOW]
@@ -134,12 +116,12 @@ def complete(cluster, units):
             elif s[S.POLICY] == S.OUTSIDE:
                 expected[0, s[S.EXPECTED_END]] = job
                 s[S.EXPECTED_END] += 1
-        _over(cluster, units, job)
+        _over(cluster, remaining, job)
     return True
 
 
 @inlined
-def arrive(cluster, units):
+def arrive(cluster, remaining):
     """Process the arrivals of now; return False if an array is full."""
     jobs, s, arrivals, heap = cluster.jobs, cluster.s, cluster.sorted, cluster.heap
     queue, ends = cluster.queue, cluster.ends
@@ -168,7 +150,7 @@ def arrive(cluster, units):
         s[S.EVENTS] += 1
         s[S.ALLOWANCE] -= 1
         if turned_away(jobs, job, s[S.CAPACITY]):
-            _over(cluster, units, job)
+            _over(cluster, remaining, job)
         elif s[S.POLICY] == S.RECORDED:
             jobs[S.ENQUEUED, job] = now
             estimate(jobs, s, job)
@@ -201,7 +183,7 @@ def schedule(cluster):
 
 
 @compiled
-def run(cluster, units, halt):
+def run(cluster, remaining, halt):
     """Run until users must be notified or ``halt``; return why it stopped, a :class:`Stop`."""
     s = cluster.s
     while True:
@@ -215,7 +197,7 @@ def run(cluster, units, halt):
             if s[S.ALLOWANCE] <= 0 and not s[S.FINISHED_COUNT]:
                 return S.PAUSE
             s[S.NOW] = time
-            if not complete(cluster, units):
+            if not complete(cluster, remaining):
                 return S.ROOM
             s[S.PHASE] = S.REACTIONS
             if s[S.FINISHED_COUNT]:
@@ -224,7 +206,7 @@ def run(cluster, units, halt):
             if halt <= s[S.NOW]:
                 return S.HALT
             s[S.PHASE] = S.ARRIVALS
-        if not arrive(cluster, units):
+        if not arrive(cluster, remaining):
             return S.ROOM
         if s[S.FINISHED_COUNT]:
             s[S.PHASE] = S.REACTIONS
@@ -245,13 +227,11 @@ def run(cluster, units, halt):
 
 
 @compiled
-def advance(
-    jobs, s, arrivals, heap, queue, ends, expected, finished, remaining, links, edges, rows, halt
-):
+def advance(jobs, s, arrivals, heap, queue, ends, expected, finished, remaining, halt):
     """Run as :func:`run` does; Python calls this, at every reaction of a user.
 
-    It takes the fields of :class:`Cluster` and :class:`Units` one by one: numba needs 0.4
+    It takes the fields of :class:`Cluster` one by one: numba needs 0.4
     microseconds to unpack them, and 0.8 if they are in tuples.
     """
     cluster = Cluster(jobs, s, arrivals, heap, queue, ends, expected, finished)
-    return run(cluster, Units(remaining, links, edges, rows), halt)
+    return run(cluster, remaining, halt)

@@ -35,7 +35,7 @@ from hpcrowd.environment.engine.kernel.believed import (
     reserve,
 )
 from hpcrowd.environment.engine.kernel.loop import run
-from hpcrowd.environment.engine.kernel.places import Cluster, Units
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import start_job
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
@@ -389,13 +389,13 @@ def has_room(cluster, order, beliefs, arrived):
 
 
 @compiled
-def advance_ordered(cluster_arrays, unit_arrays, halt, order_arrays, belief_arrays, account_arrays):
+def advance_ordered(cluster_arrays, remaining, halt, order_arrays, belief_arrays, account_arrays):
     """Run like ``loop.advance``; return ``PASS`` only if an array must grow for it."""
-    cluster, units = Cluster(*cluster_arrays), Units(*unit_arrays)
+    cluster = Cluster(*cluster_arrays)
     order, beliefs = Order(*order_arrays), Beliefs(*belief_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = run(cluster, units, halt)
+        stop = run(cluster, remaining, halt)
         if stop != S.PASS:
             return stop
         if not has_room(cluster, order, beliefs, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):

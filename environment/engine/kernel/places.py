@@ -70,7 +70,6 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
     SCANNED,  # the queue before here was refused by the last pass
     ALLOWANCE,  # events until PAUSE
     EVENTS,  # completions and arrivals so far
-    RELEASE,  # dependencies are followed here instead of by users
     SHARED,  # another object counts the units: jobs are reported, not units
     NUMBER,  # of the cluster
     WAITING,  # jobs in the queue
@@ -86,7 +85,7 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
     PACE,  # speed of the nodes, over PACE_ONE, since the beginning
     PACE_ONE,
     COUNT,
-) = range(38)
+) = range(37)
 
 #: A gap in the queue requests more processors than any machine has.
 GAP = FOREVER
@@ -116,17 +115,6 @@ class Cluster(NamedTuple):
     #: a policy outside the rows of jobs that ended since its last pass in the first row
     expected: Int64s
     finished: Int64s  #: units finished in this phase, or jobs if others count, shape (units,)
-
-
-class Units(NamedTuple):
-    """The units that users wait for, and how they release others; see ``loop._release``."""
-
-    remaining: Int64s  #: unfinished jobs of each unit, shape (units,)
-    #: of each unit first edge, dependencies left, earliest start (s), first of ``rows``; what is
-    #: used together is adjacent, since users' units are far apart in memory, shape (units, 4)
-    links: Int64s
-    edges: Int64s  #: successor and think time (s) of each dependency, shape (edges, 2)
-    rows: Int64s  #: rows of jobs, unit after unit, shape (jobs of units,)
 
 
 def with_room(array: Int64s, columns: int) -> Int64s:

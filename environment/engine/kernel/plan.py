@@ -36,7 +36,7 @@ from hpcrowd.environment.engine.kernel.gains import (
 )
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import run
-from hpcrowd.environment.engine.kernel.places import Cluster, Units
+from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.profile import (
     FREE,
     HEAD,
@@ -494,12 +494,12 @@ def planned_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
 
 
 @compiled
-def advance_planned(cluster_arrays, unit_arrays, halt, plan_arrays, rules):
+def advance_planned(cluster_arrays, remaining, halt, plan_arrays, rules):
     """Run like ``loop.advance``; return ``PASS`` only if an array must grow for it."""
-    cluster, units, plan = Cluster(*cluster_arrays), Units(*unit_arrays), plan_of(plan_arrays)
+    cluster, plan = Cluster(*cluster_arrays), plan_of(plan_arrays)
     s, arrived, ended = cluster.s, cluster.queue, cluster.expected
     while True:
-        stop = run(cluster, units, halt)
+        stop = run(cluster, remaining, halt)
         if stop != S.PASS:
             return stop
         if not has_room(cluster, plan, s[S.QUEUE_TAIL] - s[S.QUEUE_HEAD]):

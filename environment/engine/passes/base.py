@@ -121,13 +121,14 @@ class CompiledPass(ABC):
         """
 
     @abstractmethod
-    def advance(self, cluster: tuple[Int64s, ...], units: tuple[Int64s, ...], halt: int) -> int:
+    def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:
         """Let the engine's loop run, and the passes within; return why it stopped.
 
         Parameters
         ----------
-        cluster, units, halt
-            The fields of ``Cluster`` and ``Units`` of ``engine.kernel.places``; when to stop.
+        cluster, remaining, halt
+            The fields of ``Cluster`` of ``engine.kernel.places``; unfinished jobs of each unit;
+            when to stop.
         """
 
 

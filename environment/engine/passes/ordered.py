@@ -139,11 +139,11 @@ class OrderedPass(CompiledPass):
         return waiting
 
     @override
-    def advance(self, cluster: tuple[Int64s, ...], units: tuple[Int64s, ...], halt: int) -> int:
+    def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:
         if self._known < len(self.engine.jobs):
             self._learn_jobs()
         stop: int = Q.advance_ordered(
-            cluster, units, halt, self._order(), self._beliefs(), self._held()
+            cluster, remaining, halt, self._order(), self._beliefs(), self._held()
         )
         return stop
 

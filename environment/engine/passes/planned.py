@@ -83,9 +83,9 @@ class PlannedPass(CompiledPass):
         return int(self._m[K.MOVES])
 
     @override
-    def advance(self, cluster: tuple[Int64s, ...], units: tuple[Int64s, ...], halt: int) -> int:
+    def advance(self, cluster: tuple[Int64s, ...], remaining: Int64s, halt: int) -> int:
         self._make_room(0)
-        stop: int = K.advance_planned(cluster, units, halt, self._plan(), self._rules())
+        stop: int = K.advance_planned(cluster, remaining, halt, self._plan(), self._rules())
         return stop
 
     @override

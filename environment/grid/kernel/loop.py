@@ -12,7 +12,6 @@ from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop, heap_push
 from hpcrowd.environment.engine.kernel.loop import arrive, complete, next_time, schedule
-from hpcrowd.environment.engine.kernel.places import Units
 from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
 from hpcrowd.environment.grid.kernel.queue import (
     LEAST_LOADED,
@@ -212,20 +211,20 @@ def next_instant(every, instant, broker):
 
 
 @compiled
-def complete_all(every, units, instant):
+def complete_all(every, remaining, instant):
     """Complete the jobs that end now, from cluster ``AT`` on; return False if a list is full."""
     g = instant.g
     while g[AT] < len(every.s):
         if instant.active[g[AT]]:
             cluster = cluster_of(every, g[AT])
-            if not (complete(cluster, units) and gather(cluster, instant)):
+            if not (complete(cluster, remaining) and gather(cluster, instant)):
                 return False
         g[AT] += 1
     return True
 
 
 @compiled
-def arrive_all(every, units, instant):
+def arrive_all(every, remaining, instant):
     """Process the arrivals of now, from cluster ``AT`` on; return False if a list is full."""
     g = instant.g
     while g[AT] < len(every.s):
@@ -233,7 +232,7 @@ def arrive_all(every, units, instant):
         if due(every, g[AT]) == g[TIME] or every.s[g[AT], S.FINISHED_COUNT]:
             cluster = cluster_of(every, g[AT])
             instant.active[g[AT]] = 1
-            if not (arrive(cluster, units) and gather(cluster, instant)):
+            if not (arrive(cluster, remaining) and gather(cluster, instant)):
                 return False
         g[AT] += 1
     return True
@@ -259,12 +258,12 @@ def schedule_all(every, instant):
 
 
 @compiled
-def advance_grid(cluster_arrays, unit_arrays, instant_arrays, broker_arrays, halt, allowed):
+def advance_grid(cluster_arrays, remaining, instant_arrays, broker_arrays, halt, allowed):
     """Run as ``LockStep.advance`` does; return why it stopped, a :class:`Stop`.
 
     After ``ROOM``, ``PASS`` the cluster in question is the one at ``AT``.
     """
-    every, units = Clusters(*cluster_arrays), Units(*unit_arrays)
+    every = Clusters(*cluster_arrays)
     instant, broker = Instant(*instant_arrays), Broker(*broker_arrays)
     jobs, g, active = every.jobs, instant.g, instant.active
     clusters = len(every.s)
@@ -288,10 +287,10 @@ def advance_grid(cluster_arrays, unit_arrays, instant_arrays, broker_arrays, hal
             g[AT] = 0
             g[STAGE] = ENDING
         if g[STAGE] == ENDING:
-            if not complete_all(every, units, instant):
+            if not complete_all(every, remaining, instant):
                 return S.ROOM
             g[STAGE] = REACTING
-            if count_units(jobs, instant, units.remaining):
+            if count_units(jobs, instant, remaining):
                 return S.FINISHED
         if g[STAGE] == REACTING:
             if halt <= g[TIME]:
@@ -303,12 +302,12 @@ def advance_grid(cluster_arrays, unit_arrays, instant_arrays, broker_arrays, hal
                 if not arrive_at_broker(jobs, instant, broker):
                     return S.ROOM
                 g[AT] = 0
-            if not arrive_all(every, units, instant):
+            if not arrive_all(every, remaining, instant):
                 return S.ROOM
             changes = False
             for k in range(clusters):
                 changes = changes or every.s[k, S.CHANGE_AT] == g[TIME]
-            if count_units(jobs, instant, units.remaining):
+            if count_units(jobs, instant, remaining):
                 g[STAGE] = REACTING
                 return S.FINISHED
             if changes:

@@ -335,7 +335,4 @@ def simulate(trace: Trace, experiment: str, kind: str, **changes: Any) -> Run:
         Names of :data:`SETTINGS` and :data:`USERS`.
     """
     choices: dict[str, Any] = {**COMMON, **SETTINGS[experiment], **USERS[kind], **changes}
-    compiled = isinstance(choices["users"], str) and isinstance(
-        choices.get("scheduler", "easy"), str
-    )
-    return replay(trace, compiled=compiled, **choices)
+    return replay(trace, **choices)

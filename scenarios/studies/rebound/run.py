@@ -127,7 +127,7 @@ def run_rebound(
                 found.setdefault(name, {}).setdefault(speed, []).append(run.population)
         if replayed:
             steps.begin(f"{REPLAY}, {speed:g}x")
-            run = replay(trace, compiled=True, speed=f"{speed:g}x", users="think-time", **common)
+            run = replay(trace, speed=f"{speed:g}x", users="think-time", **common)
             found.setdefault(REPLAY, {})[speed] = [replayed_accounts(run, trace, speed)]
     settings = {
         **common, "seeds": seeds, "warmup_weeks": WARMUP, "weeks": weeks,

@@ -329,4 +329,4 @@ def simulate(trace: Trace, log: str, model: str, scheduler: str = "easy", **chan
         **SETTINGS.get(log, {}),
         **changes,
     }
-    return replay(trace, compiled=choices["users"] == "rigid", **choices)
+    return replay(trace, **choices)
