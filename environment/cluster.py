@@ -11,7 +11,7 @@ import numpy as np
 
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
-from hpcrowd.environment.errors import QuantityError, SchedulerError, check_choice
+from hpcrowd.environment.errors import Fixed, QuantityError, SchedulerError, check_choice
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.limits.numbers import (
     LEAST_SPEED,
@@ -109,6 +109,15 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     QuantityError
         If a choice is not known, or changes are not valid.
     """
+
+    _PLATFORM = "give Simulation(platform=[{}]), or --platform FILE, for a change during the run"
+    _SPEC = "make the cluster with another one"
+
+    processors = Fixed(_PLATFORM.format("Resize(second, processors)"))
+    scheduler = Fixed(_PLATFORM.format("SwitchPolicy(second, scheduler)"))
+    speed = Fixed(_PLATFORM.format("SpeedChange(second, factor)"))
+    name, number = Fixed(_SPEC), Fixed(_SPEC)
+    overrun, jobs = Fixed(_SPEC), Fixed(_SPEC)
 
     def __init__(
         self,

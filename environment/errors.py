@@ -12,7 +12,8 @@
     ├── UnavailableError(ValueError)  a feature cannot be measured on this workload
     ├── SchedulerError(RuntimeError)  a scheduler made an impossible decision
     ├── PredictorError(RuntimeError)  a predictor was used before it was trained or started
-    └── SimulationError(RuntimeError) users or the run loop requested something impossible
+    ├── SimulationError(RuntimeError) users or the run loop requested something impossible
+    └── FixedError(AttributeError)    something was assigned that does not change like that
 
 Each is a subclass of the builtin exception that a caller would catch.
 
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -189,6 +190,40 @@ class PredictorError(HpcrowdError, RuntimeError):
 
 class SimulationError(HpcrowdError, RuntimeError):
     """Users or the run loop requested something impossible, such as a submission in the past."""
+
+
+class FixedError(HpcrowdError, AttributeError):
+    """Something was assigned that does not change like that; the message says how it changes."""
+
+
+class Fixed:
+    """An attribute that is set once, when its object is made.
+
+    Parameters
+    ----------
+    way
+        How to change what it says, for the message.
+    """
+
+    def __init__(self, way: str) -> None:
+        self.way = way
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        try:
+            return vars(instance)[self.name]
+        except KeyError:
+            raise AttributeError(f"{type(instance).__name__} has no {self.name} yet") from None
+
+    def __set__(self, instance: Any, value: object) -> None:
+        if self.name in vars(instance):
+            where = f"{self.name} = {echo(value)} of {type(instance).__name__.lower()}"
+            raise FixedError(f"{where}: does not change by assignment; {self.way}")
+        vars(instance)[self.name] = value
 
 
 def first_mistake(error: ValidationError) -> str:

@@ -8,17 +8,31 @@ changes what is used here.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterator
 from heapq import heappop
 from math import ceil
+from secrets import randbits
 from typing import Any
 
 import mesa
+import numpy as np
 from mesa.time import Event
 
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.streams import Streams
+
+
+def _reduced(view: memoryview) -> tuple[type[memoryview], tuple[Any]]:
+    """Return how to make a view again: of the copy of its array, or of its part of one."""
+    whole = np.asarray(view).nbytes == np.asarray(view.obj).nbytes
+    return memoryview, (view.obj if whole else np.array(view),)
+
+
+# Arrays that are read one number at a time are read through memoryviews, which Python by itself
+# neither copies nor pickles.
+copyreg.pickle(memoryview, _reduced)
 
 
 class Frame(mesa.Model):  # type: ignore[misc]
@@ -27,7 +41,8 @@ class Frame(mesa.Model):  # type: ignore[misc]
     Parameters
     ----------
     seed
-        Seed of Mesa's own generators, and of everything random here.
+        Seed of Mesa's own generators, and of everything random here; None draws one, which
+        ``streams.seed`` gives.
 
     Attributes
     ----------
@@ -37,7 +52,9 @@ class Frame(mesa.Model):  # type: ignore[misc]
 
     time = 0  # not Mesa's observable, which sends a signal at every change
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int | None = 0) -> None:
+        if seed is None:
+            seed = randbits(32)
         streams = Streams(seed)  # first, since its message for a wrong seed is clear
         super().__init__(rng=seed)
         self.streams = streams

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import mesa
 import numpy as np
 
 from hpcrowd.environment.clock import HOUR, Clock
@@ -74,7 +75,8 @@ class Simulation(Frame):
     clock
         Local time; by default the run begins on a Monday, 00:00.
     seed
-        Seed of everything random, see :class:`~hpcrowd.environment.streams.Streams`.
+        Seed of everything random, see :class:`~hpcrowd.environment.streams.Streams`; None draws
+        one.
     resubmit_after
         Delay, s, after which a user submits a job again that a platform change stopped, if the
         change is set to ``resubmit``; :data:`RESUBMIT_AFTER` unless given.
@@ -96,6 +98,10 @@ class Simulation(Frame):
         Named random streams.
     time
         The present second.
+    steps
+        Simulated hours so far, begun ones included.
+    running
+        False when nothing is left to happen.
 
     Raises
     ------
@@ -114,7 +120,7 @@ class Simulation(Frame):
         estimates: str | Estimates | Predictor = "requested",
         others: Mapping[str, ClusterSpec] | None = None,
         clock: Clock | None = None,
-        seed: int = 0,
+        seed: int | None = 0,
         platform: Sequence[Change] = (),
         resubmit_after: int = RESUBMIT_AFTER,
         grid: GridSpec | None = None,
@@ -164,6 +170,7 @@ class Simulation(Frame):
             dispatch = None if self.broker is None else self.broker.dispatch
             self._engine = lock_step(engines, units, dispatch)
         self._owners: list[Owner] = []
+        self._hourly: Any = None  # the alarm for agents with a step of their own
         self._ended = False
 
     def _dispatch(self, grid: GridSpec) -> Dispatch:
@@ -303,6 +310,8 @@ class Simulation(Frame):
         standstill, last = 0, -1
         rounds = 0
         self._ended = False
+        if not self.over:
+            self._expect_hour()
         events, began = min(FIRST_SLICE, SLICE), perf_counter()
         while True:
             due = self.next_event_time()
@@ -341,12 +350,32 @@ class Simulation(Frame):
                         f"endless loop at {now} s: users submit jobs without run time and react at "
                         "once; give them a think time or a run time"
                     )
+        self.running = not self.over
+        self.steps = -(-self.time // HOUR)
         return self
 
     def step(self) -> None:
         """Run one simulated hour."""
         self.run(until=self.time + HOUR)
-        self.steps += 1
+
+    def _expect_hour(self) -> None:
+        """Set the alarm for the next full hour, if agents have a ``step`` of their own."""
+        if self._hourly is None and any(map(_steps, self.agents_by_type)):
+            self._hourly = self.call_at((self.time // HOUR + 1) * HOUR, self._hour)
+
+    def _hour(self) -> None:
+        """Call the ``step`` of agents that define one, up to the hour in which all is over."""
+        self._hourly = None
+        for agent in list(self.agents):
+            if _steps(type(agent)):
+                agent.step()
+        if self.next_time != FOREVER:
+            self._expect_hour()
+
+
+def _steps(kind: type[mesa.Agent]) -> bool:
+    """Return whether agents of a class define what they do at each step."""
+    return kind.step is not mesa.Agent.step
 
 
 def _slice(events: int, took: float) -> int:

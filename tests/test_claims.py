@@ -16,7 +16,7 @@ import pytest
 from hpcrowd.analysis.comparison.numbers import measure
 from hpcrowd.environment import JobTable, Streams, Trace
 from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.platform.changes import Failures, failure_times
+from hpcrowd.environment.platform.changes import Failures, FailureTimes
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.scenarios import replay, resample
 from hpcrowd.scenarios.demo import run_demo
@@ -324,7 +324,7 @@ def test_mean_of_short_gaps_is_as_documented() -> None:
     """Rounding half up biases means near a second as the page on time says."""
     page = " ".join((ROOT / "docs" / "background" / "time.md").read_text().split())
     drawn = np.asarray(round_half_up(np.random.default_rng(1).exponential(1.0, 400_000)))
-    failures = failure_times(Failures(1, 1), Streams(1).generator("times"))
+    failures = FailureTimes(Failures(1, 1), Streams(1).generator("times"))
     at = [next(failures)[0] for _ in range(200_000)]
     assert drawn.mean() == pytest.approx(0.96, abs=0.01)
     assert at[-1] / len(at) == pytest.approx(1.35, abs=0.01)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
+from pickle import dumps, loads
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import PRESETS
 from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.environment import write_swf
+from hpcrowd.environment import Simulation, write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.base import Staged
 from hpcrowd.scenarios.kinds.files import scenario_of
@@ -80,6 +82,59 @@ def test_agents_hear_in_every_kind_of_run(
     staged = scenario.stage(scenario.prepare())
     staged.model.run()
     check_heard(staged)
+
+
+#: More runs that are copied: own state in engines, schedulers, predictors, platforms and brokers.
+FORKED: dict[str, dict[str, Any]] = {
+    **KINDS,
+    "plan": {"kind": "replay", "trace": "log.swf", "scheduler": "conservative"},
+    "order": {"kind": "replay", "trace": "log.swf", "users": "fluid", "scheduler": "fair-share"},
+    "adaptive": {"kind": "replay", "trace": "log.swf", "scheduler": "adaptive"},
+    "predictor": {"kind": "replay", "trace": "log.swf", "estimates": "last-two"},
+    "generative": {"kind": "replay", "trace": "log.swf", "users": "generative"},
+    "failures": {"kind": "replay", "trace": "log.swf", "platform": "changes.toml"},
+    "broker": {**KINDS["grid"], "kind": "grid", "broker": "worst-fit"},
+}
+
+CHANGES = """
+changes = [
+    {do = "fail", mean = "2d", repair_mean = "3h"},
+    {do = "down", at = "20d", until = "22d", processors = 2},
+]
+"""
+
+
+@pytest.mark.parametrize("logged", [False, True], ids=["", "logged"])
+@pytest.mark.parametrize("copied", [deepcopy, lambda model: loads(dumps(model))],
+                         ids=["copied", "pickled"])  # fmt: skip
+@pytest.mark.parametrize("name", FORKED)
+def test_a_fork_is_the_same_run(
+    tmp_path: Path,
+    make_trace: Callable[..., Trace],
+    name: str,
+    copied: Callable[[Simulation], Simulation],
+    logged: bool,
+) -> None:
+    """A run that is copied goes on as it would have, and so does its copy, each by itself."""
+    write_swf(small_log(make_trace), tmp_path / "log.swf")
+    (tmp_path / "changes.toml").write_text(CHANGES)
+    scenario = scenario_of({"kind": name, **FORKED[name]}, tmp_path)
+
+    def begun() -> Simulation:
+        return scenario.stage(scenario.prepare(), DecisionLog() if logged else None).model
+
+    def table(model: Simulation) -> list[list[int]]:
+        return [column.tolist() for column in model.jobs.matrix[:, : len(model.jobs)]]
+
+    whole, parent = begun().run(), begun()
+    parent.run(until=whole.time // 3)
+    before = table(parent)
+    child = copied(parent)
+    child.run()
+    assert before == table(parent)
+    parent.run()
+    assert table(whole) == table(child) == table(parent)
+    assert [repr(user) for user in whole.agents] == [repr(user) for user in child.agents]
 
 
 def check_heard(staged: Staged) -> None:

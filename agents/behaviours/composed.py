@@ -155,6 +155,8 @@ class Composed(Behaviour[ReplayUser]):
 
     def _decide(self, user: ReplayUser, unit: int) -> None:
         """Apply the reactions to a unit that is due now."""
+        if user.behaviour is not self:  # the user was removed meanwhile
+            return
         intention = self._intention(user, unit)
         before = len(user.notes)
         for reaction in self.reactions:

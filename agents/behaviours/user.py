@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, override
 
 import mesa
+import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Kind, What, Why, kind_of
-from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.simulation import Simulation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import networkx as nx
-    import numpy as np
 
     from hpcrowd.agents.behaviours.hooks import Noting
     from hpcrowd.agents.behaviours.reactions import Note
@@ -60,6 +63,21 @@ class User(mesa.Agent):  # type: ignore[misc]
             f"<{type(self).__name__} {self.number}, {type(self.behaviour).__name__}: "
             f"{self.submitted} submitted, {self.finished} over>"
         )
+
+    def remove(self) -> None:
+        """Leave: submit nothing from now on; what waits or runs goes on.
+
+        Jobs that were still to come are renounced.
+        """
+        super().remove()
+        jobs, rows = self.model.jobs, self._rows()
+        to_come = (jobs.submit[rows] == UNKNOWN) | (jobs.submit[rows] > self.model.time)
+        jobs.state[rows[to_come & (jobs.state[rows] == State.UNFINISHED)]] = State.RENOUNCED
+        self.behaviour = Gone()
+
+    def _rows(self) -> Int64s:
+        """Return the rows of the user's jobs."""
+        return np.flatnonzero(self.model.jobs.user == self.number)
 
     @property
     def stream(self) -> np.random.Generator:
@@ -140,6 +158,12 @@ class ReplayUser(User):
         self.site = model.cluster if site is None else model.site(site)
         self._submit_unit = self.site.submit_unit
 
+    @override
+    def _rows(self) -> Int64s:
+        sessions = self.work.sessions
+        first, last = sessions.session_first[[self.sessions.start, self.sessions.stop]]
+        return sessions.rows[first:last]
+
     def jobs_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit, by submission."""
         units = self.behaviour.units or self.work.by_session
@@ -161,15 +185,20 @@ class ReplayUser(User):
 
     def note_submissions(self, log: DecisionLog, others: Noting | None = None) -> None:
         """Note the user's submissions without a reason, except those that ``others`` notes."""
-        send, kind = self._submit_unit, self._kind
+        self._submit_unit = partial(self._submit_noted, self._submit_unit, log, others)
 
-        def noted(unit: int, at: int) -> None:
-            mine = unit - self.offset
-            if others is None or not others.notes(mine):
-                log.note(at, self.number, What.SUBMITTED, Why.OWN, kind, mine)
-            send(unit, at)
-
-        self._submit_unit = noted
+    def _submit_noted(
+        self,
+        submit: Callable[[int, int], None],
+        log: DecisionLog,
+        others: Noting | None,
+        unit: int,
+        at: int,
+    ) -> None:
+        mine = unit - self.offset
+        if others is None or not others.notes(mine):
+            log.note(at, self.number, What.SUBMITTED, Why.OWN, self._kind, mine)
+        submit(unit, at)
 
     def graph(self) -> nx.DiGraph[int]:
         """Return the dependency graph of the user's sessions, :func:`user_graph`."""
@@ -200,3 +229,16 @@ class Behaviour[U: User]:
         By default after ``user.model.resubmit_after`` s, at any hour.
         """
         user.model.resubmit(rows, now + user.model.resubmit_after)
+
+
+class Gone(Behaviour[User]):
+    """Of users who were removed: they submit nothing."""
+
+    @override
+    def begin(self, user: User) -> None:
+        """Submit nothing."""
+
+    @override
+    def lost(self, user: User, rows: Int64s, now: int) -> None:
+        """Leave jobs that were stopped."""
+        user.model.jobs.state[rows] = State.FAILED

@@ -143,6 +143,11 @@ class GeneratedUser(User):
         self.rests = False
         self._over: dict[int, int] = {}  # of a user who notes its decisions: ends of its units
 
+    @override
+    def remove(self) -> None:
+        super().remove()
+        self.horizon = self.model.time
+
     def call_at(self, time: int, function: Callable[..., None], *arguments: Any) -> None:
         """Set an alarm: call ``function(user, *arguments)`` at ``time``; never from the horizon."""
         if time < self.horizon:
@@ -153,6 +158,8 @@ class GeneratedUser(User):
     ) -> None:
         """Run an alarm; if the user is away, a whole number of weeks later, after the absence."""
         now = self.model.time
+        if now >= self.horizon:  # removed meanwhile
+            return
         if now >= self.absent_until:
             self.late = late
             function(self, *arguments)

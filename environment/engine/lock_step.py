@@ -15,7 +15,7 @@ a single compiled engine runs the same order in compiled code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.units import UnitTable
@@ -107,9 +107,9 @@ class LockStep:
         for timeline in self._timelines:
             timeline.expecting = self._expecting
         self._expects = False
-        self._halt = FOREVER
-        self._allowance = 0
-        self._instant = self._instants()
+        #: Whether this instant is not over, and the engines that have something to do in it.
+        self._within = False
+        self._busy: list[Engine] = []
 
     @property
     def events(self) -> int:
@@ -156,39 +156,35 @@ class LockStep:
 
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         """Run until users must be notified, ``halt``, or about ``events`` events have passed."""
-        self._halt = halt
-        self._allowance = min(self.events + events, FOREVER)
-        return next(self._instant)
-
-    def _instants(self) -> Iterator[Stop]:
-        """Go from instant to instant; yield whenever :meth:`advance` must return."""
-        engines = self.engines
+        engines, active = self.engines, self._busy
+        allowed = min(self.events + events, FOREVER)
         while True:
-            times = [engine.next_time() for engine in engines]
-            time = self._next(times)
-            if time > self._halt:
-                self._pass_to(max(self.now, self._halt))
-                yield Stop.HALT
-                continue
-            if time == FOREVER:
-                yield Stop.DONE
-                continue
-            if self.events >= self._allowance:
-                yield Stop.PAUSE
-                continue
-            self._pass_to(time)
-            if self._timelines:
-                self._look_ahead()
-            active = [engine for engine, due in zip(engines, times, strict=True) if due == time]
-            if self._count([row for engine in active for row in engine.complete()]):
-                yield Stop.FINISHED
-            while self._halt <= self.now:
-                yield Stop.HALT
-            while self._arrive(active) or self._change(active):
+            if not self._within:
+                times = [engine.next_time() for engine in engines]
+                time = self._next(times)
+                if time > halt:
+                    self._pass_to(max(self.now, halt))
+                    return Stop.HALT
+                if time == FOREVER:
+                    return Stop.DONE
+                if self.events >= allowed:
+                    return Stop.PAUSE
+                self._pass_to(time)
+                if self._timelines:
+                    self._look_ahead()
+                active[:] = [
+                    engine for engine, due in zip(engines, times, strict=True) if due == time
+                ]
+                self._within = True
+                if self._count([row for engine in active for row in engine.complete()]):
+                    return Stop.FINISHED
+            if halt <= self.now:
+                return Stop.HALT
+            if self._arrive(active) or self._change(active):
                 if self.finished:
-                    yield Stop.FINISHED
-                while self._halt <= self.now:
-                    yield Stop.HALT
+                    return Stop.FINISHED
+                continue
+            self._within = False
             if self.dispatch.at_once:
                 while more := self.dispatch.place():
                     active += [engine for engine in more if engine not in active]

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError, not_one_of
@@ -38,7 +38,6 @@ from hpcrowd.environment.limits.numbers import (
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.names import parse_scheduler
-from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     import numpy as np
@@ -352,8 +351,8 @@ def stream_names(changes: Sequence[Change]) -> list[tuple[str, ...]]:
     return names
 
 
-def failure_times(failures: Failures, stream: np.random.Generator) -> Iterator[tuple[int, int]]:
-    """Yield when each failure happens and when it is repaired, s since the origin, for ever.
+class FailureTimes:
+    """When each failure happens and when it is repaired, s since the origin, for ever.
 
     All times are rounded half up, at least 1 s. What happens in the run does not change them.
 
@@ -364,14 +363,22 @@ def failure_times(failures: Failures, stream: np.random.Generator) -> Iterator[t
     stream
         Where the times are drawn from: one between failures, one to repair, in turn.
     """
-    at = failures.start
-    until = FOREVER if failures.until is None else failures.until
-    while True:
-        at += _draw(stream, failures.distribution, failures.mean, failures.shape)
+
+    def __init__(self, failures: Failures, stream: np.random.Generator) -> None:
+        self._failures = failures
+        self._stream = stream
+        self._at = failures.start
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[int, int]:
+        failures, stream = self._failures, self._stream
+        self._at += _draw(stream, failures.distribution, failures.mean, failures.shape)
         repair = _draw(stream, failures.repair, failures.repair_mean, failures.repair_shape)
-        if at >= until:
-            return
-        yield at, at + repair
+        if failures.until is not None and self._at >= failures.until:
+            raise StopIteration
+        return self._at, self._at + repair
 
 
 def _draw(stream: np.random.Generator, family: str, mean: float, shape: float) -> int:

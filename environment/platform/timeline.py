@@ -27,6 +27,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.platform.changes import (
     Change,
     Failures,
+    FailureTimes,
     Maintenance,
     NodesDown,
     Resize,
@@ -34,7 +35,6 @@ from hpcrowd.environment.platform.changes import (
     SwitchPolicy,
     changes_until,
     check_changes,
-    failure_times,
     stream_names,
 )
 from hpcrowd.environment.quantities import time_at_pace
@@ -169,7 +169,7 @@ class Timeline:
                 self._add(change.at, DOWN, down)
             case Failures():
                 victims = streams.generator("victims")
-                times = failure_times(change, streams.generator("times"))
+                times = FailureTimes(change, streams.generator("times"))
                 self._add_failure(change, times, victims)
             case Maintenance():
                 window = (change.start, change.end)
