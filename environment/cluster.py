@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, override
 
 import mesa
 import numpy as np
 
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
-from hpcrowd.environment.errors import Fixed, QuantityError, SchedulerError, check_choice
+from hpcrowd.environment.errors import (
+    FixedError,
+    QuantityError,
+    SchedulerError,
+    check_choice,
+    echo,
+)
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.limits.numbers import (
     LEAST_SPEED,
@@ -76,6 +82,18 @@ class ClusterSpec:
         check_within("speed", self.speed, LEAST_SPEED / MOST_SPEED, MOST_SPEED / LEAST_SPEED)
 
 
+_PLATFORM = "give Simulation(platform=[{}]), or --platform FILE, for a change during the run"
+_SPEC = "make the cluster with another one"
+
+#: Attributes that are set once, and how to change what they say.
+FIXED = {
+    "processors": _PLATFORM.format("Resize(second, processors)"),
+    "scheduler": _PLATFORM.format("SwitchPolicy(second, scheduler)"),
+    "speed": _PLATFORM.format("SpeedChange(second, factor)"),
+    **dict.fromkeys(("name", "number", "overrun", "jobs"), _SPEC),
+}
+
+
 class Cluster(mesa.Agent):  # type: ignore[misc]
     """A batch-scheduled cluster.
 
@@ -109,15 +127,6 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     QuantityError
         If a choice is not known, or changes are not valid.
     """
-
-    _PLATFORM = "give Simulation(platform=[{}]), or --platform FILE, for a change during the run"
-    _SPEC = "make the cluster with another one"
-
-    processors = Fixed(_PLATFORM.format("Resize(second, processors)"))
-    scheduler = Fixed(_PLATFORM.format("SwitchPolicy(second, scheduler)"))
-    speed = Fixed(_PLATFORM.format("SpeedChange(second, factor)"))
-    name, number = Fixed(_SPEC), Fixed(_SPEC)
-    overrun, jobs = Fixed(_SPEC), Fixed(_SPEC)
 
     def __init__(
         self,
@@ -166,6 +175,14 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 
             self.timeline = Timeline(self.engine, spec.platform, model.streams, lost, adaptive)
             self.engine.timeline = self.timeline
+
+    @override
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in FIXED and name in vars(self):
+            raise FixedError(
+                f"{name} = {echo(value)} of {self!r}: does not change by assignment; {FIXED[name]}"
+            )
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name} of {self.processors:,} processors under {self.scheduler}>"

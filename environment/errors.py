@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -194,36 +194,6 @@ class SimulationError(HpcrowdError, RuntimeError):
 
 class FixedError(HpcrowdError, AttributeError):
     """Something was assigned that does not change like that; the message says how it changes."""
-
-
-class Fixed:
-    """An attribute that is set once, when its object is made.
-
-    Parameters
-    ----------
-    way
-        How to change what it says, for the message.
-    """
-
-    def __init__(self, way: str) -> None:
-        self.way = way
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        try:
-            return vars(instance)[self.name]
-        except KeyError:
-            raise AttributeError(f"{type(instance).__name__} has no {self.name} yet") from None
-
-    def __set__(self, instance: Any, value: object) -> None:
-        if self.name in vars(instance):
-            where = f"{self.name} = {echo(value)} of {type(instance).__name__.lower()}"
-            raise FixedError(f"{where}: does not change by assignment; {self.way}")
-        vars(instance)[self.name] = value
 
 
 def first_mistake(error: ValidationError) -> str:

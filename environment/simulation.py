@@ -310,8 +310,7 @@ class Simulation(Frame):
         standstill, last = 0, -1
         rounds = 0
         self._ended = False
-        if not self.over:
-            self._expect_hour()
+        self._expect_hour()
         events, began = min(FIRST_SLICE, SLICE), perf_counter()
         while True:
             due = self.next_event_time()
@@ -359,8 +358,9 @@ class Simulation(Frame):
         self.run(until=self.time + HOUR)
 
     def _expect_hour(self) -> None:
-        """Set the alarm for the next full hour, if agents have a ``step`` of their own."""
-        if self._hourly is None and any(map(_steps, self.agents_by_type)):
+        """Set the alarm for the next full hour, if agents have a ``step`` and more is to happen."""
+        stepping = self._hourly is None and any(map(_steps, self.agents_by_type))
+        if stepping and self.next_time != FOREVER:
             self._hourly = self.call_at((self.time // HOUR + 1) * HOUR, self._hour)
 
     def _hour(self) -> None:
@@ -369,8 +369,7 @@ class Simulation(Frame):
         for agent in list(self.agents):
             if _steps(type(agent)):
                 agent.step()
-        if self.next_time != FOREVER:
-            self._expect_hour()
+        self._expect_hour()
 
 
 def _steps(kind: type[mesa.Agent]) -> bool:

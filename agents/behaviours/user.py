@@ -73,7 +73,7 @@ class User(mesa.Agent):  # type: ignore[misc]
         jobs, rows = self.model.jobs, self._rows()
         to_come = (jobs.submit[rows] == UNKNOWN) | (jobs.submit[rows] > self.model.time)
         jobs.state[rows[to_come & (jobs.state[rows] == State.UNFINISHED)]] = State.RENOUNCED
-        self.behaviour = Gone()
+        self.behaviour = Gone(self.behaviour.units)
 
     def _rows(self) -> Int64s:
         """Return the rows of the user's jobs."""
@@ -232,7 +232,16 @@ class Behaviour[U: User]:
 
 
 class Gone(Behaviour[User]):
-    """Of users who were removed: they submit nothing."""
+    """Of users who were removed: they submit nothing.
+
+    Parameters
+    ----------
+    units
+        The units that they submitted before.
+    """
+
+    def __init__(self, units: Units | None) -> None:
+        self.units = units
 
     @override
     def begin(self, user: User) -> None:

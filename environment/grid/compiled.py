@@ -239,8 +239,8 @@ class CompiledLockStep(LockStep):
 
         In a copy of a run all are new.
         """
-        for engine, scalars in zip(self._compiled, self._every, strict=True):
-            if engine.scalars.base is not self._every:
+        if self._compiled[0].scalars.base is not self._every:
+            for engine, scalars in zip(self._compiled, self._every, strict=True):
                 scalars[:] = engine.scalars
                 engine.scalars, engine._state = scalars, memoryview(scalars)
         for place, name in enumerate(ARRAYS):

@@ -192,11 +192,7 @@ class ReplayConfig(TraceScenario):
         )
 
     @override
-    def stage(
-        self,
-        prepared: Trace | Prepared,
-        log: DecisionLog | None = None,
-    ) -> Staged:
+    def stage(self, prepared: Trace | Prepared, log: DecisionLog | None = None) -> Staged:
         """Set up the replay.
 
         Parameters
