@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import CYCLE, DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.memory import check_memory
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ def processors_in_use(jobs: JobTable, edges: Int64s) -> Floats:
 def jobs_waiting(jobs: JobTable, edges: Int64s, weight: Int64s | None = None) -> Floats:
     """Return the jobs in the queue, averaged over each bin, shape (bins,).
 
-    Jobs that never ran count as never having waited.
+    Jobs that were rejected or renounced count as never having waited.
 
     Parameters
     ----------
@@ -134,9 +134,8 @@ def jobs_waiting(jobs: JobTable, edges: Int64s, weight: Int64s | None = None) ->
     weight
         Weight of each job, shape (jobs,), such as its processors; by default 1.
     """
-    started = jobs.start != UNKNOWN
-    waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
-    end = np.where(started, jobs.start, edges[-1])[waits]
+    waits, end = jobs.waited, jobs.wait_ended
+    end = np.where(end == UNKNOWN, edges[-1], end)[waits]
     weight = np.ones(len(jobs), np.int64) if weight is None else weight
     return mean_level(jobs.submit[waits], end, weight[waits], edges)
 

@@ -66,7 +66,7 @@ METRICS = (
     Metric("bounded_slowdown_mean", "the same with run times of at least 10 s, never below 1"),
     Metric(
         "utilization",
-        "share of processor-seconds in use over the makespan",
+        "share of processor-seconds in use over the makespan, jobs stopped by their users included",
     ),
     Metric("throughput_jobs_per_day", "jobs that ended per day of the makespan"),
     Metric("lateness_mean_s", "mean of simulated minus recorded submission (Madon Eq. 3)"),
@@ -152,11 +152,17 @@ def _of_ran(
         "bounded_slowdown_mean": _number(bounded_slowdown(response, run).mean()),
     }
     if makespan:
-        work = float(jobs.processors[ran].astype(np.float64) @ run)
+        work = float(jobs.processors[ran].astype(np.float64) @ run) + _stopped(jobs)
         there = processor_seconds(processors, sizes, first, last)
         values["utilization"] = _number(work / there)
         values["throughput_jobs_per_day"] = _number(len(run) * DAY / makespan)
     return values
+
+
+def _stopped(jobs: JobTable) -> float:
+    """Return the processor-seconds of jobs that their users took back while they ran."""
+    rows = np.flatnonzero((jobs.state == State.CANCELLED) & (jobs.start != UNKNOWN))
+    return float(jobs.processors[rows] @ (jobs.end - jobs.start)[rows])
 
 
 def _of_lateness(jobs: JobTable) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.files import json_of
-from hpcrowd.environment.jobs import State
+from hpcrowd.environment.jobs import Column, State
 from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.traces.archive.logs import trace_path
@@ -227,7 +227,7 @@ def read_recorded(path: str | os.PathLike[str]) -> Run:
     jobs.submit[:] = jobs.enqueued[:] = jobs.recorded_submit
     jobs.start[:] = jobs.recorded_start
     jobs.end[:] = jobs.recorded_end
-    jobs.state[:] = State.COMPLETED
+    jobs.column(Column.STATE)[:] = State.COMPLETED
     return Run(
         jobs=jobs,
         processors=trace.processors,

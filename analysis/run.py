@@ -175,12 +175,12 @@ class Run:
         """
         jobs = self.jobs
         order = np.lexsort((np.arange(len(jobs)), jobs.submit))
-        started = jobs.start != UNKNOWN
+        started, left = jobs.start != UNKNOWN, jobs.wait_ended
         columns: dict[str, NDArray[Any]] = {name: self._recorded(name) for name in FIELDS}
         columns |= {
             "number": jobs.number,
             "submit": jobs.submit,
-            "wait": np.where(started, jobs.start - jobs.submit, UNKNOWN),
+            "wait": np.where(left != UNKNOWN, left - jobs.submit, UNKNOWN),
             "run": np.where(started, jobs.end - jobs.start, UNKNOWN),
             "allocated_processors": jobs.processors,
             "requested_time": jobs.requested_time,

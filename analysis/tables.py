@@ -136,7 +136,7 @@ def read_jobs(path: Path) -> JobTable:
         if values.null_count:
             raise ResultsError(f"{path}, column {name}: empty cells; -1 stands for unknown")
         if column is Column.STATE:
-            jobs.state[:] = _states(values, path)
+            jobs.column(Column.STATE)[:] = _states(values, path)
         elif pa.types.is_integer(values.type):
             jobs.column(column)[:] = values.to_numpy(zero_copy_only=False)
         else:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, override
 
 import mesa
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
@@ -15,10 +16,11 @@ from hpcrowd.environment.errors import (
     FixedError,
     QuantityError,
     SchedulerError,
+    SimulationError,
     check_choice,
     echo,
 )
-from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.limits.numbers import (
     LEAST_SPEED,
     MOST_PROCESSORS,
@@ -116,6 +118,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         The units that users wait for, shared between several clusters.
     lost
         Called with jobs that their users must submit again after a platform change.
+    over
+        Called with jobs that were taken back.
 
     Attributes
     ----------
@@ -140,8 +144,10 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         number: int = 0,
         units: UnitTable | None = None,
         lost: Lost,
+        over: Callable[[Int64s], None],
     ) -> None:
         super().__init__(model)
+        self._over = over
         processors, scheduler, estimates = spec.processors, spec.scheduler, spec.estimates
         check_within("processors", processors, 1, MOST_PROCESSORS)
         check_choice("overrun", overrun, ("keep", "kill"))
@@ -202,6 +208,29 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         """Rows of the running jobs."""
         return self.engine.running
 
+    def cancel(self, rows: ArrayLike) -> None:
+        """Take jobs back that wait or run here, or were submitted for later.
+
+        Those that wait or run become ``cancelled``, with the present second as their end; a running
+        job stops now. Those that are still to come become ``renounced``. The scheduler gets another
+        pass, and users whose units are over with this are notified, both within the same second.
+        Schedulers with a plan lay it out anew.
+
+        Parameters
+        ----------
+        rows
+            Rows in the table of jobs. ``Simulation.cancel`` takes jobs back wherever they are.
+
+        Raises
+        ------
+        SimulationError
+            If a job is not here, or over.
+        """
+        found = to_take_back(self.jobs, rows, self.number, self.name)
+        if len(found):
+            self.engine.cancel(found)
+            self._over(found)
+
     @property
     def attempts(self) -> Sequence[Attempt]:
         """Runs of jobs that changes of the platform stopped, in order."""
@@ -234,6 +263,37 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
                 f"{self.jobs.processors[row]} processors, {engine.free} are free; select() must "
                 "name each job at some time, or wake() must return when to call it again"
             )
+
+
+def to_take_back(jobs: JobTable, rows: ArrayLike, place: int, name: str) -> Int64s:
+    """Return the rows of jobs that are to be taken back, in order.
+
+    Raises
+    ------
+    SimulationError
+        If one of them is over, was never submitted, or is not at the cluster with this number.
+    """
+    found = np.unique(np.atleast_1d(np.asarray(rows)).astype(np.int64))
+    if len(found) and not 0 <= found[0] <= found[-1] < len(jobs):
+        raise SimulationError(f"rows {found[0]} to {found[-1]}: the table has {len(jobs)} jobs")
+    for row in found.tolist():
+        state = State(jobs.state[row])
+        if state != State.UNFINISHED:
+            raise SimulationError(
+                f"cancel job {jobs.number[row]} (row {row}): it is {state.name.lower()}; only jobs "
+                "that wait, run or are still to come can be taken back"
+            )
+        if jobs.submit[row] == UNKNOWN:
+            raise SimulationError(
+                f"cancel job {jobs.number[row]} (row {row}): never submitted; to leave it out, "
+                "remove its session from the graph of its user, or renounce it in a reaction"
+            )
+        if jobs.cluster[row] != place:
+            raise SimulationError(
+                f"cancel job {jobs.number[row]} (row {row}): not at {name}; "
+                "Simulation.cancel(rows) takes jobs back wherever they are"
+            )
+    return found
 
 
 def _engine(

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.environment.errors import FixedError
 from hpcrowd.environment.limits.memory import check_memory
 
 if TYPE_CHECKING:
@@ -67,7 +68,10 @@ class Column(IntEnum):
     ESTIMATE = 14, "s; run time the scheduler believed when the job arrived; -1 never arrived"
     PROMISED = 15, "s since the origin; the start that was promised first; -1 none"
     START = 16, "s since the origin; simulated start; -1 never started"
-    END = 17, "s since the origin; simulated end; -1 never ended"
+    END = (
+        17,
+        "s since the origin; simulated end, or when a waiting job was taken back; -1 never ended",
+    )
     SESSION = 18, "session the job belongs to, counted from 0; -1 none"
     BATCH = 19, "batch the job belongs to, counted from 0 over all users; -1 none"
     UNIT = 20, "unit of work whose completion the user waits for; -1 none"
@@ -95,9 +99,43 @@ class State(IntEnum):
     COMPLETED = 1
     KILLED = 2  #: stopped at its requested time
     REJECTED = 3  #: larger than the machine
-    CANCELLED = 4
+    CANCELLED = 4  #: taken back by its user, while it waited or ran
     RENOUNCED = 5  #: the user decided not to run it, before it was submitted
     FAILED = 6  #: stopped by a change of the platform, and not run again
+
+
+class States(np.ndarray[Any, Any]):
+    """The states of the jobs of a table; what is computed from them is an ordinary array.
+
+    Writing the state of a job that waits or runs is an error: the cluster would go on with it.
+    """
+
+    jobs: JobTable | None
+
+    def __array_finalize__(self, made_from: Any) -> None:
+        """Forget the table: only the whole column is guarded."""
+        self.jobs = None
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """Return results as ordinary arrays."""
+        return array[()] if return_scalar else np.asarray(array)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return states as an ordinary number or array."""
+        return self.view(np.ndarray)[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write states of jobs that are neither waiting nor running."""
+        jobs = self.jobs
+        if jobs is not None:
+            there = (jobs.enqueued[key] != UNKNOWN) & (self[key] == State.UNFINISHED)
+            if np.any(there):
+                row = int(np.arange(len(jobs))[key][there].flat[0]) if np.ndim(there) else int(key)
+                raise FixedError(
+                    f"state of job {jobs.number[row]} (row {row}): it waits or runs, and a state "
+                    "is what becomes of it; cluster.cancel(rows) takes it back"
+                )
+        self.view(np.ndarray)[key] = value
 
 
 class _View:
@@ -109,6 +147,16 @@ class _View:
 
     def __get__(self, jobs: JobTable, owner: type[JobTable]) -> Int64s:
         return jobs.column(self.column)
+
+
+class _StateView(_View):
+    """The states, guarded."""
+
+    @override
+    def __get__(self, jobs: JobTable, owner: type[JobTable]) -> Int64s:
+        states = jobs.column(self.column).view(States)
+        states.jobs = jobs
+        return states
 
 
 class JobTable:
@@ -164,7 +212,7 @@ class JobTable:
     batch = _View(Column.BATCH)
     unit = _View(Column.UNIT)
     cluster = _View(Column.CLUSTER)
-    state = _View(Column.STATE)
+    state = _StateView(Column.STATE)
 
     def append(self, count: int, **columns: Any) -> Int64s:
         """Add ``count`` jobs and return their rows.
@@ -216,8 +264,8 @@ class JobTable:
         return int(np.count_nonzero(self.state == state))
 
     def ended(self, cluster: int) -> Int64s:
-        """Return the rows of :attr:`over` on one cluster, by end, then by row."""
-        rows = np.flatnonzero(self.over & (self.cluster == cluster))
+        """Return the rows of :attr:`ran` on one cluster, by end, then by row."""
+        rows = np.flatnonzero(self.ran & (self.cluster == cluster))
         ordered: Int64s = rows[np.lexsort((rows, self.end[rows]))]
         return ordered
 
@@ -226,6 +274,29 @@ class JobTable:
         """Which jobs ended on the machine (completed or killed)."""
         over: NDArray[np.bool_] = (self.state == State.COMPLETED) | (self.state == State.KILLED)
         return over
+
+    @property
+    def waited(self) -> NDArray[np.bool_]:
+        """Which jobs were in a queue, for no time at least, whether they have left it or not."""
+        waited: NDArray[np.bool_] = (self.submit != UNKNOWN) & (
+            (self.start != UNKNOWN)
+            | (self.state == State.UNFINISHED)
+            | (self.state == State.CANCELLED)
+        )
+        return waited
+
+    @property
+    def wait_ended(self) -> Int64s:
+        """When each job left the queue, started or taken back, s; -1 not known, shape (jobs,)."""
+        back = (self.start == UNKNOWN) & (self.state == State.CANCELLED)
+        return np.where(back, self.end, self.start)
+
+    @property
+    def ran(self) -> NDArray[np.bool_]:
+        """Which jobs ended on the machine, or were taken back while they ran."""
+        stopped = self.state == State.CANCELLED
+        ran: NDArray[np.bool_] = self.over | (stopped & (self.start != UNKNOWN))
+        return ran
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame: column names in lower case, states as words."""

@@ -14,7 +14,7 @@ import mesa
 import numpy as np
 
 from hpcrowd.environment.clock import HOUR, Clock
-from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec
+from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec, to_take_back
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import QuantityError, SimulationError, not_one_of
 from hpcrowd.environment.frame import Frame
@@ -149,6 +149,7 @@ class Simulation(Frame):
                 number=len(self.clusters),
                 units=units,
                 lost=self.on_lost,
+                over=self._taken_back,
             )
         self.cluster = self.clusters[name]
         engines = [cluster.engine for cluster in self.clusters.values()]
@@ -161,7 +162,9 @@ class Simulation(Frame):
                 raise QuantityError(
                     f"cluster {GridBroker.name!r}: name of the broker; choose another"
                 )
-            self.broker = GridBroker(self, self._dispatch(grid), grid.coallocation)
+            self.broker = GridBroker(
+                self, self._dispatch(grid), grid.coallocation, over=self._taken_back
+            )
             self.broker.dispatch.lost = self.on_lost
         self._engine: Engine | LockStep = engines[0]
         if units is not None:
@@ -235,12 +238,44 @@ class Simulation(Frame):
         place.submit(rows, at)
         return unit
 
+    def cancel(self, rows: ArrayLike) -> None:
+        """Take jobs back that wait or run anywhere, or were submitted for later.
+
+        See :meth:`~hpcrowd.environment.cluster.Cluster.cancel`. Components of one job are taken
+        back together.
+
+        Raises
+        ------
+        SimulationError
+            If a job is over, or was never submitted.
+        """
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        if self.broker is not None:
+            rows = self.broker.dispatch.whole(rows)
+        where = self.jobs.cluster[rows]
+        for place in self._places:
+            place.cancel(rows[where == place.number])
+        to_take_back(self.jobs, rows[where == UNKNOWN], UNKNOWN, "")
+
+    def _taken_back(self, rows: Int64s) -> None:
+        """Notify users of units that are over because jobs were taken back, after this."""
+        self._engine.look_again()
+        finished = self.units.count_over(self.units.awaited(rows.tolist()))
+        for unit in finished:
+            self.call_at(self.time, self._tell, unit)
+
+    def _tell(self, unit: int) -> None:
+        self._owners[unit].on_finished(unit, self.time)
+
+    @property
+    def _places(self) -> list[Cluster | GridBroker]:
+        """The clusters, and the broker if there is one."""
+        places: list[Cluster | GridBroker] = [*self.clusters.values()]
+        return places if self.broker is None else [*places, self.broker]
+
     def resubmit(self, rows: Int64s, at: int) -> None:
         """Submit stopped jobs again, each to the cluster it ran on, or components to the grid."""
-        places: list[Cluster | GridBroker] = [*self.clusters.values()]
-        if self.broker is not None:
-            places.append(self.broker)
-        for place in places:
+        for place in self._places:
             mine = rows[self.jobs.cluster[rows] == place.number]
             if len(mine):
                 place.submit_again(mine, at)

@@ -311,7 +311,7 @@ class Patience(Trigger):
             return  # another reaction shares this trigger and has called it already
         self._unit[user.number] = unit
         jobs, rows = user.model.jobs, user.jobs_of(unit)
-        rows = rows[jobs.end[rows] != UNKNOWN]
+        rows = rows[jobs.start[rows] != UNKNOWN]
         if len(rows) > 1:
             rows = rows[np.argsort(jobs.end[rows], kind="stable")]
         start, end = jobs.start[rows], jobs.end[rows]

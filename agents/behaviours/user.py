@@ -9,7 +9,7 @@ import mesa
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Kind, What, Why, kind_of
-from hpcrowd.environment.jobs import UNKNOWN, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, State
 from hpcrowd.environment.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -250,4 +250,4 @@ class Gone(Behaviour[User]):
     @override
     def lost(self, user: User, rows: Int64s, now: int) -> None:
         """Leave jobs that were stopped."""
-        user.model.jobs.state[rows] = State.FAILED
+        user.model.jobs.column(Column.STATE)[rows] = State.FAILED

@@ -80,7 +80,7 @@ class Habit:
 
     def __call__(self, jobs: JobTable, rows: Int64s) -> float:
         """Return the doublings of the summed response times; see :class:`Formula`."""
-        ran = rows[jobs.end[rows] != UNKNOWN]
+        ran = rows[jobs.start[rows] != UNKNOWN]
         used = (jobs.recorded_end[ran] - jobs.recorded_submit[ran]).astype(float)
         if (jobs.recorded_submit[ran] == UNKNOWN).any():
             raise QuantityError(

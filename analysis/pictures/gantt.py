@@ -49,6 +49,9 @@ OF_STATES = {
     State.FAILED: "sky",
 }
 
+#: States whose jobs ended before their time, with the word for the legend.
+STOPPED = {State.KILLED: "killed", State.CANCELLED: "taken back"}
+
 #: Columns that jobs can be coloured by.
 COLOURED_BY = ("user", "queue", "cluster", "state")
 
@@ -292,15 +295,13 @@ def gantt(
     plots.count_axis(machine)
     if len(rows):
         draw_pieces(machine, looks, rows, (begin, end), where)
-        killed = by != "state" and bool((jobs.state[rows] == State.KILLED).any())
-        if killed:
-            _draw_killed(machine, jobs, rows, where)
+        stopped = [] if by == "state" else _stopped(jobs, rows)
+        if stopped:
+            _draw_stopped(machine, jobs, rows, where)
         if promises:
             draw_promises(machine, jobs, rows, where)
         _draw_names(machine, jobs, rows, (begin, end), where, looks)
-        _draw_legend(
-            figure, looks.legend(work, rows), bool((jobs.state[rows] == State.KILLED).any())
-        )
+        _draw_legend(figure, looks.legend(work, rows), " or ".join(stopped))
     else:
         plots.say_nothing(machine, "no job ran in this window")
     if bounded:
@@ -376,11 +377,17 @@ def _pixels(axes: Axes) -> tuple[float, float]:
     )
 
 
-def _draw_killed(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> None:
-    """Mark the ends of jobs that were killed."""
+def _stopped(jobs: JobTable, rows: Int64s) -> list[str]:
+    """Return in words how some of these jobs ended before their time."""
+    found = jobs.state[rows]
+    return [word for state, word in STOPPED.items() if (found == state).any()]
+
+
+def _draw_stopped(axes: Axes, jobs: JobTable, rows: Int64s, where: Placement) -> None:
+    """Mark the ends of jobs that were killed, or taken back while they ran."""
     from matplotlib.collections import LineCollection
 
-    killed = np.flatnonzero(jobs.state[rows][where.job] == State.KILLED)
+    killed = np.flatnonzero(np.isin(jobs.state[rows][where.job], list(STOPPED)))
     ends = jobs.end[rows][where.job[killed]]
     lines = [
         [(end, low), (end, low + height)]
@@ -457,13 +464,13 @@ def legend_handles(shown: list[Look]) -> list[Any]:
     ]
 
 
-def _draw_legend(figure: Figure, shown: list[Look], killed: bool) -> None:
+def _draw_legend(figure: Figure, shown: list[Look], stopped: str) -> None:
     from matplotlib.lines import Line2D
 
     handles = legend_handles(shown)
-    if killed:
+    if stopped:
         mark: dict[str, Any] = {"color": "black", "marker": "|", "markeredgewidth": 1.8}
-        handles.append(Line2D([], [], linestyle="", label="killed", **mark))
+        handles.append(Line2D([], [], linestyle="", label=stopped, **mark))
     figure.legend(
         handles=handles,
         loc="upper left",
@@ -478,10 +485,9 @@ def _draw_legend(figure: Figure, shown: list[Look], killed: bool) -> None:
 def draw_queue_steps(count: Axes, asked: Axes, run: Run, first: int, last: int) -> None:
     """Draw the waiting jobs and the processors that they request, in two panels."""
     jobs = run.jobs
-    # Jobs that never ran count as never having waited.
-    started = jobs.start != UNKNOWN
-    waits = (jobs.submit != UNKNOWN) & (started | (jobs.state == State.UNFINISHED))
-    until = np.where(started, jobs.start, max(last, int(jobs.submit.max(initial=0))))
+    # Jobs that were rejected or renounced count as never having waited.
+    waits, until = jobs.waited, jobs.wait_ended
+    until = np.where(until == UNKNOWN, max(last, int(jobs.submit.max(initial=0))), until)
     rows = np.flatnonzero(waits & (jobs.submit < last) & (until > first) & (until > jobs.submit))
     begin, end, processors = jobs.submit[rows], until[rows], jobs.processors[rows]
     for axes, height, title, colour in (

@@ -297,8 +297,9 @@ class Moment:
 
     @cached_property
     def never_ran(self) -> Bools:
-        """Which submitted jobs ended at once, such as those larger than the machine."""
-        return self.submitted & ~self.started & np.isin(self.jobs.state, NEVER_RAN)
+        """Which submitted jobs are over and never ran, such as those larger than the machine."""
+        over = np.isin(self.jobs.state, NEVER_RAN) & (self.jobs.end <= self.now)
+        return self.submitted & ~self.started & over
 
     @cached_property
     def waiting(self) -> Bools:

@@ -115,7 +115,8 @@ class OwnUnits:
     def end(self) -> Int64s:
         """End of each finished unit, s; its last submission if no job ran; -1 if unfinished."""
         moment, jobs = self.moment, self.moment.jobs
-        end = np.where(moment.ended, jobs.end, jobs.submit)[self.rows]
+        known = moment.ended | (moment.never_ran & (jobs.end != UNKNOWN))  # taken back
+        end = np.where(known, jobs.end, jobs.submit)[self.rows]
         latest = -self._least(-end)
         return np.where(self.over, latest, UNKNOWN)
 

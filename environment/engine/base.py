@@ -175,6 +175,42 @@ class Engine(Announced, ABC):
         self.submit(*self.units.as_recorded(unit, at))
 
     @abstractmethod
+    def withdraw(self, rows: Int64s) -> None:
+        """Let jobs not arrive that were submitted for later; the table is not changed."""
+
+    def cancel(self, rows: Int64s) -> None:
+        """Take jobs back that wait or run here, or are to arrive; their users are not notified.
+
+        A running job stops now, and the scheduler is notified of its end as of any other. A job
+        that is to arrive was never submitted then.
+        """
+        jobs, now = self.jobs, self.now
+        waiting, running = self.waiting, self.running
+        # Under the recorded schedule jobs run from their start on, which may be yet to come.
+        runs = np.isin(rows, running) & (jobs.start[rows] <= now)
+        here = np.isin(rows, waiting) | np.isin(rows, running)
+        if here.any():
+            self.settle()
+        state = jobs.column(Column.STATE)
+        state[rows] = np.where(here, State.CANCELLED, State.RENOUNCED)
+        jobs.end[rows] = np.where(here, now, UNKNOWN)
+        jobs.start[rows[~runs]] = UNKNOWN
+        to_come = rows[~here]
+        jobs.submit[to_come] = jobs.cluster[to_come] = UNKNOWN
+        if len(to_come):
+            self.withdraw(to_come)
+        if here.any():
+            self._take_note(rows[runs])
+            self.take_over(np.setdiff1d(waiting, rows), np.setdiff1d(running, rows))
+
+    def look_again(self) -> None:
+        """Do nothing: only a broker of several engines may have to look again."""
+
+    @abstractmethod
+    def _take_note(self, ended: Int64s) -> None:
+        """Notify the scheduler, once it is settled, of jobs that were stopped now."""
+
+    @abstractmethod
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         """Run until users must be notified, ``halt``, or about ``events`` events have passed."""
 

@@ -17,7 +17,7 @@ from hpcrowd.environment.engine.base import MOST_PLANNED, Engine, events_for
 from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
-from hpcrowd.environment.engine.kernel.places import Cluster, wider, with_room
+from hpcrowd.environment.engine.kernel.places import Cluster, wider, with_room, without
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
     compiled_pass,
@@ -175,6 +175,20 @@ class CompiledEngine(Engine):
             self._take(units.rows[first:last])
         self._reserve(self._state[S.HEAP_SIZE] + last - first)
         loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
+
+    @override
+    def withdraw(self, rows: Int64s) -> None:
+        self._accept()
+        s = self.scalars
+        left = self._sorted[s[S.SORTED_NEXT] : s[S.SORTED_END]]
+        left = left[~np.isin(left, rows)]
+        s[S.SORTED_END] = s[S.SORTED_NEXT] + len(left)
+        self._sorted[s[S.SORTED_NEXT] : s[S.SORTED_END]] = left
+        s[S.HEAP_SIZE] = without(self._heap, int(s[S.HEAP_SIZE]), rows)
+
+    @override
+    def _take_note(self, ended: Int64s) -> None:
+        self._unheard = np.concatenate((self._unheard, np.sort(ended)))
 
     @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
@@ -357,7 +371,9 @@ class CompiledEngine(Engine):
         self.ends[:, : len(running)] = jobs.end[running], running
         s[S.RUNNING], s[S.WAITING] = len(running), len(waiting)
         s[S.ASKED] = jobs.processors[waiting].sum()
-        s[S.FREE] = self.up - jobs.processors[running].sum()
+        s[S.FREE] = self.up
+        if self.scheduler is not None:
+            s[S.FREE] -= jobs.processors[running].sum()
         self._queue = with_room(self._queue, 2 * len(waiting))
         estimates = jobs.estimate[waiting]
         self._queue[: S.LEAST_NEED, : len(waiting)] = waiting, jobs.processors[waiting], estimates

@@ -107,6 +107,7 @@ class LockStep:
         for timeline in self._timelines:
             timeline.expecting = self._expecting
         self._expects = False
+        self._again = FOREVER  # when the broker is to look again though nothing happens
         #: Whether this instant is not over, and the engines that have something to do in it.
         self._within = False
         self._busy: list[Engine] = []
@@ -125,12 +126,17 @@ class LockStep:
         return self._next([engine.next_time() for engine in self.engines])
 
     def _next(self, times: Sequence[int]) -> int:
-        time = min(self.dispatch.next_time(), *times)
+        time = min(self.dispatch.next_time(), self._again, *times)
         if self._timelines:
             change = min(timeline.step_at for timeline in self._timelines)
             if change < time and (time < FOREVER or (self.dispatch.holding and self._planned())):
                 return change
         return time
+
+    def look_again(self) -> None:
+        """Let the broker look again now, since processors may have become free."""
+        if self.dispatch.holding:
+            self._again = self.now
 
     def _planned(self) -> bool:
         return any(timeline.planned for timeline in self._timelines)
@@ -170,6 +176,7 @@ class LockStep:
                 if self.events >= allowed:
                     return Stop.PAUSE
                 self._pass_to(time)
+                self._again = FOREVER
                 if self._timelines:
                     self._look_ahead()
                 active[:] = [

@@ -111,6 +111,17 @@ class PlainEngine(Engine):
             heapq.heappush(self._arrivals, (time, row))
 
     @override
+    def withdraw(self, rows: Int64s) -> None:
+        gone = set(rows.tolist())
+        self._arrivals = [one for one in self._arrivals if one[1] not in gone]
+        heapq.heapify(self._arrivals)
+
+    @override
+    def _take_note(self, ended: Int64s) -> None:
+        if len(ended) and self.scheduler is not None:
+            self.scheduler.ended(self.now, [self._as_ended(row) for row in np.sort(ended).tolist()])
+
+    @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:
         stop = self._alone.advance(halt, events)
         self.finished = self._alone.finished
@@ -128,7 +139,7 @@ class PlainEngine(Engine):
             row = heapq.heappop(self._ends)[1]
             self.events += 1
             outran = self.kill and jobs.run_time[row] > jobs.requested_time[row]
-            jobs.state[row] = State.KILLED if outran else State.COMPLETED
+            jobs.matrix[Column.STATE, row] = State.KILLED if outran else State.COMPLETED
             if self.scheduler is not None:
                 self.free += int(jobs.processors[row])
                 expected = self._expected.pop(row)
@@ -148,7 +159,7 @@ class PlainEngine(Engine):
                 jobs.submit[row] = jobs.cluster[row] = UNKNOWN
                 over.append(row)
             elif jobs.processors[row] > self.processors:
-                jobs.state[row] = State.REJECTED
+                jobs.matrix[Column.STATE, row] = State.REJECTED
                 over.append(row)
             elif self.scheduler is None:
                 jobs.enqueued[row] = self.now
@@ -242,9 +253,10 @@ class PlainEngine(Engine):
         self._running = sorted(map(self._as_running, running.tolist()), key=_by_end)
         self._ends = sorted(zip(jobs.end[running].tolist(), running.tolist(), strict=True))
         self._queue = sorted(map(self._as_waiting, waiting.tolist()), key=_by_arrival)
-        self.free = self.up - int(jobs.processors[running].sum())
+        self.free = self.up
         self._wake = self.now
         if self.scheduler is not None:
+            self.free -= int(jobs.processors[running].sum())
             self.scheduler.take_over(self.now, tuple(self._running))
             self.scheduler.changed(self.now)
 

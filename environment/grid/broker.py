@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import mesa
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcrowd.environment.cluster import to_take_back
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.grid.policies import GRID, GridPolicy, fits, parse_grid_policy
 from hpcrowd.environment.quantities import plural
@@ -56,6 +58,8 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
         Its queue.
     coallocation
         Whether jobs may have components.
+    over
+        Called with jobs that were taken back.
 
     Attributes
     ----------
@@ -67,8 +71,15 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
 
     name = GRID
 
-    def __init__(self, model: Frame, dispatch: Dispatch, coallocation: bool) -> None:
+    def __init__(
+        self,
+        model: Frame,
+        dispatch: Dispatch,
+        coallocation: bool,
+        over: Callable[[Int64s], None],
+    ) -> None:
         super().__init__(model)
+        self._over = over
         self.coallocation = coallocation
         self.dispatch = dispatch
         self.number = dispatch.number
@@ -94,6 +105,21 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
     def submitted(self) -> NDArray[np.bool_]:
         """Mask of the jobs submitted to the broker so far, shape (jobs,)."""
         return self.dispatch.submitted
+
+    def cancel(self, rows: ArrayLike) -> None:
+        """Take jobs back that are held here, or were submitted for later.
+
+        See :meth:`~hpcrowd.environment.cluster.Cluster.cancel`.
+
+        Raises
+        ------
+        SimulationError
+            If a job is not here, or over.
+        """
+        found = to_take_back(self.dispatch.jobs, rows, self.number, self.name)
+        if len(found):
+            self.dispatch.cancel(found)
+            self._over(found)
 
     def bind(self, rows: ArrayLike) -> None:
         """Make jobs the components of one job, which start together on several clusters.

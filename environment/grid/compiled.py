@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hpcrowd.environment.engine.base import Engine, events_for
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.kernel import places as S
-from hpcrowd.environment.engine.kernel.places import wider, with_room
+from hpcrowd.environment.engine.kernel.places import wider, with_room, without
 from hpcrowd.environment.engine.lock_step import LockStep
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.grid.dispatch import Dispatch
@@ -86,6 +86,7 @@ class BrokerArrays:
         leaves = 1 << widest.bit_length()
         self.scalars = np.zeros(G.GRID_COUNT, np.int64)
         self.scalars[G.BROKER], self.scalars[G.WIDEST] = policy, widest
+        self.scalars[G.AGAIN] = FOREVER
         self.arrivals = np.zeros((2, FIRST_ROOM), np.int64)
         self.tree = np.full(2 * leaves, FOREVER)
         self.sizes = np.full((2, leaves), UNKNOWN)
@@ -142,6 +143,22 @@ class CompiledDispatch(Dispatch):
     def next_time(self) -> int:
         arrays = self.arrays
         return int(arrays.arrivals[0, 0]) if arrays.scalars[G.EXPECTED] else FOREVER
+
+    @override
+    def withdraw(self, rows: Int64s) -> None:
+        arrays, g = self.arrays, self.arrays.scalars
+        g[G.EXPECTED] = without(arrays.arrivals, int(g[G.EXPECTED]), rows)
+
+    @override
+    def _let_go(self, rows: Int64s) -> None:
+        arrays, jobs = self.arrays, self.jobs
+        held = self.waiting
+        arrays.scalars[G.HELD] -= len(rows)
+        arrays.tree[:], arrays.sizes[:], arrays.chain[:] = FOREVER, UNKNOWN, UNKNOWN
+        broker = Q.Broker(*arrays.of_kernel())
+        for row in held[~np.isin(held, rows)].tolist():
+            place = Q.place_of(jobs.submit[row], row)
+            Q.put(broker, row, jobs.processors[row], place)
 
     @override
     def _expect(self, rows: Int64s, times: Int64s) -> None:
@@ -222,6 +239,12 @@ class CompiledLockStep(LockStep):
             elif stop == Stop.PAUSE:
                 self._waiting = int(self._every[:, S.WAITING].sum() + g[G.HELD])
             return Stop(stop)
+
+    @override
+    def look_again(self) -> None:
+        g = self._broker.scalars
+        if g[G.HELD]:
+            g[G.AGAIN] = g[G.TIME]
 
     def _enlarge(self, place: int) -> None:
         """Give more room to whatever array is full."""

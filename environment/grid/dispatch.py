@@ -162,6 +162,36 @@ class Dispatch(BrokerQueue):
             self._parts[parts[0]] = parts
             self._first.update(dict.fromkeys(parts, parts[0]))
 
+    def withdraw(self, rows: Int64s) -> None:
+        """Let jobs not arrive that were submitted for later; the table is not changed."""
+        gone = set(rows.tolist())
+        self._arrivals = [one for one in self._arrivals if one[1] not in gone]
+        heapq.heapify(self._arrivals)
+
+    def whole(self, rows: Int64s) -> Int64s:
+        """Return rows of jobs with all other components of the same jobs."""
+        parts = [self._parts[self._first[row]] for row in rows.tolist() if row in self._first]
+        return np.unique(
+            np.append(rows, [row for found in parts for row in found]).astype(np.int64)
+        )
+
+    def cancel(self, rows: Int64s) -> None:
+        """Take jobs back that are held here, or are to arrive; their users are not notified."""
+        jobs = self.jobs
+        held = np.isin(rows, self.waiting)
+        jobs.column(Column.STATE)[rows] = np.where(held, State.CANCELLED, State.RENOUNCED)
+        jobs.end[rows[held]] = self.now
+        to_come = rows[~held]
+        jobs.submit[to_come] = jobs.cluster[to_come] = UNKNOWN
+        if len(to_come):
+            self.withdraw(to_come)
+        if held.any():
+            self._let_go(rows[held])
+
+    def _let_go(self, rows: Int64s) -> None:
+        gone = set(rows.tolist())
+        self._waiting = [job for job in self._waiting if job.row not in gone]
+
     def submit_unit(self, unit: int, at: int) -> None:
         """Submit a defined unit from ``at`` on, with its jobs spaced as recorded."""
         self.submit(*self.units.as_recorded(unit, at))
@@ -179,11 +209,11 @@ class Dispatch(BrokerQueue):
             self.events += 1
             rows = self._parts.get(row, [row])
             if (jobs.state[rows] == State.RENOUNCED).any():
-                jobs.state[rows] = State.RENOUNCED
+                jobs.matrix[Column.STATE, rows] = State.RENOUNCED
                 jobs.submit[rows] = jobs.cluster[rows] = UNKNOWN
                 over += rows
             elif not fits((job := grid_job(jobs, rows)).components, sizes):
-                jobs.state[rows] = State.REJECTED
+                jobs.matrix[Column.STATE, rows] = State.REJECTED
                 over += rows
             else:
                 self._hold(job)
@@ -285,7 +315,7 @@ class Dispatch(BrokerQueue):
                 touched.append(engine)
             if fate == "fail":
                 jobs.end[rows] = self.now
-                jobs.state[rows] = State.FAILED
+                jobs.matrix[Column.STATE, rows] = State.FAILED
                 over += rows
                 continue
             jobs.start[rows] = jobs.end[rows] = jobs.enqueued[rows] = UNKNOWN

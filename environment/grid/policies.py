@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, NamedTuple, override
 import numpy as np
 
 from hpcrowd.environment.errors import check_choice
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.quantities import time_at_speed
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.stops import FOREVER
@@ -124,8 +125,10 @@ class Site:
             waiting = self.engine.waiting.tolist() if self._sent else ()
             self.pending = [row for row in waiting if row in self._sent]
             return
-        started = self.engine.jobs.start
-        self.pending = [row for row in self.pending if started[row] < 0]
+        start, state = self.engine.jobs.start, self.engine.jobs.state
+        self.pending = [
+            row for row in self.pending if start[row] < 0 and state[row] == State.UNFINISHED
+        ]
 
     def completion(self, job: GridJob, now: int) -> int:
         """Return when a job would end here according to the scheduler's estimates.

@@ -23,7 +23,7 @@ import numpy as np
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.errors import SimulationError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
 from hpcrowd.environment.platform.changes import (
     Change,
     Failures,
@@ -437,7 +437,7 @@ class Timeline:
 
     def _end(self, rows: Int64s, state: State) -> None:
         """Note that jobs have ended."""
-        self.engine.jobs.state[rows] = state
+        self.engine.jobs.column(Column.STATE)[rows] = state
         self._over += rows.tolist()
 
 

@@ -33,7 +33,7 @@ CLUSTER = int(Column.CLUSTER)
 STATE = int(Column.STATE)
 
 COMPLETED, KILLED, REJECTED = int(State.COMPLETED), int(State.KILLED), int(State.REJECTED)
-RENOUNCED = int(State.RENOUNCED)
+RENOUNCED, UNFINISHED = int(State.RENOUNCED), int(State.UNFINISHED)
 
 #: Mark of what did not happen.
 NEVER = UNKNOWN
@@ -127,3 +127,11 @@ def wider(array: Any, columns: int, fill: int = 0) -> Any:
     grown = np.full((*array.shape[:-1], columns), fill, array.dtype)
     grown[..., : array.shape[-1]] = array
     return grown
+
+
+def without(heap: Int64s, size: int, jobs: Int64s) -> int:
+    """Take jobs out of the first ``size`` entries of a heap; return how many entries are left."""
+    left = heap[:, :size][:, ~np.isin(heap[1, :size], jobs)]
+    count = len(left[0])
+    heap[:, :count] = left[:, np.lexsort((left[1], left[0]))]  # a sorted array is a heap
+    return count

@@ -49,8 +49,9 @@ BEGIN, ENDING, REACTING, ARRIVING, SENDING_EARLY, PASSING, SENDING_LATE = range(
     EXPECTED,  # jobs that are to arrive at the broker
     HELD,  # jobs that it holds
     WIDEST,  # processors of the largest cluster
+    AGAIN,  # when the broker is to look again though nothing happens
     GRID_COUNT,
-) = range(12)
+) = range(13)
 
 
 class Instant(NamedTuple):
@@ -200,7 +201,7 @@ def due(every, k):
 def next_instant(every, instant, broker):
     """Return when something happens next, FOREVER for never; count the events so far."""
     g = instant.g
-    time = broker.arrivals[0, 0] if g[EXPECTED] else FOREVER
+    time = min(broker.arrivals[0, 0] if g[EXPECTED] else FOREVER, g[AGAIN])
     total = g[ARRIVED]
     for k in range(len(every.s)):
         instant.dues[k] = due(every, k)
@@ -281,6 +282,7 @@ def advance_grid(cluster_arrays, remaining, instant_arrays, broker_arrays, halt,
             if g[TOTAL] >= allowed:
                 return S.PAUSE
             g[TIME] = time
+            g[AGAIN] = FOREVER
             for k in range(clusters):
                 every.s[k, S.NOW] = time
                 active[k] = instant.dues[k] == time

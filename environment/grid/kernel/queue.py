@@ -167,7 +167,7 @@ def count_free(every, broker):
         asked, kept = 0, 0
         for i in range(counts[k]):
             job = pending[k, i]
-            if jobs[S.START, job] < 0:
+            if jobs[S.START, job] < 0 and jobs[S.STATE, job] == S.UNFINISHED:
                 asked += jobs[S.PROCESSORS, job]
                 pending[k, kept] = job
                 kept += 1

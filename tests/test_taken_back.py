@@ -1,0 +1,242 @@
+"""Jobs taken back by their users: while they wait, run, or are still to come."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.agents import Patience, SessionDefinition, Work, add_users
+from hpcrowd.analysis.metrics import summarize
+from hpcrowd.environment import ClusterSpec, GridSpec, JobTable, Simulation, State
+from hpcrowd.environment.errors import FixedError, SimulationError
+
+MakeJobs = Callable[..., JobTable]
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+UNFINISHED, CANCELLED, RENOUNCED = State.UNFINISHED, State.CANCELLED, State.RENOUNCED
+
+
+class Owner:
+    """Notes which units are over, and when."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, int]] = []
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Note it."""
+        self.heard.append((unit, now))
+
+
+def start(jobs: JobTable, **options: Any) -> tuple[Simulation, Owner]:
+    """A machine of four processors, to which each job is submitted as a unit of its own."""
+    model, owner = Simulation(jobs, 4, **options), Owner()
+    for row, at in enumerate(jobs.recorded_submit.tolist()):
+        model.submit(owner, np.array([row]), at)
+    return model, owner
+
+
+@both
+def test_waiting_job_leaves_the_queue(make_jobs: MakeJobs, plain: bool) -> None:
+    """The next in the queue starts in the same second; the user hears of it then."""
+    jobs = make_jobs((0, 100, 3), (10, 50, 4), (20, 30, 2), (60, 10, 1))
+    model, owner = start(jobs, scheduler="fcfs", plain=plain)
+    model.run(until=40)
+    model.cluster.cancel([1])
+    model.run()
+    assert [0, -1, 100, 100] == jobs.start.tolist()
+    assert [100, 40, 130, 110] == jobs.end.tolist()
+    assert (1, 40) == owner.heard[0]
+    assert CANCELLED == jobs.state[1]
+    assert 1 == summarize(jobs, 4)["jobs_cancelled"]
+
+
+@both
+def test_running_job_stops(make_jobs: MakeJobs, plain: bool) -> None:
+    """Its processors are free within the second, and its time counts as use of the machine."""
+    jobs = make_jobs((0, 100, 4), (10, 50, 4))
+    model, owner = start(jobs, plain=plain)
+    model.call_at(40, model.cancel, [0])
+    model.run()
+    assert ([0, 40], [40, 90]) == (jobs.start.tolist(), jobs.end.tolist())
+    assert [(0, 40), (1, 90)] == owner.heard
+    # Of the job that ended, the makespan goes from 10 to 90 s.
+    assert 4 * (40 + 50) / (4 * 80) == summarize(jobs, 4)["utilization"]
+
+
+@both
+def test_job_to_come_never_arrives(make_jobs: MakeJobs, plain: bool) -> None:
+    """It was never submitted then, and the run ends without it."""
+    jobs = make_jobs((0, 100, 4), (1000, 50, 4))
+    model, owner = start(jobs, plain=plain)
+    model.run(until=40)
+    model.cancel([1])
+    model.run()
+    assert (100, RENOUNCED, -1) == (model.time, jobs.state[1], jobs.submit[1])
+    assert [(1, 40), (0, 100)] == owner.heard
+
+
+@both
+def test_recorded_schedule(make_jobs: MakeJobs, plain: bool) -> None:
+    """Under the recorded schedule a job waits until its recorded start."""
+    jobs = make_jobs((0, 100, 4), (0, 50, 4))
+    jobs.recorded_start[1] = 100
+    model, owner = start(jobs, scheduler="recorded", plain=plain)
+    model.run(until=40)
+    model.cancel([0, 1])
+    model.run()
+    assert ([0, -1], [40, 40]) == (jobs.start.tolist(), jobs.end.tolist())
+    assert {(0, 40), (1, 40)} == set(owner.heard)
+    assert 4 == model.cluster.free
+
+
+def test_what_cannot_be_taken_back(make_jobs: MakeJobs) -> None:
+    """Jobs that are over, were never submitted, or are elsewhere: one line that says so."""
+    jobs = make_jobs((0, 10, 1), (0, 100, 1), (0, 10, 1))
+    model = Simulation(jobs, 4, others={"b": ClusterSpec(4)})
+    model.submit(Owner(), np.array([0, 1]), 0)
+    model.run(until=50)
+    with pytest.raises(SimulationError, match=r"cancel job 1 \(row 0\): it is completed"):
+        model.cancel([0, 1])
+    with pytest.raises(SimulationError, match=r"cancel job 3 \(row 2\): never submitted"):
+        model.cancel([2])
+    with pytest.raises(SimulationError, match=r"cancel job 2 \(row 1\): not at b; Simulation"):
+        model.clusters["b"].cancel([1])
+    with pytest.raises(SimulationError, match="rows 7 to 7: the table has 3 jobs"):
+        model.cluster.cancel([7])
+    assert UNFINISHED == jobs.state[1]
+
+
+@both
+def test_states_of_jobs_in_the_cluster_are_not_written(make_jobs: MakeJobs, plain: bool) -> None:
+    """Writing them would change nothing; the message names the call that does."""
+    jobs = make_jobs((0, 100, 4), (10, 50, 4), (90, 1, 1))
+    model, _ = start(jobs, plain=plain)
+    model.run(until=40)
+    rule = "state of job {} .row {}.: it waits or runs, .* cluster.cancel"
+    with pytest.raises(FixedError, match=rule.format(2, 1)):
+        jobs.state[1] = CANCELLED
+    with pytest.raises(FixedError, match=rule.format(1, 0)):
+        jobs.state[:] = CANCELLED
+    with pytest.raises(FixedError, match=rule.format(1, 0)):
+        jobs.state[jobs.submit < 20] = CANCELLED
+    jobs.state[2] = RENOUNCED  # still to come
+    model.run()
+    assert [State.COMPLETED, State.COMPLETED, RENOUNCED] == jobs.state.tolist()
+
+
+def test_patience_counts_only_jobs_that_started(make_jobs: MakeJobs) -> None:
+    """A job that was taken back while it waited has no wait until its start."""
+    jobs = make_jobs((0, 100, 4), (0, 100, 4))
+    model = Simulation(jobs, 4)
+    users = add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
+    patience = Patience(wait=0, last=1)
+    for user in users:
+        patience.begin(user)
+    model.run(until=40)
+    model.cancel([1])
+    patience.heard(users[0], 1, 40)
+    assert not patience._jobs[users[0].number]
+
+
+def random_run(seed: int, policy: str, grid: str | None, plain: bool) -> list[Any]:
+    """Jobs, users who take some back at random seconds, and what became of them."""
+    draw = np.random.default_rng(seed)
+    count, size = int(draw.integers(5, 60)), int(draw.integers(1, 9))
+    run = draw.integers(0, 200, count)
+    jobs = JobTable()
+    jobs.append(
+        count,
+        user=draw.integers(0, 4, count),
+        processors=draw.integers(1, size + 2, count),
+        run_time=run,
+        requested_time=np.maximum(1, (run * draw.uniform(0.5, 3, count)).astype(int)),
+        queue=draw.integers(0, 3, count),
+    )
+    if grid is not None:
+        others = {"b": ClusterSpec(int(draw.integers(1, 9)), policy, speed=2.0)}
+        options: dict[str, Any] = {"others": others, "grid": GridSpec(grid)}
+    else:
+        options = {"overrun": ("keep", "kill")[seed % 2]}
+    model, owner = Simulation(jobs, size, policy, plain=plain, **options), Owner()
+    at = np.sort(draw.integers(0, 400, count))
+    first = 0
+    while first < count:
+        rows = np.arange(first, min(count, first + int(draw.integers(1, 4))))
+        model.submit(owner, rows, at[rows], draw.choice(["home", "b", "grid"]) if grid else None)
+        first = int(rows[-1]) + 1
+
+    def take_back() -> None:
+        there = np.flatnonzero((jobs.state == UNFINISHED) & (jobs.submit >= 0))
+        if len(there):
+            model.cancel(draw.choice(there, min(len(there), int(draw.integers(1, 4))), False))
+
+    seconds = np.sort(draw.integers(0, 700, 8)).tolist()
+    for second in seconds[:4]:
+        model.call_at(second, take_back)
+    for second in seconds[4:]:
+        if second >= model.time:
+            model.run(until=second)
+            take_back()
+    model.run()
+    assert jobs.count(UNFINISHED) == 0
+    assert len(owner.heard) == len(model.units)
+    assert model.cluster.free == size
+    return [jobs.matrix.tolist(), owner.heard]
+
+
+POLICIES = (
+    "fcfs", "easy", "conservative", "selective", "sjf", "fair-share", "multi-queue", "creasy",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("grid", [None, "first-fit", "least-loaded", "fastest-completion"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_compiled_and_plain_agree(policy: str, grid: str | None) -> None:
+    """Both engines give the same outcome, whoever is taken back when."""
+    for seed in range(8):
+        assert random_run(seed, policy, grid, False) == random_run(seed, policy, grid, True), seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grid", [None, "first-fit", "worst-fit", "fastest-completion"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_compiled_and_plain_agree_often(policy: str, grid: str | None) -> None:
+    """The same in many more cases."""
+    for seed in range(100, 300):
+        assert random_run(seed, policy, grid, False) == random_run(seed, policy, grid, True), seed
+
+
+def test_components_are_taken_back_together() -> None:
+    """Taking one back takes all of them back, on every cluster, whether they wait or run."""
+    jobs = JobTable()
+    jobs.append(5, user=1, processors=4, run_time=100, requested_time=100)
+    grid = GridSpec("first-fit", coallocation=True)
+    model, owner = Simulation(jobs, 4, others={"b": ClusterSpec(4)}, grid=grid), Owner()
+    assert model.broker is not None
+    for rows in (np.array([0, 1]), np.array([2, 3])):
+        model.add_unit(owner, rows)
+        model.broker.submit_together(rows, 0)
+    model.submit(owner, np.array([4]), 0, "grid")
+    model.call_at(20, model.cancel, [3])
+    model.call_at(30, model.cancel, [0])
+    model.run()
+    assert [0, 0, -1, -1, 30] == jobs.start.tolist()
+    assert [30, 30, 20, 20, 130] == jobs.end.tolist()
+    assert [(1, 20), (0, 30), (2, 130)] == owner.heard
+
+
+def test_forks_take_back_their_own(make_jobs: MakeJobs) -> None:
+    """What is taken back in a copy of a run stays in the original."""
+    jobs = make_jobs((0, 100, 4), (10, 50, 4), (20, 50, 4))
+    model, _ = start(jobs)
+    model.run(until=40)
+    other = copy.deepcopy(model)
+    other.cancel([1])
+    other.run()
+    model.run()
+    assert [0, 100, 150] == jobs.start.tolist()
+    assert [0, -1, 100] == other.jobs.start.tolist()
