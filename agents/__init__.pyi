@@ -34,6 +34,7 @@ from .behaviours.think import (
 )
 from .behaviours.triggers import During, OnSignal, Patience, Trigger, WeekHours
 from .behaviours.user import Behaviour, ReplayUser, User
+from .behaviours.user_graph import UserGraph
 from .behaviours.when import BatchOrder, Reason, Recorded, Release, SessionGraph, When
 from .generative.archetypes import (
     Debugger,
@@ -153,6 +154,7 @@ __all__ = [
     "Trigger",
     "Units",
     "User",
+    "UserGraph",
     "Visit",
     "Visits",
     "WeekHours",

@@ -132,8 +132,8 @@ class States(np.ndarray[Any, Any]):
             if np.any(there):
                 row = int(np.arange(len(jobs))[key][there].flat[0]) if np.ndim(there) else int(key)
                 raise FixedError(
-                    f"state of job {jobs.number[row]} (row {row}): it waits or runs, and a state "
-                    "is what becomes of it; cluster.cancel(rows) takes it back"
+                    f"state of job {jobs.number[row]} (row {row}): it waits or runs, and its "
+                    "state is the outcome; cluster.cancel(rows) takes it back"
                 )
         self.view(np.ndarray)[key] = value
 

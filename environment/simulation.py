@@ -257,6 +257,15 @@ class Simulation(Frame):
             place.cancel(rows[where == place.number])
         to_take_back(self.jobs, rows[where == UNKNOWN], UNKNOWN, "")
 
+    def withdraw(self, rows: Int64s) -> None:
+        """Let jobs not arrive that were submitted for later, as if they had not been submitted."""
+        where = self.jobs.cluster[rows]
+        for cluster in self.clusters.values():
+            cluster.engine.withdraw(rows[where == cluster.number])
+        if self.broker is not None:
+            self.broker.dispatch.withdraw(rows[where == self.broker.number])
+        self.jobs.submit[rows] = self.jobs.cluster[rows] = UNKNOWN
+
     def _taken_back(self, rows: Int64s) -> None:
         """Notify users of units that are over because jobs were taken back, after this."""
         self._engine.look_again()

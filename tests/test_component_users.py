@@ -91,7 +91,7 @@ def test_nobody_submits_from_the_horizon_on() -> None:
 def test_graph_holds_units_and_think_times() -> None:
     """Nodes are the sessions of the component, edges what waited for what."""
     _, _, (user,) = simulated(pool_of(), only(LONG, 0))
-    graph = user.graph()
+    graph = user.graph
     first, second = graph.nodes
     assert {"start": 10 * HOUR, "jobs": 1} == graph.nodes[first]
     assert {"think_time": 2 * WEEK} == graph.edges[first, second]

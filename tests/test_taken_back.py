@@ -143,7 +143,7 @@ def test_patience_counts_only_jobs_that_started(make_jobs: MakeJobs) -> None:
 
 
 def random_run(seed: int, policy: str, grid: str | None, plain: bool) -> list[Any]:
-    """Jobs, users who take some back at random seconds, and what became of them."""
+    """Jobs, users who take some back at random seconds; return the outcome."""
     draw = np.random.default_rng(seed)
     count, size = int(draw.integers(5, 60)), int(draw.integers(1, 9))
     run = draw.integers(0, 200, count)

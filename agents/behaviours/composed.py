@@ -19,7 +19,7 @@ faster or slower.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, override
 
 from hpcrowd.agents.behaviours.think import RecordedPauses
@@ -115,8 +115,39 @@ class Composed(Behaviour[ReplayUser]):
         """Submit the units that the end of a unit releases."""
         for reaction in self._listening:
             reaction.heard(user, unit, now)
+        graph = user.changed_graph
+        if graph is not None:
+            for release in graph.finished(unit, now):
+                self.release(user, release)
+            return
         for release in self.when.finished(user, unit, now):
             self._go_on(user, release)
+
+    @property
+    @override
+    def by_graph(self) -> bool:  # type: ignore[override]
+        return self.reacts and self.when.by_graph
+
+    @override
+    def edges(self, user: ReplayUser) -> Iterable[tuple[int, int, dict[str, int]]]:
+        return self.when.edges(user)
+
+    @override
+    def over_at(self, user: ReplayUser, unit: int) -> int:
+        over = getattr(self.when, "over", None)
+        return super().over_at(user, unit) if over is None else over[unit]
+
+    @override
+    def release(self, user: ReplayUser, release: Release, earliest: int = 0) -> None:
+        graph, found = user.changed_graph, [release]
+        assert graph is not None
+        while found:
+            unit, at = found[0].unit, max(self._arrival(user, found.pop(0)), earliest)
+            if self.reactions:
+                user.due[unit] = user.model.call_at(at, self._decide, user, unit)
+            else:
+                user.submit(unit, at)
+                found += graph.sent(unit, at)
 
     @override
     def lost(self, user: ReplayUser, rows: Int64s, now: int) -> None:
@@ -146,7 +177,7 @@ class Composed(Behaviour[ReplayUser]):
             at = release.at + release.pause if self._direct else self._arrival(user, release)
             if self.reactions:
                 # Whether to react is decided at that moment.
-                user.model.call_at(at, self._decide, user, unit)
+                user.due[unit] = user.model.call_at(at, self._decide, user, unit)
                 return
             user.submit(unit, at)
             if not self._follows:
@@ -157,6 +188,7 @@ class Composed(Behaviour[ReplayUser]):
         """Apply the reactions to a unit that is due now."""
         if user.behaviour is not self:  # the user was removed meanwhile
             return
+        del user.due[unit]
         intention = self._intention(user, unit)
         before = len(user.notes)
         for reaction in self.reactions:
@@ -164,7 +196,11 @@ class Composed(Behaviour[ReplayUser]):
         last = intention.submit()
         if self.noting is not None:
             self.noting.decided(user, intention, user.notes[before:])
-        self._go_on(user, self.when.sent(user, unit, last))
+        if user.changed_graph is None:
+            self._go_on(user, self.when.sent(user, unit, last))
+            return
+        for release in user.changed_graph.sent(unit, int(intention.at[0])):
+            self.release(user, release)
 
 
 class Rigid(Behaviour[ReplayUser]):

@@ -13,12 +13,14 @@ from hpcrowd.environment.jobs import UNKNOWN, Column, State
 from hpcrowd.environment.simulation import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    import networkx as nx
+    from mesa.time import Event
 
     from hpcrowd.agents.behaviours.hooks import Noting
     from hpcrowd.agents.behaviours.reactions import Note
+    from hpcrowd.agents.behaviours.user_graph import UserGraph
+    from hpcrowd.agents.behaviours.when import Release
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.agents.work.units import Units
     from hpcrowd.environment.jobs import Int64s
@@ -133,8 +135,14 @@ class ReplayUser(User):
     sessions
         This user's sessions in ``work``.
     units
-        This user's units.
+        This user's units in the record.
+    due
+        The alarms of units about which reactions decide when they are due.
+    changed_graph
+        :attr:`graph`, once it was changed and decides what is released.
     """
+
+    changed_graph: UserGraph | None = None
 
     def __init__(
         self,
@@ -156,6 +164,8 @@ class ReplayUser(User):
         if behaviour.units is not None:
             self.units = range(*behaviour.units.user_first[place : place + 2].tolist())
         self.site = model.cluster if site is None else model.site(site)
+        self.due: dict[int, Event] = {}
+        self._graph: UserGraph | None = None
         self._submit_unit = self.site.submit_unit
 
     @override
@@ -166,6 +176,11 @@ class ReplayUser(User):
 
     def jobs_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit, by submission."""
+        graph = self.changed_graph
+        return self.recorded_jobs_of(unit) if graph is None else graph.rows_of(unit)
+
+    def recorded_jobs_of(self, unit: int) -> Int64s:
+        """Return the rows of the jobs of a unit of the record, by submission."""
         units = self.behaviour.units or self.work.by_session
         return units.rows[units.first[unit] : units.first[unit + 1]]
 
@@ -200,11 +215,23 @@ class ReplayUser(User):
             log.note(at, self.number, What.SUBMITTED, Why.OWN, self._kind, mine)
         submit(unit, at)
 
-    def graph(self) -> nx.DiGraph[int]:
-        """Return the dependency graph of the user's sessions, :func:`user_graph`."""
-        from hpcrowd.agents.work.graph import user_graph
+    @property
+    def graph(self) -> UserGraph:
+        """The user's sessions or batches, and what each of them waits for; change it as you like.
 
-        return user_graph(self.model.jobs, self.work.sessions, self.work.dependencies, self.number)
+        See :class:`~hpcrowd.agents.behaviours.user_graph.UserGraph`. Made at first use, and the
+        same object from then on.
+        """
+        if self._graph is None:
+            from hpcrowd.agents.behaviours.user_graph import UserGraph
+
+            self._graph = UserGraph(user=self)
+        return self._graph
+
+    def take_graph(self, graph: UserGraph) -> None:
+        """Let a graph decide from now on what is released."""
+        self.changed_graph = graph
+        self._submit_unit = partial(graph.submit, self._submit_unit)
 
 
 class Behaviour[U: User]:
@@ -216,12 +243,30 @@ class Behaviour[U: User]:
     #: The units that users of a trace submit; None for sessions.
     units: Units | None = None
 
+    #: Whether the graphs of users can be changed.
+    by_graph = False
+
     def begin(self, user: U) -> None:
         """Submit the first work; called once for each user before the run begins."""
         raise NotImplementedError(f"{type(self).__name__} must define begin()")
 
     def finished(self, user: U, unit: int, now: int) -> None:
         """React to the end of the last job of ``unit``."""
+
+    def edges(self, user: U) -> Iterable[tuple[int, int, dict[str, int]]]:
+        """Yield what users wait for: unit before, unit after, and think time or inter-arrival."""
+        return ()
+
+    def over_at(self, user: ReplayUser, unit: int) -> int:
+        """Return when a unit was over, s; -1 before."""
+        jobs, rows = user.model.jobs, user.jobs_of(unit)
+        if (jobs.state[rows] == State.UNFINISHED).any():
+            return UNKNOWN
+        return int(np.maximum(jobs.end[rows], jobs.submit[rows]).max())
+
+    def release(self, user: U, release: Release, earliest: int) -> None:
+        """Submit a unit that a changed graph releases, not before second ``earliest``."""
+        raise NotImplementedError(f"{type(self).__name__} does not go by a graph")
 
     def lost(self, user: U, rows: Int64s, now: int) -> None:
         """Submit jobs again that were stopped before they ended.

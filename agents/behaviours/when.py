@@ -8,7 +8,7 @@ mechanism of Madon et al. 2024, :class:`BatchOrder` that of Zakay and Feitelson 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, override
 
@@ -59,7 +59,11 @@ class When(Part, ABC):
     ----------
     units
         The units that users submit.
+    over
+        When each unit was over, s, -1 before; kept by parts that wait for units.
     """
+
+    over: memoryview
 
     #: False if users need not be notified when work has finished.
     reacts = True
@@ -77,6 +81,16 @@ class When(Part, ABC):
     def __init__(self, work: Work, units: Units) -> None:
         self.work = work
         self.units = units
+
+    @property
+    def by_graph(self) -> bool:
+        """Whether it does what :meth:`edges` says, so that users may change their graphs."""
+        return False
+
+    def edges(self, user: ReplayUser) -> Iterable[tuple[int, int, dict[str, int]]]:
+        """Yield what a user waits for: unit before, unit after, and ``think_time`` (s) from the end
+        of the one to the other, ``inter_arrival`` (s) from its last submission, or both."""
+        return ()
 
     @abstractmethod
     def begin(self, user: ReplayUser) -> Sequence[Release]:
@@ -104,6 +118,7 @@ class Recorded(When):
     name = "recorded"
     others = ()
     reacts = False
+    by_graph = True
 
     def __init__(self, work: Work) -> None:
         super().__init__(work, work.by_session)
@@ -140,6 +155,18 @@ class SessionGraph(When):
         self._missing = memoryview(dependencies.count.copy())
         self._earliest = memoryview(np.zeros(len(self.units), np.int64))
         self._free = np.flatnonzero(dependencies.count == 0)
+        self.over = memoryview(np.full(len(self.units), UNKNOWN))
+
+    @property
+    @override
+    def by_graph(self) -> bool:
+        return type(self).finished is SessionGraph.finished
+
+    @override
+    def edges(self, user: ReplayUser) -> Iterable[tuple[int, int, dict[str, int]]]:
+        for unit in user.units:
+            for edge in range(self._first[unit], self._first[unit + 1]):
+                yield unit, self._successor[edge], {"think_time": self._think[edge]}
 
     @override
     def begin(self, user: ReplayUser) -> Sequence[Release]:
@@ -152,6 +179,7 @@ class SessionGraph(When):
     @override
     def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
         missing, earliest = self._missing, self._earliest
+        self.over[unit] = now
         free = []
         for edge in range(self._first[unit], self._first[unit + 1]):
             after = self._successor[edge]
@@ -191,6 +219,25 @@ class BatchOrder(When):
         # By user: the batch that is next, and when the last job before it is submitted.
         self._next = units.user_first[:-1].tolist()
         self._sent = [UNKNOWN] * len(self._next)
+        self.over = memoryview(np.full(len(units), UNKNOWN))
+
+    @property
+    @override
+    def by_graph(self) -> bool:
+        kind = type(self)
+        return kind.finished is BatchOrder.finished and kind.sent is BatchOrder.sent
+
+    @override
+    def edges(self, user: ReplayUser) -> Iterable[tuple[int, int, dict[str, int]]]:
+        found: dict[tuple[int, int], dict[str, int]] = {
+            (after - 1, after): {"inter_arrival": self._gap[after]} for after in user.units[1:]
+        }
+        for unit in user.units:
+            for edge in range(self._first[unit], self._first[unit + 1]):
+                after = self._successor[edge]
+                found.setdefault((unit, after), {})["think_time"] = self._think[after]
+        for (before, after), times in found.items():
+            yield before, after, times
 
     @override
     def begin(self, user: ReplayUser) -> Sequence[Release]:
@@ -199,6 +246,7 @@ class BatchOrder(When):
     @override
     def finished(self, user: ReplayUser, unit: int, now: int) -> Sequence[Release]:
         missing = self._missing
+        self.over[unit] = now
         following = self._next[user.place]
         free: Sequence[Release] = ()
         for edge in range(self._first[unit], self._first[unit + 1]):

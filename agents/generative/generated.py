@@ -25,6 +25,8 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from hpcrowd.agents.work.recorded import Work
 
 
@@ -133,6 +135,7 @@ class GeneratedUser(User):
         self.hears = hears
         self.asked: dict[int, int] = {}
         self.after: dict[int, int] = {}
+        self._graph: nx.DiGraph[int] | None = None
         self.mood = 0.0
         self.pace = 1.0
         self.absence = FOREVER
@@ -142,6 +145,24 @@ class GeneratedUser(User):
         self.paced = self.put_off = self.late = 0
         self.rests = False
         self._over: dict[int, int] = {}  # of a user who notes its decisions: ends of its units
+
+    @property
+    def graph(self) -> nx.DiGraph[int]:
+        """Its units so far, ``submitted`` at a second; edges lead to what their ends triggered.
+
+        The same object each time, brought up to date. It cannot be changed: what comes next is made
+        up when it comes.
+        """
+        if self._graph is None:
+            import networkx as nx
+
+            self._graph = nx.freeze(nx.DiGraph(user=self.number))
+        graph, kind = self._graph, type(self._graph)
+        for unit in [unit for unit in self.asked if unit not in graph]:
+            kind.add_node(graph, unit, submitted=self.asked[unit])
+            if unit in self.after:
+                kind.add_edge(graph, self.after[unit], unit)
+        return graph
 
     @override
     def remove(self) -> None:

@@ -161,12 +161,16 @@ class ComponentUser(GeneratedUser):
         self.missing.clear()
         self.earliest.clear()
 
+    @property
+    @override
     def graph(self) -> nx.DiGraph[int]:
-        """Return what its units wait for, as recorded.
+        """What its units wait for, as recorded; it cannot be changed.
 
         Nodes are units of the pool with ``start`` (s after the Monday, 00:00, before the first
         submission of the log, local time) and ``jobs`` (how many); edges carry ``think_time`` (s).
         """
+        if self._graph is not None:
+            return self._graph
         import networkx as nx
 
         units = self.pool.units
@@ -177,7 +181,8 @@ class ComponentUser(GeneratedUser):
         for unit in self.component.units:
             for after, think in self.pool.successors[unit]:
                 graph.add_edge(unit, after, think_time=think)
-        return graph
+        self._graph = nx.freeze(graph)
+        return self._graph
 
 
 class AsRecorded(Behaviour[GeneratedUser]):

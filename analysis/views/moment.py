@@ -418,7 +418,7 @@ class Moment:
         for column in OUTCOME:
             table.matrix[column, future] = UNKNOWN
         table.matrix[Column.START, ~self.started[which]] = UNKNOWN
-        table.matrix[Column.END, ~self.ended[which]] = UNKNOWN
+        table.matrix[Column.END, ~(self.ended | self.never_ran)[which]] = UNKNOWN
         table.matrix[Column.STATE, ~(self.ended | self.never_ran)[which]] = State.UNFINISHED
         return table
 
@@ -489,6 +489,8 @@ def recover_work(run: Run) -> Run:
     told = run.configuration
     recipe = PRESETS.get(told["users"]) if isinstance(told.get("users"), str) else None
     if run.work is not None or told.get("kind") != "replay" or not isinstance(recipe, Recipe):
+        return run
+    if told.get("changed_graphs"):
         return run
     definition = SessionDefinition.parse(str(told.get("sessions", SessionDefinition())))
     if definition.kind == "preceding" or (run.jobs.recorded_submit == UNKNOWN).any():

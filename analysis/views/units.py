@@ -181,6 +181,8 @@ def own_units(moment: Moment, user: int) -> OwnUnits:
         when = behaviour.when if isinstance(behaviour, Composed) else None
         waits = behaviour.reacts if when is None else when.reacts
         kind = kind_of(behaviour.units, agent.work)
+        if agent.changed_graph is not None:
+            return _of_graph(moment, agent, kind, isinstance(when, BatchOrder))
         return _recorded(moment, agent.place, units, kind, waits, isinstance(when, BatchOrder))
     work = moment.work
     if agent is None and work is not None:
@@ -216,6 +218,33 @@ def _recorded(
         waits=waits,
         ordered=ordered,
         units=units,
+    )
+
+
+def _of_graph(moment: Moment, agent: ReplayUser, kind: Kind, ordered: bool) -> OwnUnits:
+    """Return the units of a user who goes by a changed graph."""
+    graph = agent.graph
+    numbers = sorted(graph)
+    rows = [graph.rows_of(unit) for unit in numbers]
+    place = {unit: index for index, unit in enumerate(numbers)}
+    edges = [
+        (place[before], place[after])
+        for before, after, times in graph.edges(data=True)
+        if "think_time" in times
+    ]
+    before, after = np.array(edges, np.int64).reshape(-1, 2).T
+    recorded = all(unit in agent.units for unit in numbers)
+    return OwnUnits(
+        moment=moment,
+        user=agent.number,
+        kind=kind,
+        numbers=np.array(numbers, np.int64),
+        rows=np.concatenate([np.zeros(0, np.int64), *rows]),
+        first=np.cumsum([0, *map(len, rows)]),
+        before=before,
+        after=after,
+        ordered=ordered,
+        units=(agent.behaviour.units or agent.work.by_session) if recorded else None,
     )
 
 

@@ -242,7 +242,7 @@ class ReplayConfig(TraceScenario):
                 jobs=jobs,
                 processors=sum(cluster.processors for cluster in model.clusters.values()),
                 label=self.label(),
-                configuration=self._configuration(),
+                configuration=self._configuration() | changed_graphs(users),
                 clock=clock,
                 trace=trace,
                 source_row=_source_row(converted.source_row[casting.rows], len(jobs)),
@@ -341,6 +341,12 @@ def _source_row(replayed: Int64s, jobs: int) -> Int64s:
     return np.concatenate([replayed, np.full(jobs - len(replayed), UNKNOWN)])
 
 
+def changed_graphs(users: Sequence[ReplayUser]) -> dict[str, list[int]]:
+    """Return the numbers of users who changed their graphs, which no setting repeats, if any."""
+    found = [user.number for user in users if user.changed_graph is not None]
+    return {"changed_graphs": found} if found else {}
+
+
 def units_waited_for(
     work: Work, users: Sequence[ReplayUser]
 ) -> list[tuple[Units, NDArray[np.bool_]]]:
@@ -348,10 +354,19 @@ def units_waited_for(
     from hpcrowd.agents.behaviours.composed import Composed
 
     waiting: dict[int, tuple[Units, NDArray[np.bool_]]] = {}
+    changed: dict[int, list[ReplayUser]] = {}
     for user in users:
         behaviour = user.behaviour
         if behaviour.when.reacts if isinstance(behaviour, Composed) else behaviour.reacts:
             units = behaviour.units or work.by_session
             _, which = waiting.setdefault(id(units), (units, np.zeros(len(units), bool)))
             which[user.units.start : user.units.stop] = True
+            if user.changed_graph is not None:
+                changed.setdefault(id(units), []).append(user)
+    for key, holders in changed.items():
+        from hpcrowd.agents.behaviours.user_graph import with_changes
+
+        units, which = waiting[key]
+        units = with_changes(units, holders)
+        waiting[key] = units, np.append(which, np.ones(len(units) - len(which), bool))
     return list(waiting.values())
