@@ -10,11 +10,13 @@ from .behaviours.activity import (
 from .behaviours.composed import Composed, Rigid, ThinkTime
 from .behaviours.decisions import Decision, DecisionLog, Decisions
 from .behaviours.heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
+from .behaviours.patience import Patience
 from .behaviours.profiles import ActiveTime, Fitted, Profiles, WeeklyProfile
 from .behaviours.reactions import (
     Degrade,
     Delay,
     Intention,
+    LookAgain,
     Note,
     Reaction,
     Reconfigure,
@@ -32,7 +34,15 @@ from .behaviours.think import (
     Think,
     response_time,
 )
-from .behaviours.triggers import During, OnSignal, Patience, Trigger, WeekHours
+from .behaviours.triggers import (
+    During,
+    ExpectedWait,
+    OnSignal,
+    QueueLonger,
+    RecentWaits,
+    Trigger,
+    WeekHours,
+)
 from .behaviours.user import Behaviour, ReplayUser, User
 from .behaviours.user_graph import UserGraph
 from .behaviours.when import BatchOrder, Reason, Recorded, Release, SessionGraph, When
@@ -92,6 +102,7 @@ __all__ = [
     "Doing",
     "During",
     "Empirical",
+    "ExpectedWait",
     "Fitted",
     "Formula",
     "GeneratedUser",
@@ -106,6 +117,7 @@ __all__ = [
     "LinearThink",
     "Living",
     "LogNormal",
+    "LookAgain",
     "Member",
     "Minding",
     "Mixture",
@@ -124,8 +136,10 @@ __all__ = [
     "Pool",
     "PoolRules",
     "Profiles",
+    "QueueLonger",
     "Reaction",
     "Reason",
+    "RecentWaits",
     "Recipe",
     "Reconfigure",
     "Recorded",

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from hpcrowd.agents.behaviours.activity import Activity, ActivityWindow, Shifts, WeeklyWindow
     from hpcrowd.agents.behaviours.composed import Composed
-    from hpcrowd.agents.behaviours.declared import Parameter, Part
+    from hpcrowd.agents.behaviours.parts import Parameter, Part
+    from hpcrowd.agents.behaviours.patience import Patience
     from hpcrowd.agents.behaviours.profiles import Fitted
     from hpcrowd.agents.behaviours.reactions import Reaction
     from hpcrowd.agents.behaviours.think import ContinuationLaw, LinearThink, Think
@@ -45,6 +46,8 @@ class Recipe:
         :class:`~hpcrowd.agents.behaviours.composed.Composed`.
     reactions
         Reactions beyond the submission time, in order.
+    patience
+        How long jobs may wait in the queue; None for ever.
     does, source
         What users keep, in a few words, and the source of the model; of a named behaviour.
 
@@ -59,6 +62,7 @@ class Recipe:
     window: str | ActivityWindow | WeeklyWindow | Shifts | Fitted | Any = "always"
     waits: bool = False
     reactions: tuple[Reaction, ...] = ()
+    patience: Patience | None = None
     does: str = field(default="", compare=False, repr=False)
     source: str = field(default="", compare=False, repr=False)
 
@@ -113,7 +117,7 @@ class Recipe:
         """
         from hpcrowd.agents.behaviours.composed import Composed, Rigid, ThinkTime
 
-        if self.when == "recorded" and not self.reactions:
+        if self.when == "recorded" and not self.reactions and self.patience is None:
             return Rigid()
         if self == Recipe():
             return ThinkTime(work)
@@ -124,7 +128,9 @@ class Recipe:
             source = fit.by_batch if self.when == "batches" else fit.by_session
         think = self.think_part.make(source, _settings(self.think))
         window = self.window_part.make(when.units, source, _settings(self.window))
-        return Composed(when, think, window, self.reactions, waits=self.waits)
+        return Composed(
+            when, think, window, self.reactions, waits=self.waits, patience=self.patience
+        )
 
 
 def _taking[P: Part](settings: Any, parts: Iterable[type[P]]) -> Iterator[type[P]]:

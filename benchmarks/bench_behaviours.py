@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from bench_engine import KTH, repeated
 
-from hpcrowd.agents import PRESETS, Casting, Recipe, Work, add_users
+from hpcrowd.agents import PRESETS, Casting, Patience, Recipe, Work, add_users
 from hpcrowd.environment import Clock, JobTable, Simulation, Streams, Trace
+from hpcrowd.environment.clock import HOUR
 from hpcrowd.scenarios import reaction_from
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
@@ -26,7 +27,7 @@ MADE_UP = [name for name in PRESETS if name not in RECIPES]
 #: Three reactions at once: to the hour, to the user's waits and to a part of the day.
 REACTIONS = (
     {"do": "delay", "when": "during", "hours": {"opens": "16h", "closes": "20h"}, "share": 0.5},
-    {"do": "renounce", "when": "patience", "wait": "1d", "last": 5, "memory": "7d"},
+    {"do": "renounce", "when": "recent-waits", "wait": "1d", "last": 5, "memory": "7d"},
     {"do": "reconfigure", "when": "during", "hours": {"opens": "10h", "closes": "12h"}},
 )
 
@@ -81,6 +82,33 @@ def bench_reactions(benchmark: Any, load: Any, figure: Callable[..., None], coun
 
     cost = measure(benchmark, trace, jobs, users, 5) / len(jobs)
     figure(f"KTH, EASY, adjusted, reactions: {count}", cost * 1e6, "us a job", "<= 50")
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        {"do": "look-again", "when": "queue", "longer_than": 20, "every": "10m", "most": 20},
+        {"do": "renounce", "when": "expected-wait", "above": "1d"},
+    ],
+    ids=["queue", "expected-wait"],
+)
+def bench_looks(
+    benchmark: Any, load: Any, figure: Callable[..., None], looks: dict[str, Any]
+) -> None:
+    """KTH-SP2 under EASY, every user looks before each session: microseconds a job."""
+    trace, jobs = load(KTH)
+    users = Recipe(reactions=(reaction_from(looks),))
+    cost = measure(benchmark, trace, jobs, users, 5) / len(jobs)
+    figure(f"KTH, EASY, look at {looks['when']}", cost * 1e6, "us a job", "<= 25")
+
+
+@pytest.mark.parametrize("then", ["never", "later"])
+def bench_patience(benchmark: Any, load: Any, figure: Callable[..., None], then: str) -> None:
+    """KTH-SP2 under EASY, jobs leave the queue after six hours: microseconds a job."""
+    trace, jobs = load(KTH)
+    users = Recipe(patience=Patience(6 * HOUR, then=then))  # type: ignore[arg-type]
+    cost = measure(benchmark, trace, jobs, users, 3) / len(jobs)
+    figure(f"KTH, EASY, patience, {then}", cost * 1e6, "us a job", "<= 50")
 
 
 @pytest.mark.parametrize("users", MADE_UP)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from markdown_tables import first_line, table
 
@@ -151,10 +152,20 @@ def _classes(annotation: Any) -> list[type]:
     return [each for inner in get_args(annotation) for each in _classes(inner)]
 
 
+def _is_read(metadata: Iterable[Any], annotation: Any) -> bool:
+    """Return whether a value may be a text that is read, such as a duration."""
+    inner = getattr(annotation, "__metadata__", ())
+    if any(type(each).__name__ == "BeforeValidator" for each in (*metadata, *inner)):
+        return True
+    return get_origin(annotation) in (Union, UnionType) and any(
+        _is_read((), each) for each in get_args(annotation)
+    )
+
+
 def _kind(field: Any) -> str:
     """Return what a field takes, in words."""
     words = {int: "integer", float: "number", bool: "true or false", str: "text", dict: "table"}
-    if any(type(each).__name__ == "BeforeValidator" for each in field.metadata):
+    if _is_read(field.metadata, field.annotation):
         return "s or duration"
     if get_origin(field.annotation) is tuple:
         inner = get_args(field.annotation)[0]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
+from hpcrowd.environment.engine.public_state import PublicState, public_state
 from hpcrowd.environment.errors import (
     FixedError,
     QuantityError,
@@ -207,6 +208,10 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
     def running(self) -> Int64s:
         """Rows of the running jobs."""
         return self.engine.running
+
+    def look(self) -> PublicState:
+        """Return what anyone may see of it now, such as the length of its queue."""
+        return public_state((self.engine,))
 
     def cancel(self, rows: ArrayLike) -> None:
         """Take jobs back that wait or run here, or were submitted for later.

@@ -18,7 +18,7 @@ from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec, to_take_back
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import QuantityError, SimulationError, not_one_of
 from hpcrowd.environment.frame import Frame
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.predictors.base import Predictor
@@ -256,6 +256,21 @@ class Simulation(Frame):
         for place in self._places:
             place.cancel(rows[where == place.number])
         to_take_back(self.jobs, rows[where == UNKNOWN], UNKNOWN, "")
+
+    def put_off(self, rows: Int64s, at: int) -> None:
+        """Take waiting jobs out of their queues, and submit them there again at second ``at``.
+
+        Their users go on waiting for them.
+        """
+        jobs, where = self.jobs, self.jobs.cluster[rows]
+        for place in self._places:
+            mine = rows[where == place.number]
+            if len(mine):
+                engine = place.engine if isinstance(place, Cluster) else place.dispatch
+                engine.cancel(mine)
+                jobs.column(Column.STATE)[mine] = State.UNFINISHED
+                jobs.end[mine] = jobs.enqueued[mine] = jobs.estimate[mine] = UNKNOWN
+                place.submit_again(mine, at)
 
     def withdraw(self, rows: Int64s) -> None:
         """Let jobs not arrive that were submitted for later, as if they had not been submitted."""

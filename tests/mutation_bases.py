@@ -47,7 +47,7 @@ share = 0.5
 users = [2, 3]
 hours = { opens = "8h", closes = "18h", days = ["Mon", "Tue", "Wed", "Thu", "Fri"] }
 reactions = [
-  { do = "switch", to = "backup", when = "patience", wait = "1h" },
+  { do = "switch", to = "backup", when = "recent-waits", wait = "1h" },
   { do = "delay", when = "signal", file = "signal.csv", above = 200.0 },
 ]
 [clusters.backup]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents.behaviours.declared import UNCONFIRMED
+from hpcrowd.agents.behaviours.parts import UNCONFIRMED
 from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.analysis.comparison.numbers import measure
 from hpcrowd.analysis.curves import activity_lengths

@@ -99,7 +99,7 @@ def test_shares_isolate_or_mix(tmp_path: Path) -> None:
 
 def test_a_behaviour_takes_users_to_the_grid(tmp_path: Path) -> None:
     """Who has waited long for a session submits the next one to the grid."""
-    reaction = 'reactions = [{ do = "switch", to = "grid", when = "patience", wait = "1s" }]'
+    reaction = 'reactions = [{ do = "switch", to = "grid", when = "recent-waits", wait = "1s" }]'
     text = TWO.replace("processors = 8", "processors = 4").replace("grid_share = 0.5", "")
     text = text.replace('users = "think-time"', 'sessions = "arrival:10m"')
     text += f'\n[[users]]\nbehaviour = "think-time"\n{reaction}'
@@ -150,7 +150,7 @@ def test_das3_runs_and_is_the_same_again() -> None:
             "components = 3"
             + TWO.replace('users = "think-time"', "")
             + '[[users]]\nbehaviour = "rigid"\n'
-            + 'reactions = [{ do = "switch", to = "grid", when = "patience", wait = "1s" }]',
+            + 'reactions = [{ do = "switch", to = "grid", when = "recent-waits", wait = "1s" }]',
             "components 3: users[0].reactions: users react job by job",
         ),
         (TWO + "colour = 1", "colour: no such setting"),

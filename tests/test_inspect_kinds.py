@@ -41,7 +41,7 @@ share = 0.2
 behaviour = "think-time"
 share = 0.4
 reactions = [
-    { do = "switch", to = "backup", when = "patience", wait = "10m" },
+    { do = "switch", to = "backup", when = "recent-waits", wait = "10m" },
     { do = "delay", when = "during", periods = [["2d", "4d"]] },
     { do = "renounce", when = "during", periods = [["9d", "11d"]] },
 ]

@@ -18,7 +18,7 @@ import pytest
 from hpcrowd.agents import DecisionLog, Decisions, Recipe, Response, Trigger, Work, add_users
 from hpcrowd.agents.behaviours import parts
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.agents.behaviours.declared import setting
+from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.environment import (
     JobTable,
     Look,
@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from hpcrowd.agents import Pause, Think, Work
 from hpcrowd.agents.behaviours import parts
-from hpcrowd.agents.behaviours.declared import setting
+from hpcrowd.agents.behaviours.parts import setting
 
 @dataclass(frozen=True)
 class Haste:

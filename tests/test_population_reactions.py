@@ -16,7 +16,7 @@ MakeTrace = Callable[..., Trace]
 SWITCH = """
 [[users]]
 behaviour = "rigid"
-reactions = [{ do = "switch", to = "backup", when = "patience", wait = "10s", last = 1 }]
+reactions = [{ do = "switch", to = "backup", when = "recent-waits", wait = "10s", last = 1 }]
 
 [clusters.backup]
 processors = 2
@@ -68,9 +68,9 @@ def test_provenance_is_enough_to_run_it_again(trace: Trace, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('reactions = [{ do = "switch", to = "x", when = "patience", wait = "1h" }]',
+        ('reactions = [{ do = "switch", to = "x", when = "recent-waits", wait = "1h" }]',
          ["users[0]", "switch to 'x'", "home", "clusters"]),
-        ('reactions = [{ do = "fly", when = "patience", wait = "1h" }]',
+        ('reactions = [{ do = "fly", when = "recent-waits", wait = "1h" }]',
          ["users[0]", "reactions[0]", "'fly'", "delay"]),
         ('reactions = [{ do = "delay", when = "signal", file = "no.csv", above = 3 }]',
          ["users[0]", "reactions[0]", "no.csv", "cannot be read"]),

@@ -13,8 +13,8 @@ from hpcrowd.agents import (
     Delay,
     During,
     Intention,
-    Patience,
     Reaction,
+    RecentWaits,
     Reconfigure,
     Recorded,
     Renounce,
@@ -51,8 +51,8 @@ def run(
 
 
 def notes(users: list[ReplayUser]) -> list[tuple[Any, ...]]:
-    """What was noted, without the names of reactions."""
-    return [(note.row, *note[2:]) for user in users for note in user.notes]
+    """What was noted, without the names of reactions and waits."""
+    return [(note.row, *note[2:-1]) for user in users for note in user.notes]
 
 
 @both
@@ -276,7 +276,7 @@ def test_reaction_of_ones_own(make_jobs: MakeJobs) -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Delay(Patience(60)), "delay patience: has no end to wait for; give by"),
+        (lambda: Delay(RecentWaits(60)), "delay recent-waits: has no end to wait for; give by"),
         (lambda: Delay(FROM_50_TO_100, by=0), "delay by 0 s: must be more than 0"),
         (lambda: Degrade(FROM_50_TO_100, factor=1), "degrade factor 1: between 0 and 1"),
         (lambda: Reconfigure(FROM_50_TO_100, factor=0), "reconfigure factor 0: between 0"),

@@ -15,8 +15,8 @@ from hpcrowd.agents import (
     Delay,
     During,
     OnSignal,
-    Patience,
     Reaction,
+    RecentWaits,
     Reconfigure,
     Renounce,
     Switch,
@@ -49,10 +49,10 @@ def test_delay_during_periods() -> None:
 def test_renounce_without_patience() -> None:
     """Thresholds of patience are durations."""
     reaction = reaction_from(
-        {"do": "renounce", "when": "patience", "wait": "6h", "last": 3, "memory": "7d"}
+        {"do": "renounce", "when": "recent-waits", "wait": "6h", "last": 3, "memory": "7d"}
     )
     assert isinstance(reaction, Renounce)
-    assert isinstance(reaction.trigger, Patience)
+    assert isinstance(reaction.trigger, RecentWaits)
     trigger = reaction.trigger
     assert (6 * HOUR, None, 3, 7 * DAY) == (
         trigger.wait,
@@ -134,14 +134,14 @@ def test_what_is_not_a_moment(value: Any) -> None:
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ({}, "reaction without do: choose delay, degrade, reconfigure, renounce, switch"),
-        ({"do": "delay"}, "reaction without when: choose during, patience, signal"),
+        ({}, "reaction without do: choose delay, degrade, reconfigure, renounce, look-"),
+        ({"do": "delay"}, "reaction without when: choose during, recent-waits, signal"),
         ({"do": "dance", **PERIOD}, "do 'dance': not known; choose delay, degrade"),
         ({"do": 5, **PERIOD}, "do 5: not known; choose delay"),
-        ({"do": "delay", "when": "never"}, "when 'never': not known; choose during, patience"),
+        ({"do": "delay", "when": "never"}, "when 'never': not known; choose during, recent-waits"),
         (
-            {"do": "renounce", "when": "patience", "wiat": "6h"},
-            "wiat '6h': no setting of do = 'renounce', when = 'patience'; choose wait, times, "
+            {"do": "renounce", "when": "recent-waits", "wiat": "6h"},
+            "wiat '6h': no setting of do = 'renounce', when = 'recent-waits'; choose wait, times, "
             "last, memory, share, probability, name",
         ),
         ({"do": "delay", "factor": 0.5, **PERIOD}, "factor 0.5: no setting of do = 'delay'"),
@@ -171,11 +171,14 @@ def test_what_is_not_a_moment(value: Any) -> None:
             {"do": "delay", "when": "during", "hours": {"opens": "8h", "shuts": "9h"}},
             "hours.closes: missing; it has no default",
         ),
-        ({"do": "renounce", "when": "patience"}, "patience: give a threshold, either wait"),
-        ({"do": "delay", "when": "patience", "wait": 5}, "delay patience: has no end to wait for"),
+        ({"do": "renounce", "when": "recent-waits"}, "recent-waits: give a threshold, either wait"),
+        (
+            {"do": "delay", "when": "recent-waits", "wait": 5},
+            "delay recent-waits: has no end to wait for",
+        ),
         ({"do": "renounce", "when": "signal", "above": 5}, "file: missing; it has no default"),
         (
-            {"do": "renounce", "when": "patience", "times": float("nan")},
+            {"do": "renounce", "when": "recent-waits", "times": float("nan")},
             "times nan: Input should be",
         ),
     ],
@@ -202,8 +205,9 @@ def test_every_response_goes_with_every_trigger(do: str, when: str, tmp_path: Pa
     """All combinations can be made; all settings say what they mean."""
     (tmp_path / "s.csv").write_text("time,value\n0,1\n1,2\n")
     needed: dict[str, dict[str, Any]] = {
-        "during": {"periods": [[0, 1]]}, "patience": {"wait": 1},
+        "during": {"periods": [[0, 1]]}, "recent-waits": {"wait": 1},
         "signal": {"file": "s.csv", "below": 2}, "switch": {"to": "home"}, "delay": {"by": 1},
+        "queue": {"longer_than": 5}, "expected-wait": {"above": "2h"},
     }  # fmt: skip
     config = {"do": do, "when": when, **needed.get(do, {}), **needed[when]}
     reaction = reaction_from(config, tmp_path)

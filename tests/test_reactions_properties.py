@@ -14,8 +14,8 @@ from hpcrowd.agents import (
     Delay,
     During,
     OnSignal,
-    Patience,
     Reaction,
+    RecentWaits,
     Reconfigure,
     Recorded,
     Renounce,
@@ -49,8 +49,8 @@ TRIGGERS: tuple[Callable[[], Trigger], ...] = (
     lambda: During([(0, 15), (30, 45)]),
     lambda: During([(0, 10_000)]),
     lambda: OnSignal(Signal([0, 10, 20, 30], [1, 3, 1, 3]), above=2, outside="off"),
-    lambda: Patience(2, last=2),
-    lambda: Patience(times=0.5, last=1, memory=20),
+    lambda: RecentWaits(2, last=2),
+    lambda: RecentWaits(times=0.5, last=1, memory=20),
 )
 RESPONSES: tuple[Callable[..., Reaction], ...] = (
     lambda trigger, **more: Delay(trigger, by=None if trigger.ends else 7, **more),

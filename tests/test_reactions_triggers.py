@@ -16,8 +16,8 @@ from hpcrowd.agents import (
     Delay,
     During,
     OnSignal,
-    Patience,
     Reaction,
+    RecentWaits,
     Recorded,
     Renounce,
     ReplayUser,
@@ -104,11 +104,11 @@ def test_a_date_and_a_second(make_jobs: MakeJobs) -> None:
         (lambda: During([(5, 5)]), "period 5 to 5: must end after it begins"),
         (lambda: During([(datetime(2024, 2, 1), datetime(2024, 1, 1))]), "must end after"),
         (lambda: WeekHours(WeeklyWindow([(0, WEEK)])), "the whole week, which never ends"),
-        (lambda: Patience(), "give a threshold, either wait"),
-        (lambda: Patience(1, times=2), "give a threshold, either wait"),
-        (lambda: Patience(-1), "patience wait -1: at least 0"),
-        (lambda: Patience(5, last=0), "patience last 0: at least 1"),
-        (lambda: Patience(5, memory=0), "patience memory 0 s: more than 0"),
+        (lambda: RecentWaits(), "give a threshold, either wait"),
+        (lambda: RecentWaits(1, times=2), "give a threshold, either wait"),
+        (lambda: RecentWaits(-1), "recent-waits wait -1: at least 0"),
+        (lambda: RecentWaits(5, last=0), "recent-waits last 0: at least 1"),
+        (lambda: RecentWaits(5, memory=0), "recent-waits memory 0 s: more than 0"),
         (lambda: OnSignal(PRICE), "give a threshold, either above or below"),
         (lambda: OnSignal(PRICE, above=1, below=2), "give a threshold, either above or below"),
         (lambda: OnSignal(PRICE, above=1, outside="on"), "outside 'on': not known; choose error"),
@@ -200,7 +200,7 @@ def waits_of(make_jobs: MakeJobs, *waits: int, apart: int = 100) -> JobTable:
     return jobs
 
 
-def patient(jobs: JobTable, patience: Patience, plain: bool, again: int = 1) -> list[int]:
+def patient(jobs: JobTable, patience: RecentWaits, plain: bool, again: int = 1) -> list[int]:
     """Rows that a user with this patience renounces, where jobs wait as recorded."""
     model = Simulation(jobs, 8, "recorded", plain=plain)
     reactions = [Renounce(patience, name=str(n)) for n in range(again)]
@@ -215,10 +215,10 @@ def test_patience_over_the_last_jobs(make_jobs: MakeJobs, plain: bool) -> None:
     """The mean of the last two waits counts; before two jobs have ended nothing happens."""
     # Means before each job: -, -, 30, 25, 25, 40.
     waits = (50, 10, 40, 10, 70, 0)
-    assert [] == patient(waits_of(make_jobs, *waits), Patience(40, last=2), plain)
-    assert [5] == patient(waits_of(make_jobs, *waits), Patience(39, last=2), plain)
+    assert [] == patient(waits_of(make_jobs, *waits), RecentWaits(40, last=2), plain)
+    assert [5] == patient(waits_of(make_jobs, *waits), RecentWaits(39, last=2), plain)
     # Lost before the third job, it is never found again: no new waits are heard of.
-    assert [2, 3, 4, 5] == patient(waits_of(make_jobs, *waits), Patience(29, last=2), plain)
+    assert [2, 3, 4, 5] == patient(waits_of(make_jobs, *waits), RecentWaits(29, last=2), plain)
 
 
 @both
@@ -226,7 +226,7 @@ def test_patience_comes_back(make_jobs: MakeJobs, plain: bool) -> None:
     """Waits that ended longer ago than the memory do not count; then there are too few."""
     waits = (50, 10, 40, 10, 70, 0)
     # Lost at 200 s over jobs that ended at 60 and 120 s; the first is forgotten after 310 s.
-    patience = Patience(29, last=2, memory=250)
+    patience = RecentWaits(29, last=2, memory=250)
     assert [2, 3] == patient(waits_of(make_jobs, *waits), patience, plain)
 
 
@@ -234,20 +234,20 @@ def test_patience_comes_back(make_jobs: MakeJobs, plain: bool) -> None:
 def test_patience_as_a_multiple_of_run_times(make_jobs: MakeJobs, plain: bool) -> None:
     """The sum of waits is compared with a multiple of the sum of run times."""
     waits = (31, 31, 0)
-    assert [2] == patient(waits_of(make_jobs, *waits), Patience(times=3, last=2), plain)
-    assert [] == patient(waits_of(make_jobs, *waits), Patience(times=3.1, last=2), plain)
+    assert [2] == patient(waits_of(make_jobs, *waits), RecentWaits(times=3, last=2), plain)
+    assert [] == patient(waits_of(make_jobs, *waits), RecentWaits(times=3.1, last=2), plain)
 
 
 @both
 def test_patience_that_reactions_share(make_jobs: MakeJobs, plain: bool) -> None:
     """A trigger that two reactions share hears of each job once."""
     waits = (50, 10, 0)
-    assert [] == patient(waits_of(make_jobs, *waits), Patience(49, last=2), plain, again=2)
+    assert [] == patient(waits_of(make_jobs, *waits), RecentWaits(49, last=2), plain, again=2)
 
 
 def test_patience_forgets_between_runs(make_jobs: MakeJobs) -> None:
     """One trigger may serve several runs; each begins without a memory of the one before."""
-    patience = Patience(29, last=2)
+    patience = RecentWaits(29, last=2)
     for _ in range(2):
         assert [2] == patient(waits_of(make_jobs, 50, 10, 0), patience, plain=False)
 
@@ -255,7 +255,7 @@ def test_patience_forgets_between_runs(make_jobs: MakeJobs) -> None:
 def test_jobs_that_never_ran_do_not_count(make_jobs: MakeJobs) -> None:
     """Rejected jobs have no wait."""
     jobs = make_jobs((0, 10, 9), (100, 10, 1), (200, 10, 1), (300, 10, 1))
-    run(jobs, Renounce(Patience(0, last=2)), when=BatchOrder)
+    run(jobs, Renounce(RecentWaits(0, last=2)), when=BatchOrder)
     assert [State.REJECTED, *[State.COMPLETED] * 3] == jobs.state.tolist()
 
 
@@ -268,7 +268,7 @@ def test_patience_counts_jobs_of_a_batch_by_their_ends(make_jobs: MakeJobs, plai
     jobs.recorded_end[0] += 20
     model = Simulation(jobs, 8, "recorded", plain=plain)
     work = Work.of(jobs, SessionDefinition("arrival", 60))
-    reaction = Renounce(Patience(0, last=2))
+    reaction = Renounce(RecentWaits(0, last=2))
     add_users(model, work, lambda w: Composed(BatchOrder(w), reactions=[reaction]))
     model.run()
     assert [] == renounced(jobs)

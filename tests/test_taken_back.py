@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Patience, SessionDefinition, Work, add_users
+from hpcrowd.agents import RecentWaits, SessionDefinition, Work, add_users
 from hpcrowd.analysis.metrics import summarize
 from hpcrowd.environment import ClusterSpec, GridSpec, JobTable, Simulation, State
 from hpcrowd.environment.errors import FixedError, SimulationError
@@ -133,7 +133,7 @@ def test_patience_counts_only_jobs_that_started(make_jobs: MakeJobs) -> None:
     jobs = make_jobs((0, 100, 4), (0, 100, 4))
     model = Simulation(jobs, 4)
     users = add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
-    patience = Patience(wait=0, last=1)
+    patience = RecentWaits(wait=0, last=1)
     for user in users:
         patience.begin(user)
     model.run(until=40)

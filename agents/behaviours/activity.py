@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import Why
-from hpcrowd.agents.behaviours.declared import AFTER_MIDNIGHT, Part, setting
+from hpcrowd.agents.behaviours.parts import AFTER_MIDNIGHT, Part, setting
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s

@@ -7,6 +7,7 @@ when            what may I submit next?       :mod:`hpcrowd.agents.behaviours.wh
 think           how long do I think first?    :mod:`hpcrowd.agents.behaviours.think`
 window          am I at work then?            :mod:`hpcrowd.agents.behaviours.activity`
 reactions       do I do something else?       :mod:`hpcrowd.agents.behaviours.reactions`
+patience        how long may my jobs wait?    :mod:`hpcrowd.agents.behaviours.patience`
 =============== ============================= ====================================================
 
 Named combinations, one for each published model, are in :mod:`hpcrowd.agents.presets`.
@@ -30,6 +31,7 @@ from hpcrowd.environment.jobs import UNKNOWN
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import Activity
     from hpcrowd.agents.behaviours.hooks import Noting
+    from hpcrowd.agents.behaviours.patience import Leaving, Patience
     from hpcrowd.agents.behaviours.reactions import Reaction
     from hpcrowd.agents.behaviours.think import Think
     from hpcrowd.agents.work.recorded import Work
@@ -58,6 +60,8 @@ class Composed(Behaviour[ReplayUser]):
         before it.
     waits
         Whether an absent user does not think until back.
+    patience
+        How long jobs may wait before they leave the queue; None for ever.
     """
 
     def __init__(
@@ -68,11 +72,18 @@ class Composed(Behaviour[ReplayUser]):
         reactions: Sequence[Reaction] = (),
         *,
         waits: bool = False,
+        patience: Patience | None = None,
     ) -> None:
         self.when = when
         self.think = think or RecordedPauses()
         self.window = window
-        self.reactions = tuple(reactions)
+        # Those that may look again first: others would change the jobs at every look.
+        self.reactions = tuple(sorted(reactions, key=lambda reaction: not reaction.looks))
+        self._leaving: Leaving | None = None
+        if patience is not None:
+            from hpcrowd.agents.behaviours.patience import Leaving
+
+            self._leaving = Leaving(patience)
         self.waits = waits
         self.units = when.units
         self.reacts = when.reacts or any(reaction.listens for reaction in self.reactions)
@@ -107,6 +118,9 @@ class Composed(Behaviour[ReplayUser]):
             self.window.begin(user)
         for reaction in self.reactions:
             reaction.begin(user)
+        if self._leaving is not None:
+            user.leaving = self._leaving
+            self._leaving.begin(user)
         for release in self.when.begin(user):
             self._go_on(user, release)
 
@@ -147,6 +161,8 @@ class Composed(Behaviour[ReplayUser]):
                 user.due[unit] = user.model.call_at(at, self._decide, user, unit)
             else:
                 user.submit(unit, at)
+                if self._leaving is not None:
+                    self._leaving.submitted(user, user.jobs_of(unit))
                 found += graph.sent(unit, at)
 
     @override
@@ -180,6 +196,8 @@ class Composed(Behaviour[ReplayUser]):
                 user.due[unit] = user.model.call_at(at, self._decide, user, unit)
                 return
             user.submit(unit, at)
+            if self._leaving is not None:
+                self._leaving.submitted(user, user.jobs_of(unit))
             if not self._follows:
                 return
             release = self.when.sent(user, unit, at + self._span[unit])
@@ -193,7 +211,15 @@ class Composed(Behaviour[ReplayUser]):
         before = len(user.notes)
         for reaction in self.reactions:
             reaction.react(user, intention)
+            if intention.again is not None:
+                at = intention.again
+                user.due[unit] = user.model.call_at(at, self._decide, user, unit)
+                if self.noting is not None:
+                    self.noting.looks_again(user, unit, at, reaction)
+                return
         last = intention.submit()
+        if self._leaving is not None:
+            self._leaving.submitted(user, intention.rows)
         if self.noting is not None:
             self.noting.decided(user, intention, user.notes[before:])
         if user.changed_graph is None:

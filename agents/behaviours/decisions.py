@@ -8,6 +8,8 @@ submitted               a unit of work was submitted; exactly one row for each u
 waits                   the submission is put off by ``seconds``, beyond the think time
 delayed, degraded, ...  a reaction changed a job of the unit, see :mod:`reactions`
 there, arrived, ...     the user came or left, see :mod:`hpcrowd.agents.populations.openness`
+left queue              a job that had waited for too long left its queue; it comes again
+                        ``seconds`` later, -1 never
 lost                    a running job of the unit was stopped; it comes again ``seconds`` later
 ======================= ============================================================================
 
@@ -63,6 +65,7 @@ class What(IntEnum):
     WENT_AWAY = 13
     CAME_BACK = 14
     WENT_ON = 15
+    LEFT_QUEUE = 16
 
 
 class Why(IntEnum):
@@ -82,6 +85,7 @@ class Why(IntEnum):
     STOPPED = 11  #: the platform stopped a job
     NONE = 12  #: no special reason
     HOUR = 13  #: it comes at its own hour every day
+    WAITED = 14  #: a job has waited for longer than the user's patience
 
 
 class Kind(IntEnum):
@@ -264,6 +268,10 @@ class Decision(NamedTuple):
         if self.what == What.LOST:
             later = "later" if self.seconds < 0 else f"after {format_duration(self.seconds)}"
             return f"{unit}: job {self.cause} was stopped, the user submits it again {later}"
+        if self.what == What.LEFT_QUEUE:
+            again = {UNKNOWN: "for good", 0: "to come again with fewer processors"}
+            later = f"to come again after {format_duration(self.seconds)}"
+            return f"{unit}: job {self.cause} leaves the queue {again.get(self.seconds, later)}"
         by = f" by {format_duration(self.seconds)}" if self.what == What.DELAYED else ""
         return f"{unit}: job {self.cause} {self.what.name.lower()}{by}, reaction {self.name}"
 
@@ -283,6 +291,8 @@ class Decision(NamedTuple):
                 return f"is thought about {lasts} {more}, at the pace of the user's week"
             case Why.AWAY:
                 return f"waits {lasts}, since the user is away"
+            case Why.REACTION:
+                return f"is looked at again after {lasts}, reaction {self.name}"
         return f"is put off by {self.seconds} s, for a reason of the behaviour"
 
 

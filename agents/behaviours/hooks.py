@@ -26,7 +26,7 @@ from hpcrowd.environment.jobs import UNKNOWN, State
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hpcrowd.agents.behaviours.reactions import Intention, Note
+    from hpcrowd.agents.behaviours.reactions import Intention, Note, Reaction
     from hpcrowd.agents.behaviours.user import ReplayUser, User
     from hpcrowd.agents.behaviours.when import Release
 
@@ -127,6 +127,14 @@ class Noting:
         else:
             self._submitted(user, at, unit, why, cause, pause)
         return at
+
+    def looks_again(self, user: ReplayUser, unit: int, at: int, reaction: Reaction) -> None:
+        """Note that nothing was submitted, and when the user looks again, s."""
+        now, cause = user.model.time, self._due.get(unit, (Why.OWN, UNKNOWN, 0))[1]
+        name = getattr(reaction, "name", type(reaction).__name__)
+        self.log.note(
+            now, user.number, What.WAITS, Why.REACTION, self.kind, unit, cause, at - now, name
+        )
 
     def notes(self, unit: int) -> bool:
         """Return whether a unit that is being submitted is noted here."""

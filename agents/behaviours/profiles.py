@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.agents.behaviours.activity import Activity
 from hpcrowd.agents.behaviours.decisions import Why
-from hpcrowd.agents.behaviours.declared import setting
+from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.environment.clock import CYCLE, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN

@@ -12,6 +12,7 @@ class                a job that the trigger concerns  its work, processors times
 :class:`Reconfigure` gets fewer processors            the same (or more): it runs longer
 :class:`Renounce`    is never run                     lost
 :class:`Switch`      is submitted to another cluster  there
+:class:`LookAgain`   is looked at again later         the same, later
 ==================== ================================ ========================================
 
 The first four are the behaviours of Madon et al. 2022 (Euro-Par, "Characterization of different
@@ -28,9 +29,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.agents.behaviours.declared import setting
+from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.triggers import Trigger
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.quantities import round_half_up
 
@@ -54,6 +55,7 @@ class Note(NamedTuple):
     run_time_after: int  #: s; 0 if the job was renounced
     delay: int = 0  #: s; how much later the job is submitted
     cluster: str = ""  #: the cluster it went to instead, empty if it stayed
+    waited: int = 0  #: s; in the queue, for a job that left it
 
 
 class Intention:
@@ -74,6 +76,8 @@ class Intention:
         s; planned submission of each, shape (jobs,), now or later.
     cluster
         The name of the cluster for each, shape (jobs,); None if all go to the first one.
+    again
+        s; when the user looks again, if nothing is submitted now; None if it is.
     """
 
     def __init__(self, user: ReplayUser, unit: int) -> None:
@@ -83,6 +87,7 @@ class Intention:
         recorded = user.model.jobs.recorded_submit[self.rows]
         self.at: Int64s = recorded - recorded[0] + user.model.time
         self.cluster: list[str] | None = None
+        self.again: int | None = None
         self._switched: dict[int, str] = {}
 
     @property
@@ -90,6 +95,19 @@ class Intention:
         """Which jobs have not been renounced, shape (jobs,)."""
         stands: NDArray[np.bool_] = self.user.model.jobs.state[self.rows] != State.RENOUNCED
         return stands
+
+    def look_again(self, at: int) -> None:
+        """Submit nothing now, and ask all reactions again at second ``at``.
+
+        Raises
+        ------
+        SimulationError
+            If that is not later than now.
+        """
+        now = self.user.model.time
+        if at <= now:
+            raise SimulationError(f"look again at {at} s: it is {now} s; name a later second")
+        self.again = at
 
     def delay(self, place: int, at: int, reaction: str) -> None:
         """Submit a job of the unit later, at second ``at``, and note it."""
@@ -193,6 +211,9 @@ class Reaction:
 
     #: Whether :meth:`heard` must be called.
     listens = False
+
+    #: Whether it may look again later, and so is asked before those that change jobs.
+    looks = False
 
     def begin(self, user: ReplayUser) -> None:
         """Prepare for a user, before the run begins."""
@@ -318,7 +339,12 @@ class Delay(Response):
     response = "delay"
     logged = What.DELAYED
 
-    by: int | None = setting(None, "so much later instead, needed when = patience", "s", above=0)
+    by: int | None = setting(
+        None,
+        "so much later instead, needed when = recent-waits, queue or expected-wait",
+        "s",
+        above=0,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -411,6 +437,51 @@ class Reconfigure(Degrade):
     def times(self, run: int, requested: int, before: int, after: int) -> tuple[int, int]:
         fewer = after * self.efficiency
         return round_half_up(before * run / fewer), round_half_up(before * requested / fewer)
+
+
+@dataclass(eq=False, kw_only=True)
+class LookAgain(Response):
+    """Submit nothing now, and look again later.
+
+    If the trigger concerns one job of a unit, the whole unit waits.
+
+    Parameters
+    ----------
+    trigger, share, probability, name
+        See :class:`Response`.
+    every
+        s until the user looks again.
+    most
+        How often it looks again before it submits anyway; None for no limit.
+    """
+
+    response = "look-again"
+    looks = True
+
+    every: int = setting(600, "until the user looks again (unconfirmed)", "s", above=0)
+    most: int | None = setting(
+        None, "how often it looks again before it submits anyway; by default without limit", least=1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.every <= 0:
+            raise QuantityError(f"look-again every {self.every} s: must be more than 0")
+        self._looks: dict[int, dict[int, int]] = {}  # by user and unit
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        super().begin(user)
+        self._looks[user.number] = {}
+
+    @override
+    def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
+        looks, unit = self._looks[user.number], intention.unit
+        looked = looks.get(unit, 0)
+        if intention.again is not None or looked == self.most:
+            return
+        looks[unit] = looked + 1
+        intention.look_again(user.model.time + self.every)
 
 
 class Renounce(Response):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.declared import UNCONFIRMED, Parameter, Part, setting
+from hpcrowd.agents.behaviours.parts import UNCONFIRMED, Parameter, Part, setting
 from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError

@@ -1,13 +1,15 @@
-"""What makes users react: periods, hours of the week, their own recent waits, a signal over time.
+"""What makes users react: periods, hours of the week, recent waits, a signal, the queue.
 
-================== ===================================== =======================================
-class              active                                judged
-================== ===================================== =======================================
-:class:`During`    in given periods                      each job at its own submission
-:class:`WeekHours` in local hours of the week            each job at its own submission
-:class:`OnSignal`  while a signal is above or below      each job at its own submission
-:class:`Patience`  while the user has waited too long    when the unit of work is due
-================== ===================================== =======================================
+===================== ===================================== ====================================
+class                 active                                judged
+===================== ===================================== ====================================
+:class:`During`       in given periods                      each job at its own submission
+:class:`WeekHours`    in local hours of the week            each job at its own submission
+:class:`OnSignal`     while a signal is above or below      each job at its own submission
+:class:`RecentWaits`  while the user has waited too long    when the unit of work is due
+:class:`QueueLonger`  while many jobs wait                  when the unit of work is due
+:class:`ExpectedWait` for jobs that would wait for long    when the unit of work is due
+===================== ===================================== ====================================
 
 A trigger is one part of a reaction of :mod:`hpcrowd.agents.behaviours.reactions`.
 """
@@ -24,11 +26,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow, joined
-from hpcrowd.agents.behaviours.declared import setting
+from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.platform.signals import Signal
+from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -248,7 +251,7 @@ class WeekHours(Trigger):
 
 
 @dataclass(eq=False)
-class Patience(Trigger):
+class RecentWaits(Trigger):
     """Active while the user has waited too long: the mean over its most recently ended jobs.
 
     It is evaluated when a unit of work is due, over the user's jobs that ran and whose unit has
@@ -274,7 +277,7 @@ class Patience(Trigger):
         If a number is out of range.
     """
 
-    when = "patience"
+    when = "recent-waits"
     listens = True
 
     wait: int | None = setting(None, "the mean wait is longer than this", "s", least=0)
@@ -289,13 +292,17 @@ class Patience(Trigger):
 
     def __post_init__(self) -> None:
         if (self.wait is None) == (self.times is None):
-            raise QuantityError("patience: give a threshold, either wait (s) or times (run times)")
+            raise QuantityError(
+                "recent-waits: give a threshold, either wait (s) or times (run times)"
+            )
         for name, least in (("wait", 0), ("times", 0), ("last", 1)):
             value = getattr(self, name)
             if value is not None and not least <= value < float("inf"):
-                raise QuantityError(f"patience {name} {value:g}: at least {least}")
+                raise QuantityError(f"recent-waits {name} {value:g}: at least {least}")
         if self.memory is not None and self.memory <= 0:
-            raise QuantityError(f"patience memory {self.memory} s: more than 0, or leave it out")
+            raise QuantityError(
+                f"recent-waits memory {self.memory} s: more than 0, or leave it out"
+            )
         # By user: (end, wait, run time) of its last jobs, s.
         self._jobs: dict[int, deque[tuple[int, int, int]]] = {}
         self._unit: dict[int, int] = {}
@@ -333,6 +340,57 @@ class Patience(Trigger):
         return np.full(len(intention.rows), has_lost)
 
 
+@dataclass(eq=False)
+class QueueLonger(Trigger):
+    """Active while more jobs than this wait in the queue that the user submits to.
+
+    Evaluated when the unit is due. In a grid the jobs in all queues count.
+
+    Parameters
+    ----------
+    than
+        Number of waiting jobs.
+    """
+
+    when = "queue"
+
+    than: int = setting(..., "more jobs than this wait", name="longer_than", least=0)
+
+    @override
+    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
+        long = user.site.look().waiting > self.than
+        return np.full(len(intention.rows), long)
+
+
+@dataclass(eq=False)
+class ExpectedWait(Trigger):
+    """Active for jobs that would have to wait for longer than this.
+
+    What counts is the start in a conservative plan of what waits and runs now, from requested
+    times, see :class:`~hpcrowd.environment.engine.public_state.PublicState`; each job of a unit
+    alone. Jobs that are too large for the machine do not count: they are rejected at once.
+
+    Parameters
+    ----------
+    above
+        s.
+    """
+
+    when = "expected-wait"
+
+    above: int = setting(..., "the expected wait is longer than this", "s", least=0)
+
+    @override
+    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
+        jobs, state = user.model.jobs, user.site.look()
+        asked = jobs.processors[intention.rows], jobs.requested_time[intention.rows]
+        starts = [
+            state.expected_start(processors, requested)
+            for processors, requested in zip(*(column.tolist() for column in asked), strict=True)
+        ]
+        return np.array([state.now + self.above < start < FOREVER for start in starts])
+
+
 def _comparable(begin: Moment, end: Moment) -> bool:
     if isinstance(begin, datetime) and isinstance(end, datetime):
         return (begin.tzinfo is None) == (end.tzinfo is None)
@@ -340,4 +398,5 @@ def _comparable(begin: Moment, end: Moment) -> bool:
 
 
 #: Each trigger in its forms, for :mod:`hpcrowd.agents.behaviours.parts`.
-DURING, PATIENCE, SIGNAL = (During, WeekHours), (Patience,), (OnSignal,)
+DURING, RECENT_WAITS, SIGNAL = (During, WeekHours), (RecentWaits,), (OnSignal,)
+QUEUE, EXPECTED_WAIT = (QueueLonger,), (ExpectedWait,)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mesa.time import Event
 
     from hpcrowd.agents.behaviours.hooks import Noting
+    from hpcrowd.agents.behaviours.patience import Leaving
     from hpcrowd.agents.behaviours.reactions import Note
     from hpcrowd.agents.behaviours.user_graph import UserGraph
     from hpcrowd.agents.behaviours.when import Release
@@ -96,17 +97,19 @@ class User(mesa.Agent):  # type: ignore[misc]
     def on_lost(self, rows: Int64s, now: int) -> None:
         """React to running jobs that were stopped and must be submitted again."""
         self.behaviour.lost(self, rows, now)
-        log = self.log
+        # Your own behaviour may decide later when to submit them again.
+        again = self.model.jobs.submit[rows].tolist()
+        later = [at - now if at >= now else UNKNOWN for at in again]
+        self.note_jobs(What.LOST, Why.STOPPED, rows, later)
+
+    def note_jobs(self, what: What, why: Why, rows: Int64s, seconds: Iterable[int]) -> None:
+        """Note something about single jobs, if there is a log."""
+        log, jobs, kind = self.log, self.model.jobs, self._kind
         if log is None:
             return
-        jobs, kind = self.model.jobs, self._kind
-        units = (jobs.session if kind == Kind.SESSION else jobs.batch)[rows]
-        for unit, job, again in zip(
-            units.tolist(), jobs.number[rows].tolist(), jobs.submit[rows].tolist(), strict=True
-        ):
-            # Your own behaviour may decide later when to submit it again.
-            later = again - now if again >= now else UNKNOWN
-            log.note(now, self.number, What.LOST, Why.STOPPED, kind, unit, job, later)
+        units = (jobs.session if kind == Kind.SESSION else jobs.batch)[rows].tolist()
+        for unit, job, time in zip(units, jobs.number[rows].tolist(), seconds, strict=True):
+            log.note(self.model.time, self.number, what, why, kind, unit, job, time)
 
     @property
     def _kind(self) -> Kind:
@@ -138,10 +141,13 @@ class ReplayUser(User):
         This user's units in the record.
     due
         The alarms of units about which reactions decide when they are due.
+    leaving
+        Its patience with jobs that wait; None if it lets them wait.
     changed_graph
         :attr:`graph`, once it was changed and decides what is released.
     """
 
+    leaving: Leaving | None = None
     changed_graph: UserGraph | None = None
 
     def __init__(
@@ -173,6 +179,11 @@ class ReplayUser(User):
         sessions = self.work.sessions
         first, last = sessions.session_first[[self.sessions.start, self.sessions.stop]]
         return sessions.rows[first:last]
+
+    @override
+    def remove(self) -> None:
+        super().remove()
+        self.leaving = None
 
     def jobs_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit, by submission."""

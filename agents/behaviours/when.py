@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.declared import Parameter, Part
+from hpcrowd.agents.behaviours.parts import Parameter, Part
 from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
 from hpcrowd.environment.jobs import UNKNOWN
 

@@ -50,7 +50,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
 from hpcrowd.environment.limits.numbers import MOST_DAYS, check_within
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.declared import Parameter, Part
+    from hpcrowd.agents.behaviours.parts import Parameter, Part
     from hpcrowd.environment.simulation import Simulation
 
 

@@ -30,14 +30,15 @@ MEANING = {
     "number": "job number, as in jobs.parquet",
     "user": "user number; -1 unknown",
     "reaction": "name of the reaction",
-    "response": "delay, degrade, reconfigure, renounce or switch",
-    "decided": "s since the origin; when the unit of work was due",
+    "response": "delay, degrade, reconfigure, renounce, switch or leave",
+    "decided": "s since the origin; when the unit of work was due, or the job left its queue",
     "processors": "processors before the reaction",
     "run_time": "s; run time before the reaction",
     "processors_after": "processors after it; 0 if renounced",
     "run_time_after": "s; run time after it; 0 if renounced",
     "delay": "s; how much later the job was submitted because of the reaction",
     "cluster": "name of the cluster it was moved to; empty if it stayed",
+    "waited": "s; how long it had waited, if it left its queue",
 }
 
 #: Fields of :func:`account` and of each reaction in it, with their meaning.
@@ -49,12 +50,14 @@ ACCOUNTS = {
     "delay_mean_s": "mean delay of the jobs submitted later; null if none was",
     "delay_max_s": "longest delay; null if none was",
     "work_switched_processor_s": "work sent to other clusters, before conversion to their speed",
+    "jobs_left_queue": "jobs that left their queue before they started",
+    "waited_in_vain_s": "waits of these jobs until they left",
     "work_added_processor_s": "additional work, negative if less: reconfigured jobs and jobs on "
     "clusters of another speed",
 }
 
 #: Responses that remove work for good; other responses add (or save) work.
-LOSING = ("degrade", "renounce")
+LOSING = ("degrade", "renounce", "leave")
 
 
 def notes_of(users: Iterable[User]) -> list[Note]:
@@ -88,7 +91,7 @@ def account(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
         by_name.setdefault(note.reaction, []).append(note)
     return {
         **whole,
-        "work_recorded_processor_s": needed(jobs)
+        "work_recorded_processor_s": needed(jobs, notes)
         + whole["work_lost_processor_s"]
         - whole["work_added_processor_s"],
         "work_done_processor_s": int((jobs.processors * (jobs.end - jobs.start))[ran].sum()),
@@ -96,12 +99,13 @@ def account(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
     }
 
 
-def needed(jobs: JobTable) -> int:
+def needed(jobs: JobTable, notes: Sequence[Note]) -> int:
     """Return the work of jobs as they are now, whether they ran or not, in processor-seconds.
 
-    Renounced jobs need none.
+    Renounced jobs need none, nor do those that left the queue for good.
     """
     wanted = jobs.state != State.RENOUNCED
+    wanted[[note.row for note in notes if note.response == "leave"]] = False
     return int((jobs.processors * jobs.run_time)[wanted].sum())
 
 
@@ -155,6 +159,8 @@ def _sums(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
         "delay_mean_s": sum(delays) / len(delays) if delays else None,
         "delay_max_s": max(delays, default=None),
         "work_switched_processor_s": switched,
+        "jobs_left_queue": len({note.row for note in notes if note.waited}),
+        "waited_in_vain_s": sum(note.waited for note in notes),
         "work_added_processor_s": added,
     }
 

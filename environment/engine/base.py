@@ -237,6 +237,16 @@ class Engine(Announced, ABC):
         """Rows of the jobs in the queue, in its order."""
 
     @property
+    def queue_length(self) -> int:
+        """Jobs in the queue."""
+        return len(self.waiting)
+
+    @property
+    def asked(self) -> int:
+        """Processors that the jobs in the queue request."""
+        return int(self.jobs.processors[self.waiting].sum())
+
+    @property
     @abstractmethod
     def running(self) -> Int64s:
         """Rows of the jobs that run, in no particular order."""

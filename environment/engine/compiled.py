@@ -124,6 +124,16 @@ class CompiledEngine(Engine):
 
     @property
     @override
+    def queue_length(self) -> int:
+        return self._state[S.WAITING]
+
+    @property
+    @override
+    def asked(self) -> int:
+        return self._state[S.ASKED]
+
+    @property
+    @override
     def unseen(self) -> Int64s:
         if self._policy is not None:
             s = self.scalars

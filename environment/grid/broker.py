@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.environment.cluster import to_take_back
+from hpcrowd.environment.engine.public_state import PublicState, public_state
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.grid.policies import GRID, GridPolicy, fits, parse_grid_policy
 from hpcrowd.environment.quantities import plural
@@ -105,6 +106,13 @@ class GridBroker(mesa.Agent):  # type: ignore[misc]
     def submitted(self) -> NDArray[np.bool_]:
         """Mask of the jobs submitted to the broker so far, shape (jobs,)."""
         return self.dispatch.submitted
+
+    def look(self) -> PublicState:
+        """Return what anyone may see of the grid now, such as the length of all its queues."""
+        held = self.waiting
+        asked = int(self.dispatch.jobs.processors[held].sum())
+        engines = tuple(site.engine for site in self.dispatch.sites)
+        return public_state(engines, len(held), asked)
 
     def cancel(self, rows: ArrayLike) -> None:
         """Take jobs back that are held here, or were submitted for later.

@@ -1,11 +1,11 @@
 """Parts of behaviours in files: their settings, from the declarations of each, and reactions.
 
-See :mod:`hpcrowd.agents.behaviours.declared`. A setting of a file is read as the type that its part
+See :mod:`hpcrowd.agents.behaviours.parts`. A setting of a file is read as the type that its part
 declares: durations, moments, hours of the week, the file of a signal. Reactions come from plain
 data, such as an entry of a TOML file::
 
     { do = "delay", when = "during", periods = [["2d 16h", "2d 20h"]] }
-    { do = "renounce", when = "patience", wait = "6h", last = 5, share = 0.3 }
+    { do = "renounce", when = "recent-waits", wait = "6h", last = 5, share = 0.3 }
     { do = "switch", to = "backup", when = "signal", file = "carbon.csv", above = 300 }
 
 ``do`` is the response and ``when`` the trigger, by the names of
@@ -24,8 +24,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 from pydantic import BeforeValidator, Field, ValidationError, create_model
 
 from hpcrowd.agents.behaviours.activity import ActivityWindow
-from hpcrowd.agents.behaviours.declared import Parameter, first_line, parameters_of
-from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS
+from hpcrowd.agents.behaviours.parts import (
+    RESPONSES,
+    TRIGGERS,
+    Parameter,
+    first_line,
+    parameters_of,
+)
 from hpcrowd.environment.clock import Moment
 from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.limits.numbers import LARGEST_SETTING

@@ -8,7 +8,7 @@
     behaviour = "think-time"
     share = 0.3
     hours = { opens = "8h", closes = "18h", days = ["Mon", "Tue", "Wed", "Thu", "Fri"] }
-    reactions = [{ do = "switch", to = "backup", when = "patience", wait = "6h" }]
+    reactions = [{ do = "switch", to = "backup", when = "recent-waits", wait = "6h" }]
 
     [clusters.backup]
     processors = 64
@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, create_model, model_validator
 
 from hpcrowd.agents.behaviours.activity import SameWindow
-from hpcrowd.agents.behaviours.declared import Part, parameters_of
-from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS
+from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part, parameters_of
+from hpcrowd.agents.behaviours.patience import Patience
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, not_one_of
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOST_SPEED
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 PARTS: dict[str, tuple[type[Part], ...]] = {
     "think": tuple(THINK.values()),
     "window": (SameWindow, *WINDOWS.values()),
+    "patience": (Patience,),
 }
 
 

@@ -1,0 +1,192 @@
+"""Patience: how long users let their jobs wait, and what they do with them then.
+
+The fifth part of a composed behaviour, see :mod:`hpcrowd.agents.behaviours.composed`. A job that
+still waits after its time leaves the queue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.decisions import What, Why
+from hpcrowd.agents.behaviours.parts import UNCONFIRMED, Part, setting
+from hpcrowd.agents.behaviours.reactions import FACTOR, Note
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import QuantityError, check_choice
+from hpcrowd.environment.jobs import State
+from hpcrowd.environment.quantities import round_half_up
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.user import ReplayUser
+    from hpcrowd.environment.jobs import Int64s
+
+#: What users do with a job that leaves the queue.
+THEN = ("never", "later", "smaller")
+
+
+@dataclass(frozen=True)
+class Patience(Part):
+    """Leave the queue after a wait, and submit again smaller, later or never.
+
+    One of ``wait``, ``mean`` and ``times`` says how long a job waits at most. Time counts from the
+    submission; a user who looks in the same second in which a job would start takes it back.
+
+    A job that never comes back is ``cancelled``, and over for its user. One that comes back keeps
+    its row: its submission is then the last one, and its user waits on. A *smaller* job gets
+    max(1, round(factor * p)) processors of p at once and runs longer, for the same work.
+
+    Attributes
+    ----------
+    wait
+        s; how long every job waits.
+    mean
+        s; of exponentially distributed times, one drawn for each submission (our choice).
+    times
+        Multiple of the requested time.
+    then
+        ``never``, ``later`` or ``smaller``.
+    after
+        s; how much later a job comes back, if later.
+    factor
+        Share of the processors that is left, if smaller.
+    most
+        How often a job leaves the queue and comes back; after that it waits until it starts.
+
+    Raises
+    ------
+    QuantityError
+        If not exactly one time is given, or a number is out of range.
+    """
+
+    name: ClassVar[str] = "patience"
+    table: ClassVar[str] = "patience"
+
+    wait: int | None = setting(None, "how long jobs wait at most", "s", above=0)
+    mean: int | None = setting(
+        None, "instead: mean of waits drawn for each submission (exponential)", "s", above=0
+    )
+    times: float | None = setting(
+        None, "instead: waits as multiples of the requested time", above=0
+    )
+    then: Literal["never", "later", "smaller"] = setting(
+        "never", "how a job that left is submitted again: never, later or smaller"
+    )
+    after: int = setting(HOUR, "later: by how much", "s", UNCONFIRMED, above=0)
+    factor: float = setting(
+        FACTOR, "smaller: share of the processors that is left", "", UNCONFIRMED, above=0, below=1
+    )
+    most: int = setting(
+        3,
+        "how often a job comes back; then it waits until it starts",
+        "",
+        UNCONFIRMED,
+        least=1,
+    )
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("wait", "mean", "times") if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) or "none"
+            raise QuantityError(f"patience: give one of wait, mean and times, not {found}")
+        for name in (*given, "after", "most"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise QuantityError(f"patience {name} {getattr(self, name):g}: must be more than 0")
+        check_choice("patience then", self.then, THEN)
+        if not 0 < self.factor < 1:
+            raise QuantityError(f"patience factor {self.factor:g}: between 0 and 1, such as 0.5")
+
+
+#: A part is its own settings.
+Patience.settings = Patience
+
+
+class Leaving:
+    """Users with one patience, in one run.
+
+    Parameters
+    ----------
+    patience
+        How long they wait, and what they do then.
+    """
+
+    def __init__(self, patience: Patience) -> None:
+        self.patience = patience
+        self.name = f"patience {patience.then}"
+        self._streams: dict[int, np.random.Generator] = {}
+        self._came_back: dict[int, int] = {}  # how often, by row
+
+    def begin(self, user: ReplayUser) -> None:
+        """Prepare for a user, before the run begins."""
+        if self.patience.mean is not None:
+            self._streams[user.number] = user.model.streams.generator("patience", user.number)
+
+    def submitted(self, user: ReplayUser, rows: Int64s) -> None:
+        """Set an alarm for each of the jobs that were just submitted."""
+        jobs, model = user.model.jobs, user.model
+        stands = jobs.state[rows] == State.UNFINISHED
+        for row, at in zip(rows[stands].tolist(), jobs.submit[rows[stands]].tolist(), strict=True):
+            model.call_at(at + self._length(user, row), self._lose, user, row, at)
+
+    def _length(self, user: ReplayUser, row: int) -> int:
+        """Return how long a job waits at most from now on, s."""
+        patience = self.patience
+        if patience.wait is not None:
+            return patience.wait
+        if patience.mean is not None:
+            return 1 + int(self._streams[user.number].exponential(patience.mean))
+        assert patience.times is not None
+        return max(1, round_half_up(patience.times * int(user.model.jobs.requested_time[row])))
+
+    def _lose(self, user: ReplayUser, row: int, at: int) -> None:
+        """Let a job leave the queue if it has waited since second ``at``."""
+        jobs, model = user.model.jobs, user.model
+        now = model.time
+        waits = jobs.submit[row] == at and jobs.start[row] < 0
+        if not waits or jobs.state[row] != State.UNFINISHED or user.leaving is not self:
+            return
+        patience, back = self.patience, self._came_back.get(row, 0)
+        rows = np.array([row])
+        before = int(jobs.processors[row]), int(jobs.run_time[row])
+        if patience.then == "never":
+            model.cancel(rows)
+            self._note(user, row, before, (0, 0), now - at, -1)
+            return
+        if back == patience.most:
+            return
+        if patience.then == "smaller":
+            fewer = max(1, round_half_up(patience.factor * before[0]))
+            if fewer == before[0]:
+                return
+        self._came_back[row] = back + 1
+        later = patience.after if patience.then == "later" else 0
+        model.put_off(rows, now + later)
+        if patience.then == "smaller":
+            jobs.processors[row] = fewer
+            for times in (jobs.run_time, jobs.requested_time):
+                times[row] = round_half_up(before[0] * int(times[row]) / fewer)
+        self._note(
+            user, row, before, (int(jobs.processors[row]), int(jobs.run_time[row])), now - at, later
+        )
+        self.submitted(user, rows)
+
+    def _note(
+        self,
+        user: ReplayUser,
+        row: int,
+        before: tuple[int, int],
+        after: tuple[int, int],
+        waited: int,
+        again: int,
+    ) -> None:
+        """Note that a job left the queue after ``waited`` s, to come again in ``again`` s."""
+        now, then = user.model.time, self.patience.then
+        delay = waited + again if again >= 0 else 0
+        response = {"never": "leave", "later": "delay", "smaller": "reconfigure"}[then]
+        user.notes.append(
+            Note(row, self.name, response, now, *before, *after, delay, waited=waited)
+        )
+        if user.log is not None:
+            user.note_jobs(What.LEFT_QUEUE, Why.WAITED, np.array([row]), [again])

@@ -1,0 +1,95 @@
+"""When a job would start if it came now: a conservative plan of what runs and waits."""
+
+from __future__ import annotations
+
+from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.believed import believed_end
+from hpcrowd.environment.stops import FOREVER
+
+
+@compiled
+def _step_at(times, free, count, time):
+    """Make ``time`` a step of the plan if it is none; return its place. There must be room."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    if low < count and times[low] == time:
+        return low, count
+    for i in range(count, low, -1):
+        times[i] = times[i - 1]
+        free[i] = free[i - 1]
+    times[low] = time
+    free[low] = free[low - 1]
+    return low, count + 1
+
+
+@compiled
+def _occupy(times, free, count, begin, end, processors):
+    """Take processors from ``begin`` to ``end``; return the number of steps."""
+    first, count = _step_at(times, free, count, begin)
+    last = count
+    if end < FOREVER:
+        last, count = _step_at(times, free, count, end)
+    for i in range(first, last):
+        free[i] -= processors
+    return count
+
+
+@compiled
+def _earliest(times, free, count, processors, length):
+    """Return the first time from which so many processors are free for so long; FOREVER if none."""
+    i = 0
+    while i < count:
+        begin = times[i]
+        j = i
+        while j < count and times[j] < begin + length and free[j] >= processors:
+            j += 1
+        if j == count or times[j] >= begin + length:
+            return begin
+        i = j + 1
+    return FOREVER
+
+
+@compiled
+def expected_start(jobs, now, up, running, waiting, windows, steps, processors, length):
+    """Return when a job would start behind all that wait, FOREVER if it never would.
+
+    Each waiting job is planned, in the order of the queue, for the earliest time at which it delays
+    none before it.
+
+    Parameters
+    ----------
+    jobs
+        The table of jobs.
+    now, up
+        The present second, and the processors that are up.
+    running, waiting
+        Rows of the jobs that run, and of those that wait, in their order.
+    windows
+        Begin and end (s) of announced maintenance, shape (windows, 2).
+    steps
+        Room for the plan, shape (2, 2 + 2 * (jobs + windows)).
+    processors, length
+        Of the job, and the run time (s) that the scheduler would expect.
+    """
+    times, free = steps[0], steps[1]
+    times[0], free[0] = now, up
+    count = 1
+    for job in running:
+        start, lasts = jobs[S.START, job], jobs[S.ESTIMATE, job]
+        end = believed_end(start, lasts, jobs[S.REQUESTED_TIME, job], now)
+        count = _occupy(times, free, count, now, end, jobs[S.PROCESSORS, job])
+    for i in range(len(windows)):
+        if windows[i, 1] > now:
+            count = _occupy(times, free, count, max(now, windows[i, 0]), windows[i, 1], up)
+    for job in waiting:
+        need, lasts = jobs[S.PROCESSORS, job], jobs[S.ESTIMATE, job]
+        begin = _earliest(times, free, count, need, lasts)
+        if begin < FOREVER:
+            count = _occupy(times, free, count, begin, begin + lasts, need)
+    return _earliest(times, free, count, processors, length)

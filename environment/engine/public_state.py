@@ -1,0 +1,71 @@
+"""What users may see of a cluster before they submit: its queue, and when a job would start."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcrowd.environment.engine.base import Engine
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.estimates import Estimates
+from hpcrowd.environment.stops import FOREVER
+
+
+class PublicState(NamedTuple):
+    """A cluster, or a grid, at one second: after its completions and before its arrivals."""
+
+    now: int  #: s since the origin
+    up: int  #: processors that are neither down nor in maintenance
+    free: int  #: processors without a job; negative while more are held than are up
+    waiting: int  #: jobs in the queue
+    asked: int  #: processors that they request
+    engines: tuple[Engine, ...]  #: that one or those whose plans are asked
+
+    def expected_start(self, processors: int, requested_time: int) -> int:
+        """Return when a job would start, s; ``FOREVER`` if too large for what is up.
+
+        That is its place in a conservative plan: behind all that wait, each as early as it can
+        without delaying one before it, with the run times that the scheduler expects. Of a grid it
+        is the earliest place on any of its clusters. It costs time with the square of the queue.
+
+        Raises
+        ------
+        QuantityError
+            Under the recorded schedule, which nobody plans.
+        """
+        return min(_planned(engine, processors, requested_time) for engine in self.engines)
+
+
+def public_state(engines: tuple[Engine, ...], held: int = 0, asked: int = 0) -> PublicState:
+    """Return the state of clusters together, whose broker holds some jobs more."""
+    return PublicState(
+        engines[0].now,
+        sum(0 if one.closed else one.up for one in engines),
+        sum(one.free for one in engines),
+        held + sum(one.queue_length for one in engines),
+        asked + sum(one.asked for one in engines),
+        engines,
+    )
+
+
+def _planned(engine: Engine, processors: int, requested_time: int) -> int:
+    from hpcrowd.environment.engine.kernel.outlook import expected_start
+
+    if engine.scheduler is None:
+        raise QuantityError(
+            "expected start: under the recorded schedule jobs start as recorded; choose a scheduler"
+        )
+    if processors > engine.up:
+        return FOREVER
+    length = requested_time
+    if isinstance(engine.estimates, Estimates) and engine.estimates.kind == "factor":
+        length = engine.estimates.of(requested_time, requested_time)
+    running, waiting = engine.running, engine.waiting
+    windows = np.array(engine.windows, np.int64).reshape(-1, 2)
+    room = 2 + 2 * (len(running) + len(waiting) + len(windows))
+    start = expected_start(
+        engine.jobs.matrix, engine.now, engine.up, running, waiting, windows,
+        np.zeros((2, room), np.int64), processors, length,
+    )  # fmt: skip
+    return int(start)
