@@ -7,11 +7,13 @@ so that it can be passed to :func:`add_users` directly.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS
-from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.environment.registry import Registry
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, echo, not_one_of
+from hpcrowd.environment.registry import Registry, own, place_of, said
+from hpcrowd.environment.schedulers.names import parse_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -81,6 +83,10 @@ class Recipe:
                 f"think {self.think!r}: draws from pauses within sessions, but units are whole "
                 "sessions; choose when = batches"
             )
+        if place_of(self.think) is not None:
+            _settings(self.think, self.think_part)
+        if place_of(self.window) is not None:
+            _settings(self.window, self.window_part)
         if self.waits and self.window == "always":
             raise QuantityError("waits: without a window no user is ever absent; give a window")
 
@@ -122,12 +128,13 @@ class Recipe:
         if self == Recipe():
             return ThinkTime(work)
         part: Callable[[Work], When] = WHEN[self.when]
-        when = part(work)
+        when = made_by_own(part, "when", self.when, work)
         source = when.units
         if fit is not None:
             source = fit.by_batch if self.when == "batches" else fit.by_session
-        think = self.think_part.make(source, _settings(self.think))
-        window = self.window_part.make(when.units, source, _settings(self.window))
+        think = self.think_part.make(source, _settings(self.think, self.think_part))
+        settings = _settings(self.window, self.window_part)
+        window = self.window_part.make(when.units, source, settings)
         return Composed(
             when, think, window, self.reactions, waits=self.waits, patience=self.patience
         )
@@ -140,9 +147,65 @@ def _taking[P: Part](settings: Any, parts: Iterable[type[P]]) -> Iterator[type[P
             yield part
 
 
-def _settings(value: Any) -> Any:
+def _settings(value: Any, part: type[Part]) -> Any:
     """Return the settings of a part; None where only its name is given."""
-    return None if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    place = place_of(value)
+    if place is None or not place.options:
+        return None
+    kind = part.settings or object
+    given = parse_options("part", value, kind, place.options.split(","))
+    return made_by_own(partial(kind, **given), "part", value)
+
+
+def made_by_own(make: Callable[..., Any], what: str, text: str, *given: Any) -> Any:
+    """Return what your own class or function makes of something.
+
+    Raises
+    ------
+    QuantityError
+        In one line, if it raises an exception.
+    """
+    try:
+        return make(*given)
+    except HpcrowdError:
+        raise
+    except Exception as error:
+        raise QuantityError(f"{what} {text!r}: {said(error)}") from error
+
+
+def own_behaviour(text: str) -> Callable[[Work], Behaviour[ReplayUser]]:
+    """Return a function from recorded work to the behaviour at a place.
+
+    What is there is a subclass of ``Behaviour`` whose constructor takes the work, a function that
+    does the same, or a :class:`Recipe`.
+
+    Raises
+    ------
+    QuantityError
+        If there is something else, or it has no such options.
+    """
+    from hpcrowd.agents.behaviours.user import Behaviour
+
+    thing, place = own("users", text), place_of(text)
+    assert place is not None
+    options = {}
+    if place.options:
+        options = parse_options("users", text, thing, place.options.split(","))
+    if not callable(thing):
+        raise QuantityError(
+            f"users {text!r}: {type(thing).__name__}; must be a subclass of Behaviour, or a "
+            "function from the recorded work to a behaviour"
+        )
+
+    def make(work: Work) -> Behaviour[ReplayUser]:
+        made = made_by_own(partial(thing, **options), "users", text, work)
+        if not isinstance(made, Behaviour):
+            raise QuantityError(f"users {text!r}: made {echo(made)}, which is no Behaviour")
+        return made
+
+    return make
 
 
 #: Behaviours by the names that users give.
@@ -202,7 +265,8 @@ PRESETS: Registry[Recipe | SiteModel] = Registry(
         # Users who make up their work; the second comes on as many days as recorded.
         "shmueli-feitelson": "hpcrowd.agents.generative.shmueli:PUBLISHED",
         "generative": "hpcrowd.agents.generative.shmueli:CALIBRATED",
-    }
+    },
+    own="users",
 )
 
 

@@ -1,16 +1,30 @@
-"""Registries: things by name, of which only those that are used are imported."""
+"""Registries: things by name, of which only those that are used are imported; and your own code.
+
+Wherever a name of the library is taken, such as ``easy``, the place of your own class or function
+is taken too: ``module:name`` or ``file.py:name``, with options behind another colon. A file is
+loaded once, as a module of its own; it may import its neighbours.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+import zlib
 from collections.abc import Iterator, Mapping, MutableMapping
-from importlib import import_module
-from typing import Any, cast, override
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, cast, override
+
+from hpcrowd.environment.errors import QuantityError, not_one_of, shortened
 
 
 def imported(place: str) -> Any:
     """Return what is at ``module:attribute``."""
     module, _, attribute = place.partition(":")
-    return getattr(import_module(module), attribute)
+    return getattr(importlib.import_module(module), attribute)
 
 
 class Registry[T](MutableMapping[str, T]):
@@ -20,12 +34,20 @@ class Registry[T](MutableMapping[str, T]):
     ----------
     entries
         By name: the thing itself, or ``module:attribute``, where it is.
+    own
+        The kind of thing, for messages, if places of your own code count as names; their options
+        are left to the caller.
+    of
+        The class, ``module:class``, that your own classes must be subclasses of.
     """
 
-    def __init__(self, entries: Mapping[str, str | T]) -> None:
+    def __init__(self, entries: Mapping[str, str | T], own: str = "", of: str = "") -> None:
         self._entries = dict(entries)
+        self._own, self._of = own, of
 
     def __getitem__(self, name: str) -> T:
+        if name not in self._entries and self._own and place_of(name) is not None:
+            return cast("T", own(self._own, name, imported(self._of) if self._of else None))
         found = self._entries[name]
         if isinstance(found, str):
             found = self._entries[name] = cast("T", imported(found))
@@ -39,10 +61,213 @@ class Registry[T](MutableMapping[str, T]):
 
     @override
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self._entries or (bool(self._own) and place_of(name) is not None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+#: Modules loaded from files, by path and time of writing.
+_LOADED: dict[tuple[str, int], ModuleType] = {}
+
+#: Files of all modules that were loaded by a place.
+_OWN_FILES: set[str] = set()
+
+
+class Place(NamedTuple):
+    """The parts of such a text."""
+
+    module: str  #: a module, or the path of a file that ends with .py
+    name: str  #: of the class or function in it
+    options: str  #: behind the next colon
+
+    @property
+    def file(self) -> Path | None:
+        """The file; None for a module."""
+        return Path(self.module) if self.module.endswith(".py") else None
+
+    @property
+    def text(self) -> str:
+        """The text again."""
+        return ":".join(part for part in self if part)
+
+
+def place_of(text: object) -> Place | None:
+    """Return the place in a text; None if it is none."""
+    if not isinstance(text, str):
+        return None
+    module, _, rest = text.partition(":")
+    name, _, options = rest.partition(":")
+    dotted = all(part.isidentifier() for part in module.split("."))
+    if not name.isidentifier() or not (dotted or module.endswith(".py")):
+        return None
+    return Place(module, name, options)
+
+
+def located(text: str, folder: Path) -> str:
+    """Return a text with the path of its file relative to a folder; others unchanged."""
+    place = place_of(text)
+    if place is None or place.file is None:
+        return text
+    return place._replace(module=str(folder / place.file)).text
+
+
+def own(what: str, text: str, of: type | None = None) -> Any:
+    """Return the class or function at a place.
+
+    Parameters
+    ----------
+    what
+        The kind of thing, for messages, such as ``scheduler``.
+    text
+        The place; options are left to the caller.
+    of
+        The class that it must be a subclass of.
+
+    Raises
+    ------
+    QuantityError
+        In one line: there is no such file, module or name, it cannot be loaded, or it is something
+        else.
+    """
+    place = place_of(text)
+    assert place is not None
+    file = place.file
+    if file is not None and not file.is_file():
+        raise QuantityError(f"{what} {text!r}: no such file")
+    try:
+        module = _module(place.module) if file is None else _module_of(file)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        if isinstance(error, ModuleNotFoundError) and file is None and error.name == place.module:
+            raise QuantityError(
+                f"{what} {text!r}: there is no module {place.module}; give the path of a file, "
+                f"such as ./{place.module}.py:{place.name}"
+            ) from None
+        raise QuantityError(
+            f"{what} {text!r}: cannot be loaded: {said(error)}; correct it"
+        ) from error
+    _OWN_FILES.add(str(getattr(module, "__file__", "")))
+    if not hasattr(module, place.name):
+        there = [
+            name
+            for name, thing in vars(module).items()
+            if callable(thing) and getattr(thing, "__module__", "") == module.__name__
+        ]
+        raise QuantityError(f"{what} {text!r}: {not_one_of(place.name, there)}")
+    found = getattr(module, place.name)
+    if of is not None and not (inspect.isclass(found) and issubclass(found, of)):
+        kind = "a class" if inspect.isclass(found) else type(found).__name__
+        raise QuantityError(
+            f"{what} {text!r}: {kind}, not a subclass of {of.__name__}; subclass it"
+        )
+    return found
+
+
+def raised_by(error: BaseException) -> str:
+    """Return the name of the function loaded by its place that raised an exception; else empty."""
+    found, frame = "", error.__traceback__
+    while frame is not None:
+        code = frame.tb_frame.f_code
+        if code.co_filename in _OWN_FILES:
+            found = code.co_qualname
+        frame = frame.tb_next
+    return found
+
+
+def source_of(thing: object) -> Path | None:
+    """Return the file with the source of what is at a place, or of an object; None if unknown.
+
+    What belongs to hpcrowd has none: its version says what it is.
+    """
+    place = place_of(thing)
+    if place is not None:
+        if place.file is not None:
+            return place.file
+        thing = own("source", place.text)
+    kind = thing if inspect.isclass(thing) or inspect.isroutine(thing) else type(thing)
+    if getattr(kind, "__module__", "").partition(".")[0] in ("hpcrowd", "builtins"):
+        return None
+    try:
+        found = inspect.getsourcefile(kind)
+    except TypeError:
+        return None
+    return None if found is None or not Path(found).is_file() else Path(found)
+
+
+def said(error: BaseException) -> str:
+    """Return an exception of foreign code in one line, with its file and line."""
+    text = shortened(" ".join(str(error).split()), 200)
+    named = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if isinstance(error, SyntaxError):
+        return f"{named} (line {error.lineno})" if "line" not in text else named
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__)
+        if "importlib" not in frame.filename and "hpcrowd/" not in frame.filename
+    ]  # fmt: skip
+    if not frames:
+        return named
+    return f"{named} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+
+
+def _module(name: str) -> ModuleType:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # as for `python -m`
+    return importlib.import_module(name)
+
+
+def _module_of(file: Path) -> ModuleType:
+    path = file.resolve()
+    key = str(path), path.stat().st_mtime_ns
+    if key in _LOADED:
+        return _LOADED[key]
+    name = f"own_{path.stem}_{zlib.crc32(str(key).encode()):08x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError("not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    folder = str(path.parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    sys.modules[name] = module  # so that its classes can be pickled
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    _LOADED[key] = module
+    return module
+
+
+def text_of(what: str, thing: Any) -> Any:
+    """Return the place of a class, function or object as text; what is no such thing unchanged.
+
+    Other processes make the same from it. An object is described by its options.
+
+    Raises
+    ------
+    QuantityError
+        If another process could not find or make it.
+    """
+    kind = thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
+    if kind.__module__ == "builtins":
+        return thing
+    name = kind.__qualname__
+    if not name.isidentifier():
+        raise QuantityError(
+            f"{what} {name}: is defined inside a function or class, where other processes do not "
+            "find it; define it at the top level of a file"
+        )
+    file = source_of(kind)
+    if kind.__module__.partition(".")[0] == "hpcrowd":
+        return str(thing)
+    if file is None:
+        raise QuantityError(
+            f"{what} {name}: has no source file, which other processes need; put it into a file"
+        )
+    options = "" if thing is kind else str(thing).partition(":")[2]
+    return Place(str(file.resolve()), name, options).text

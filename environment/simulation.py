@@ -16,9 +16,10 @@ import numpy as np
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec, to_take_back
 from hpcrowd.environment.engine.units import UnitTable
-from hpcrowd.environment.errors import QuantityError, SimulationError, not_one_of
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, SimulationError, not_one_of
 from hpcrowd.environment.frame import Frame
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.registry import raised_by, said
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.predictors.base import Predictor
@@ -363,8 +364,18 @@ class Simulation(Frame):
         SchedulerError
             If a scheduler makes an impossible decision, or leaves jobs waiting for ever.
         """
+        try:
+            return self._run(FOREVER if until is None else until, progress)
+        except HpcrowdError:
+            raise
+        except Exception as error:
+            name = raised_by(error)
+            if not name:
+                raise
+            raise SimulationError(f"{name}() at {self.time} s: {said(error)}") from error
+
+    def _run(self, end: int, progress: Callable[[Simulation], Any] | None) -> Simulation:
         engine = self._engine
-        end = FOREVER if until is None else until
         owners = self._owners
         standstill, last = 0, -1
         rounds = 0

@@ -15,7 +15,7 @@ the documentation are made from them. A new part is a class and a line in a regi
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from hpcrowd.environment.clock import HOUR
@@ -113,6 +113,8 @@ def setting(
 
 def parameters_of(kind: type) -> list[Parameter]:
     """Return the parameters of a dataclass: its fields that have a description."""
+    if not is_dataclass(kind):
+        return []
     hints = get_type_hints(kind)
     return [
         replace(
@@ -159,7 +161,9 @@ WHEN: Registry[type[When]] = Registry(
         "recorded": "hpcrowd.agents.behaviours.when:Recorded",
         "sessions": "hpcrowd.agents.behaviours.when:SessionGraph",
         "batches": "hpcrowd.agents.behaviours.when:BatchOrder",
-    }
+    },
+    own="when",
+    of="hpcrowd.agents.behaviours.when:When",
 )
 
 #: Parts that decide about pauses.
@@ -169,7 +173,9 @@ THINK: Registry[type[Think]] = Registry(
         "linear": "hpcrowd.agents.behaviours.think:LinearThink",
         "own": "hpcrowd.agents.behaviours.think:OwnPauses",
         "continuation": "hpcrowd.agents.behaviours.think:Continuation",
-    }
+    },
+    own="think",
+    of="hpcrowd.agents.behaviours.think:Think",
 )
 
 #: Parts that decide when users are at work. Fixed hours have no name: they are given as such.
@@ -179,7 +185,9 @@ WINDOWS: Registry[type[Activity]] = Registry(
         "fitted": "hpcrowd.agents.behaviours.profiles:ActiveTime",
         "shifts": "hpcrowd.agents.behaviours.activity:WorkPattern",
         "sessions": "hpcrowd.agents.behaviours.activity:RecordedSessions",
-    }
+    },
+    own="window",
+    of="hpcrowd.agents.behaviours.activity:Activity",
 )
 
 #: What users do instead of submitting as usual.
@@ -191,7 +199,9 @@ RESPONSES: Registry[type[Response]] = Registry(
         "renounce": "hpcrowd.agents.behaviours.reactions:Renounce",
         "look-again": "hpcrowd.agents.behaviours.reactions:LookAgain",
         "switch": "hpcrowd.agents.behaviours.reactions:Switch",
-    }
+    },
+    own="reaction",
+    of="hpcrowd.agents.behaviours.reactions:Reaction",
 )
 
 #: Triggers of reactions by name, each in its forms.
@@ -202,5 +212,7 @@ TRIGGERS: Registry[Sequence[type[Trigger]]] = Registry(
         "signal": "hpcrowd.agents.behaviours.triggers:SIGNAL",
         "queue": "hpcrowd.agents.behaviours.triggers:QUEUE",
         "expected-wait": "hpcrowd.agents.behaviours.triggers:EXPECTED_WAIT",
-    }
+    },
+    own="trigger",
+    of="hpcrowd.agents.behaviours.triggers:Trigger",
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.populations.mixture import Mixture, Part
-from hpcrowd.agents.presets import PRESETS
+from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
@@ -106,8 +106,10 @@ def maker_of(maker: str | Factory) -> Factory:
     if not isinstance(maker, str):
         return maker
     if maker not in PRESETS:
-        raise QuantityError(f"users {maker!r}: {not_one_of(maker, PRESETS)} or give a Behaviour")
-    return PRESETS[maker]
+        raise QuantityError(
+            f"users {maker!r}: {not_one_of(maker, PRESETS)}, or FILE.py:NAME of your own"
+        )
+    return PRESETS[maker] if maker in list(PRESETS) else own_behaviour(maker)
 
 
 def _partition(

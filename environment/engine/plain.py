@@ -10,9 +10,10 @@ import numpy as np
 
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.lock_step import LockStep
-from hpcrowd.environment.errors import SchedulerError
+from hpcrowd.environment.errors import HpcrowdError, SchedulerError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import time_at_pace
+from hpcrowd.environment.registry import said
 from hpcrowd.environment.schedulers.base import EndedJob, Look, RunningJob, Scheduler, WaitingJob
 from hpcrowd.environment.schedulers.estimates import Estimates, believed_end
 from hpcrowd.environment.stops import FOREVER, Stop
@@ -206,10 +207,30 @@ class PlainEngine(Engine):
             shown = [job for job in shown if self.now + job.estimate <= self.closes]
         queue = {job.row: job for job in shown}
         look = Look(self.now, tuple(shown), self._expectations(), self.free, self.up)
-        chosen = list(scheduler.select(look))
+        found: Any = ()
+        try:
+            found = scheduler.select(look)
+            chosen = list(found)
+        except HpcrowdError:
+            raise
+        except Exception as error:
+            if found is None:
+                raise SchedulerError(
+                    f"{scheduler.name}: select() returned None at {self.now} s; it must return the "
+                    "jobs to start, or yield them"
+                ) from None
+            raise self._failed("select", error) from error
         for job in chosen:
+            if not isinstance(job, WaitingJob):
+                raise SchedulerError(
+                    f"{scheduler.name}: select() returned {echo(job)} at {self.now} s; it must "
+                    "return jobs of look.waiting, not rows or others"
+                )
             if job.row not in queue:
-                raise SchedulerError(f"{scheduler.name}: job in row {job.row} is not waiting")
+                raise SchedulerError(
+                    f"{scheduler.name}: job in row {job.row} is not waiting at {self.now} s; name "
+                    "each job of look.waiting once"
+                )
             waiting = queue.pop(job.row)
             if waiting.processors > self.free:
                 raise SchedulerError(
@@ -268,15 +289,26 @@ class PlainEngine(Engine):
         if self.predictor is not None:
             self._predict(np.array(ended, np.int64), np.array(arrived, np.int64))
         if ended:
-            scheduler.ended(self.now, [self._as_ended(row) for row in ended])
+            try:
+                scheduler.ended(self.now, [self._as_ended(row) for row in ended])
+            except Exception as error:
+                raise self._failed("ended", error) from error
         for row in arrived:
             insort(self._queue, self._as_waiting(row), key=_by_arrival)
         self._ended, self._arrived = [], []
 
     def _note(self, scheduler: Scheduler) -> None:
         """Note when to call the scheduler again, and its promises."""
-        wake = scheduler.wake(self.now)
+        try:
+            wake = scheduler.wake(self.now)
+        except Exception as error:
+            raise self._failed("wake", error) from error
         if wake is not None:
+            if not isinstance(wake, int | np.integer):
+                raise SchedulerError(
+                    f"{scheduler.name}: wake() returned {echo(wake)} at {self.now} s; it must "
+                    "return a whole second or None"
+                )
             if wake <= self.now:
                 raise SchedulerError(
                     f"{scheduler.name}: wake() returned {wake} s, but it is already "
@@ -287,6 +319,11 @@ class PlainEngine(Engine):
             if self.jobs.promised[row] == UNKNOWN:
                 self.jobs.promised[row] = start
         scheduler.promises.clear()
+
+    def _failed(self, method: str, error: Exception) -> SchedulerError:
+        """Return the error of a scheduler that raised one."""
+        assert self.scheduler is not None
+        return SchedulerError(f"{self.scheduler.name}: {method}() at {self.now} s: {said(error)}")
 
     def _as_waiting(self, row: int) -> WaitingJob:
         return WaitingJob(row, *self.jobs.matrix[WAITING, row].tolist())

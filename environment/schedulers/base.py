@@ -257,11 +257,20 @@ class Scheduler(Announced):
     """
 
     name = "scheduler"
+    _named = False
     plans = False
     remembers = False
     promises: dict[int, int]
     drains = False
     compiled: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Name a class that names itself nothing after itself."""
+        super().__init_subclass__(**keywords)
+        if "name" in vars(cls):
+            cls._named = True
+        elif not cls._named:
+            cls.name = cls.__name__
 
     def begin(self, total: int) -> None:
         """Forget earlier runs: a machine of ``total`` processors starts empty.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.environment.registry import Registry
+from hpcrowd.environment.registry import Registry, own, place_of, said
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
 
 #: Not a policy: starts each job its recorded wait after its submission, ignoring capacity.
@@ -57,13 +58,52 @@ def parse_scheduler(text: str) -> Scheduler | None:
     if name == RECORDED and not colon:
         return None
     if name not in SCHEDULERS:
-        raise QuantityError(f"scheduler {text!r}: {not_one_of(name, SCHEDULER_NAMES)}")
+        place = place_of(text)
+        if place is None:
+            raise QuantityError(
+                f"scheduler {text!r}: {not_one_of(name, SCHEDULER_NAMES)}, or FILE.py:CLASS"
+            )
+        return own_scheduler(own("scheduler", text), text)
     policy = SCHEDULERS[name]
     options = parse_options("scheduler", text, policy, rest.split(",") if colon else ())
     try:
         return policy(**options)
     except QuantityError as error:
         raise QuantityError(f"scheduler {text!r}: {error}") from None
+
+
+def own_scheduler(thing: Any, text: str = "") -> Scheduler:
+    """Return a scheduler of your own, from a class, an object, or the place of one.
+
+    Parameters
+    ----------
+    thing
+        A subclass of :class:`Scheduler`, or one of its objects.
+    text
+        Its place, with options for the class; empty for none.
+
+    Raises
+    ------
+    QuantityError
+        If it is neither, or cannot be made with these options.
+    """
+    text = text or getattr(thing, "__name__", repr(thing))
+    place = place_of(text)
+    given = place.options.split(",") if place is not None and place.options else []
+    if isinstance(thing, Scheduler) and not given:
+        return thing
+    if not (inspect.isclass(thing) and issubclass(thing, Scheduler)):
+        kind = "a class" if inspect.isclass(thing) else type(thing).__name__
+        raise QuantityError(
+            f"scheduler {text!r}: {kind}, not a subclass of Scheduler; subclass it and define "
+            "select()"
+        )
+    options = parse_options("scheduler", text, thing, given)
+    try:
+        return thing(**options)
+    except Exception as error:
+        message = str(error) if isinstance(error, QuantityError) else said(error)
+        raise QuantityError(f"scheduler {text!r}: {message}") from error
 
 
 def parse_options(
@@ -93,7 +133,8 @@ def parse_options(
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if option not in known or not equals or option in options:
             rule = "given twice" if option in options else "not an option of it"
-            name = text.partition(":")[0]
+            place = place_of(text)
+            name = text.partition(":")[0] if place is None else f"{place.module}:{place.name}"
             cure = f"write {name}" + (f":option=value with {', '.join(known)}" if known else "")
             raise QuantityError(f"{what} {text!r}: {option or part!r} is {rule}; {cure}{also}")
         try:
@@ -108,9 +149,10 @@ def parse_options(
 
 def _kinds(kind: type[Any]) -> dict[str, type[Any]]:
     """Return the types of the options that can be given as text."""
-    hints, found = get_type_hints(kind.__init__), {}
-    for option in options_of(kind):
-        hint = hints[option]
+    maker: Any = kind.__init__ if inspect.isclass(kind) else kind
+    hints, found = get_type_hints(maker), {}
+    for option, default in options_of(kind).items():
+        hint = hints.get(option, type(default))  # your own need not say what type they take
         first = get_args(hint)[0] if isinstance(hint, UnionType) else hint
         if first in (bool, int, float, str):
             found[option.replace("_", "-")] = first

@@ -15,19 +15,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.limits.inputs import is_input, opened
 from hpcrowd.environment.limits.numbers import LARGEST_SEED
+from hpcrowd.environment.registry import located, place_of, source_of
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.scenarios.kinds.fields import Strict
 
@@ -172,6 +173,12 @@ class Scenario(Strict):
         """Return the files that the run reads, by the field or place that names each."""
         return {}
 
+    def of_sources(self) -> dict[str, Any]:
+        """Return the checksums of the files with your own code by name, if there are any."""
+        found = {path for value in _own_in(self) if (path := source_of(value)) is not None}
+        sums = {path.name: checksum(path) for path in sorted(found)}
+        return {"sources_sha256": sums} if sums else {}
+
     def trace_file(self, trace: str | os.PathLike[str]) -> Path:
         """Return the file of a trace: in the folder, or a log of the archive."""
         return trace_path(trace, folder=self.folder)
@@ -193,7 +200,7 @@ class Scenario(Strict):
     def identity(self) -> dict[str, Any]:
         """Return what the results depend on, fit for JSON: settings and contents of files."""
         found = {name: checksum(path) for name, path in self.files().items()}
-        return {**self.completed(), **found}
+        return {**self.completed(), **found, **self.of_sources()}
 
     def sharing(self) -> dict[str, Any]:
         """Return what the result of :meth:`prepare` depends on, fit for JSON."""
@@ -247,6 +254,29 @@ class Scenario(Strict):
     def clusters_in_all(self) -> int:
         """Return the number of simulated clusters."""
         return 1
+
+
+#: Settings that take the place of your own code.
+TAKES_OWN = ("scheduler", "users", "behaviour", "when", "think", "window", "do")
+
+
+def _own_in(settings: Any, folder: Path = Path()) -> Iterator[Any]:
+    """Yield the values of settings that may be your own code, also of those in tables inside."""
+    if isinstance(settings, BaseModel):
+        settings = {name: getattr(settings, name) for name in type(settings).model_fields}
+    if isinstance(settings, Mapping):
+        folder = settings.get("folder", folder)
+        for name, value in settings.items():
+            if name in TAKES_OWN and isinstance(value, str):
+                inside = place_of(located(value, folder))
+                there = inside is not None and inside.file is not None and inside.file.is_file()
+                yield located(value, folder) if there else value  # some know their folder already
+            elif name in TAKES_OWN and not isinstance(value, Collection | BaseModel):
+                yield value
+            yield from _own_in(value, folder)
+    elif isinstance(settings, list | tuple):
+        for value in settings:
+            yield from _own_in(value, folder)
 
 
 def checksum(path: Path) -> str:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ModelWrapValidatorHandler,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.limits.numbers import LATEST_MOMENT, LONGEST_DURATION
 from hpcrowd.environment.quantities import parse_duration, parse_processors
-from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.registry import located
+from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import ActivityWindow
@@ -58,19 +72,44 @@ def _some_processors(text: str) -> str:
 Processors = Annotated[str, AfterValidator(_some_processors)]
 
 
-def _known_scheduler(text: str) -> str:
-    parse_scheduler(text)
-    return text
+#: Folder of the files that are named by the settings which are being read.
+FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
 
 
-#: A policy by its name, with options.
-SchedulerName = Annotated[str, AfterValidator(_known_scheduler)]
+def _some_scheduler(given: Any) -> Any:
+    """Return a policy by its text, with the path of its file, or one of your own as an object."""
+    if isinstance(given, str):
+        folder = FOLDER.get()
+        text = located(given, folder if folder == Path() else folder.absolute())
+        parse_scheduler(text)
+        return text
+    return own_scheduler(given)
+
+
+#: A policy by its name, or the place of one of your own, with options; or an object or class.
+SchedulerChoice = Annotated[
+    str | InstanceOf[Scheduler],
+    BeforeValidator(_some_scheduler, json_schema_input_type=str),
+    PlainSerializer(str, when_used="json"),
+]
 
 
 class Strict(BaseModel):
     """A part of a configuration: unknown settings are errors, and it cannot be changed later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_folder(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Read the settings, those in tables inside too, with paths relative to their folder."""
+        if not isinstance(data, dict) or "folder" not in data:
+            return handler(data)
+        before = FOLDER.set(Path(data["folder"]))
+        try:
+            return handler(data)
+        finally:
+            FOLDER.reset(before)
 
     @classmethod
     def configure(cls, place: str | Path = "", /, **values: Any) -> Self:

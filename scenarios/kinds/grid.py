@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.grid.policies import GRID, parse_grid_policy
@@ -57,6 +58,7 @@ from hpcrowd.environment.limits.numbers import (
     MOST_SPEED,
 )
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 from hpcrowd.environment.streams import Streams
@@ -138,7 +140,7 @@ class SiteConfig(WorkloadConfig, ClusterConfig):
 
     @model_validator(mode="after")
     def _knows_free_processors(self) -> Self:
-        if parse_scheduler(self.scheduler) is None:
+        if isinstance(self.scheduler, str) and parse_scheduler(self.scheduler) is None:
             raise ValueError(
                 "scheduler 'recorded': does not count free processors, as a broker needs; choose "
                 "another"
@@ -249,7 +251,9 @@ class GridConfig(Scenario):
                 "clusters: no user submits; give one of them, or grid, a trace or model"
             )
         if isinstance(self.users, str):
-            if self.users not in BEHAVIOURS:
+            if place_of(self.users) is not None:
+                own_behaviour(located(self.users, self.folder))
+            elif self.users not in BEHAVIOURS:
                 raise ValueError(f"users {self.users!r}: {not_one_of(self.users, BEHAVIOURS)}")
         else:
             mixture_of(self.users, self.folder)
@@ -289,7 +293,7 @@ class GridConfig(Scenario):
     def behaviour(self) -> Any:
         """Return how users behave, for ``hpcrowd.agents.populations.population.add_users``."""
         if isinstance(self.users, str):
-            return self.users
+            return located(self.users, self.folder)
         return mixture_of(self.users, self.folder)
 
     @override
@@ -416,6 +420,7 @@ class GridConfig(Scenario):
                 configuration={
                     "kind": self.kind,
                     **self.plain(),
+                    **self.of_sources(),
                     **({"files_sha256": files} if files else {}),
                 },
                 clock=prepared.clock,
@@ -669,6 +674,8 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             and (name == "trace" or workload[name].endswith(".json"))
             and not workload[name].startswith(ARCHIVE_PREFIX)
         }
+        if isinstance(workload.get("scheduler"), str):
+            paths["scheduler"] = located(workload["scheduler"], folder.absolute())
         return {**workload, **paths}
 
     if isinstance(found.get("clusters"), dict):
@@ -677,6 +684,8 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         found["grid"] = named(found["grid"])
     if isinstance(found.get("platform"), str):
         found["platform"] = str((folder / found["platform"]).absolute())
+    if isinstance(found.get("users"), str):
+        found["users"] = located(found["users"], folder.absolute())
     return found
 
 

@@ -14,12 +14,14 @@ data, such as an entry of a TOML file::
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin
 
 from pydantic import BeforeValidator, Field, ValidationError, create_model
 
@@ -31,10 +33,12 @@ from hpcrowd.agents.behaviours.parts import (
     first_line,
     parameters_of,
 )
+from hpcrowd.agents.presets import made_by_own
 from hpcrowd.environment.clock import Moment
 from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.limits.numbers import LARGEST_SETTING
 from hpcrowd.environment.platform.signals import Signal, read_signal
+from hpcrowd.environment.registry import located
 from hpcrowd.scenarios.kinds.fields import Duration, HoursConfig, Strict, parse_moment
 
 if TYPE_CHECKING:
@@ -141,7 +145,7 @@ def _field(parameter: Parameter) -> Any:
 
 def trigger_settings(when: str) -> type[Strict]:
     """Return the settings of a trigger; if it has several forms, those of all, each optional."""
-    forms = TRIGGERS[when]
+    forms = _forms(when)
     if len(forms) == 1:
         return settings_model(forms[0])
     settings: Any = {one.name: optional(one) for form in forms for one in parameters_of(form)}
@@ -167,10 +171,16 @@ def reaction_from(config: Mapping[str, Any], folder: str | Path = ".") -> Reacti
     SignalError
         When a signal cannot be used.
     """
-    values = dict(config)
+    folder = Path(folder)
+    values = {
+        name: located(value, folder) if name in ("do", "when") and isinstance(value, str) else value
+        for name, value in config.items()
+    }
     do = _choice(values, "do", RESPONSES)
+    response: Any = RESPONSES[do]
+    if not hasattr(response, "respond"):  # your own reaction, which needs no trigger
+        return _untriggered(response, do, values, folder)
     when = _choice(values, "when", TRIGGERS)
-    response = RESPONSES[do]
     of_trigger, of_response = trigger_settings(when), settings_model(response)
     known = [*of_trigger.model_fields, *of_response.model_fields]
     for key in values:
@@ -180,16 +190,27 @@ def reaction_from(config: Mapping[str, Any], folder: str | Path = ".") -> Reacti
                 + ", ".join(known)
             )
     try:
-        trigger = _trigger(when, of_trigger(**_of(values, of_trigger)), Path(folder))
+        trigger = _trigger(when, of_trigger(**_of(values, of_trigger)), folder)
         settings = of_response(**_of(values, of_response))
     except ValidationError as error:
         raise QuantityError(first_mistake(error)) from None
-    return response(trigger, **values_of(response, settings, Path(folder)))
+    make = partial(response, trigger, **values_of(response, settings, folder))
+    return cast("Reaction", made_by_own(make, "do", do))
+
+
+def _untriggered(kind: type[Reaction], do: str, values: dict[str, Any], folder: Path) -> Reaction:
+    """Return a reaction of your own that decides by itself when to react."""
+    settings = settings_model(kind)
+    try:
+        given = settings(**values)
+    except ValidationError as error:
+        raise QuantityError(f"do {do!r}: {first_mistake(error)}") from None
+    return cast("Reaction", made_by_own(partial(kind, **values_of(kind, given, folder)), "do", do))
 
 
 def _trigger(when: str, settings: Strict, folder: Path) -> Trigger:
     """Return the trigger in the form whose settings are given."""
-    forms = TRIGGERS[when]
+    forms = _forms(when)
     if len(forms) > 1:
         names = {form: [one.name for one in parameters_of(form)] for form in forms}
         given = settings.model_dump(exclude_none=True)
@@ -197,7 +218,14 @@ def _trigger(when: str, settings: Strict, folder: Path) -> Trigger:
         if len(forms) != 1:
             every = " or ".join(name for mine in names.values() for name in mine)
             raise QuantityError(f"when {when!r}: give either {every}")
-    return forms[0](**values_of(forms[0], settings, folder))
+    make = partial(forms[0], **values_of(forms[0], settings, folder))
+    return cast("Trigger", made_by_own(make, "when", when))
+
+
+def _forms(when: str) -> Sequence[type[Trigger]]:
+    """Return the forms of a trigger; your own has one."""
+    found: Any = TRIGGERS[when]
+    return cast("Sequence[type[Trigger]]", (found,) if inspect.isclass(found) else found)
 
 
 def _choice(values: dict[str, Any], key: str, known: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from pydantic import BeforeValidator, Field
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.scenarios.kinds.fields import Duration, SchedulerName, Strict, parse_moment
+from hpcrowd.scenarios.kinds.fields import FOLDER, Duration, SchedulerChoice, Strict, parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,7 +139,7 @@ class SwitchConfig(ChangeConfig):
 
     do: Literal["switch"]
     at: Moment = Field(description="when")
-    scheduler: SchedulerName = Field(description="as for --scheduler, but not recorded")
+    scheduler: SchedulerChoice = Field(description="as for --scheduler, but not recorded")
 
 
 #: The class of ``hpcrowd.environment.platform.changes`` by what to do.
@@ -262,4 +262,8 @@ def read_platform(path: str | os.PathLike[str]) -> PlatformConfig:
     place = Path(path)
     values, content = read_toml(place)
     found = {"name": place.stem, **values, "file": place, "sha256": sha256(content).hexdigest()}
-    return PlatformConfig.configure(place, **found)
+    before = FOLDER.set(place.parent)
+    try:
+        return PlatformConfig.configure(place, **found)
+    finally:
+        FOLDER.reset(before)

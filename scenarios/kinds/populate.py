@@ -17,7 +17,7 @@ from hpcrowd.environment.limits.numbers import (
 )
 from hpcrowd.environment.quantities import parse_processors
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch
-from hpcrowd.scenarios.kinds.fields import Processors, SchedulerName
+from hpcrowd.scenarios.kinds.fields import Processors, SchedulerChoice
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -53,7 +53,7 @@ class PopulateConfig(Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the model's"
     )
-    scheduler: SchedulerName = Field("easy", description="scheduling policy, as for replay")
+    scheduler: SchedulerChoice = Field("easy", description="scheduling policy, as for replay")
     oblivious: bool = Field(
         False,
         description="users do not wait for results, but act as if each job had started at once",
@@ -125,6 +125,7 @@ class PopulateConfig(Scenario):
                     "model": prepared.to_json(),
                     **self.plain(),
                     "model_processors": made.machine,
+                    **self.of_sources(),
                 },
                 clock=simulation.clock,
                 after=None if self.oblivious else units_after(simulation, agents),

@@ -20,7 +20,7 @@ the rule.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -31,12 +31,14 @@ from pydantic import Field, create_model, model_validator
 from hpcrowd.agents.behaviours.activity import SameWindow
 from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part, parameters_of
 from hpcrowd.agents.behaviours.patience import Patience
+from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, not_one_of
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOST_SPEED
+from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.scenarios.kinds.fields import SchedulerName, Strict
+from hpcrowd.scenarios.kinds.fields import SchedulerChoice, Strict
 from hpcrowd.scenarios.kinds.part_files import make, optional, reaction_from, settings_model
 
 if TYPE_CHECKING:
@@ -101,8 +103,8 @@ class UsersConfig(_EntryWithParts):
         description="what users do instead of submitting: do, when, and settings of both",
     )
 
-    def recipe(self, folder: Path = Path()) -> Recipe | SiteModel:
-        """Return the recipe of the behaviour; paths are relative to ``folder``.
+    def recipe(self, folder: Path = Path()) -> Recipe | SiteModel | Callable[..., Any]:
+        """Return the recipe or the maker of the behaviour; paths are relative to ``folder``.
 
         Raises
         ------
@@ -116,11 +118,13 @@ class UsersConfig(_EntryWithParts):
             raise QuantityError(
                 f"behaviour {self.behaviour!r}: {not_one_of(self.behaviour, PRESETS)}"
             )
+        if self.behaviour is not None and place_of(self.behaviour) is not None:
+            return self._own(located(self.behaviour, folder))
         base = Recipe() if self.behaviour is None else PRESETS[self.behaviour]
         if isinstance(base, SiteModel):
             return self._site_model(base)
         changes: dict[str, Any] = {
-            name: value
+            name: located(value, folder) if isinstance(value, str) else value
             for name in ("when", "think", "window", "waits")
             if (value := getattr(self, name)) is not None
         }
@@ -138,6 +142,15 @@ class UsersConfig(_EntryWithParts):
         if self.reactions:
             changes["reactions"] = tuple(self._reactions(folder))
         return replace(base, **changes)
+
+    def _own(self, text: str) -> Callable[..., Any]:
+        """Return the maker of a behaviour of your own, which has no parts that a file sets."""
+        for name in sorted(self.model_fields_set - {"behaviour", "share", "groups", "users"}):
+            raise QuantityError(
+                f"{name}: {text} has no such part; give its options behind another colon, or make "
+                "the behaviour of parts"
+            )
+        return own_behaviour(text)
 
     def _site_model(self, base: SiteModel) -> SiteModel:
         """Return the model of users who generate their work, with its law and its shifts."""
@@ -179,7 +192,7 @@ class ClusterConfig(Strict):
     """A second or further cluster, for users who switch."""
 
     processors: int = Field(ge=1, le=MOST_PROCESSORS, description="its size")
-    scheduler: SchedulerName = Field("easy", description="as `hpcrowd replay --scheduler`")
+    scheduler: SchedulerChoice = Field("easy", description="as `hpcrowd replay --scheduler`")
     estimates: str = Field("requested", description="as `hpcrowd replay --estimates`")
     speed: float = Field(
         1.0,

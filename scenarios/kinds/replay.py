@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from hpcrowd.agents.presets import PRESETS
+from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.errors import not_one_of
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum
@@ -84,7 +85,8 @@ class ReplayConfig(TraceScenario):
     kind: Literal["replay"] = Field("replay", description="a recorded trace, with users who react")
     users: Users = Field(
         "think-time",
-        description=f"how users behave: {', '.join(BEHAVIOURS)}; or a population from FILE.toml. "
+        description=f"how users behave: {', '.join(BEHAVIOURS)}; a population from FILE.toml, "
+        "or your own as FILE.py:NAME. "
         "`hpcrowd behaviours` describes them",
     )
     platform: Platform | None = Field(
@@ -101,6 +103,9 @@ class ReplayConfig(TraceScenario):
         from hpcrowd.scenarios.kinds.population_files import PopulationConfig, read_population
 
         folder = info.data["folder"]
+        if place_of(users) is not None:
+            own_behaviour(text := located(users, folder))
+            return text
         if isinstance(users, dict):
             return PopulationConfig.configure(
                 **{**users, "folder": folder / users.get("folder", "")}
@@ -109,7 +114,7 @@ class ReplayConfig(TraceScenario):
             return read_population(folder / users)
         if isinstance(users, PopulationConfig | Mixture) or callable(users):
             return users
-        raise ValueError(not_one_of(users, BEHAVIOURS))
+        raise ValueError(f"{not_one_of(users, BEHAVIOURS)}, or FILE.py:NAME of your own")
 
     @field_validator("platform", mode="before")
     @classmethod
@@ -266,7 +271,7 @@ class ReplayConfig(TraceScenario):
             files[self.platform.file.name] = self.platform.sha256
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             files[self.estimates] = checksum(Path(self.estimates))
-        return found | ({"files_sha256": files} if files else {})
+        return found | self.of_sources() | ({"files_sha256": files} if files else {})
 
 
 def prepare(trace: Trace, config: ReplayConfig, *, follows: bool = False) -> Prepared:

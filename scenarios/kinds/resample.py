@@ -220,6 +220,7 @@ class ResampleConfig(TraceScenario):
                     "kind": "resample",
                     **self.plain(),
                     **own,
+                    **self.of_sources(),
                     "trace": name,
                     "files_sha256": {name: prepared.sha256},
                 },

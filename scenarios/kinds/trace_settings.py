@@ -10,14 +10,14 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import parse_factor, parse_processors
-from hpcrowd.environment.schedulers.base import Scheduler
+from hpcrowd.environment.registry import located, text_of
 from hpcrowd.environment.schedulers.estimates import Estimates
-from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES, parse_scheduler
+from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
-from hpcrowd.scenarios.kinds.fields import Processors, Sessions
+from hpcrowd.scenarios.kinds.fields import FOLDER, Processors, SchedulerChoice, Sessions
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
@@ -40,10 +40,11 @@ class TraceScenario(Scenario):
         description="how submissions form sessions: arrival:60m, arrival:job, last:20m, max:20m, "
         "or preceding (fields 17 and 18)",
     )
-    scheduler: str | Scheduler = Field(
+    scheduler: SchedulerChoice = Field(
         "easy",
         description=f"scheduling policy: {', '.join(SCHEDULER_NAMES)} (the recorded waits); "
-        "with options as name:option=value,option=value. `hpcrowd policies` describes them",
+        "with options as name:option=value,option=value; or your own as FILE.py:CLASS. "
+        "`hpcrowd policies` describes them",
     )
     estimates: str | Estimates | Predictor = Field(
         "requested",
@@ -68,13 +69,10 @@ class TraceScenario(Scenario):
     )
     strict: bool = Field(False, description="fail instead of repairing or dropping jobs")
 
-    @field_validator("scheduler")
+    @field_validator("scheduler", mode="before")
     @classmethod
-    def _known_scheduler(cls, scheduler: str | Scheduler, info: ValidationInfo) -> str | Scheduler:
-        if isinstance(scheduler, str):
-            scheduler = _queues_in(scheduler, info.data["folder"])
-            parse_scheduler(scheduler)
-        return scheduler
+    def _with_queues(cls, scheduler: Any) -> Any:
+        return _queues_in(scheduler, FOLDER.get()) if isinstance(scheduler, str) else scheduler
 
     @field_validator("estimates")
     @classmethod
@@ -119,7 +117,9 @@ class TraceScenario(Scenario):
 
     @override
     def completed(self) -> dict[str, Any]:
-        return {**super().completed(), "scheduler": _queues_in(str(self.scheduler), Path.cwd())}
+        scheduler = text_of("scheduler", self.scheduler)
+        scheduler = located(_queues_in(scheduler, Path.cwd()), Path.cwd())
+        return {**super().completed(), "scheduler": scheduler}
 
     @override
     def identity(self) -> dict[str, Any]:

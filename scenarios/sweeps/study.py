@@ -33,6 +33,8 @@ from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.limits.numbers import MOST_RUNS
+from hpcrowd.environment.registry import text_of
+from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.fields import Duration, Strict
 from hpcrowd.scenarios.kinds.files import SettingError, Source, scenario_in, scenario_of
@@ -103,6 +105,12 @@ class Study(Strict):
     result: ResultConfig = Field(ResultConfig(), description="what is reported")
     folder: Path = Field(Path(), exclude=True, description="folder of the files that it names")
 
+    @field_validator("scenario", "axes", mode="before")
+    @classmethod
+    def _as_text(cls, values: Any) -> Any:
+        """Write your own schedulers and behaviours as their places, which other processes load."""
+        return _described(values)
+
     def __len__(self) -> int:
         return prod(len(values) for values in self.axes.values())
 
@@ -139,6 +147,14 @@ class Study(Strict):
     def first(self) -> dict[str, Any]:
         """Return the first value of each axis."""
         return {name: values[0] for name, values in self.axes.items()}
+
+
+def _described(value: Any, what: str = "setting") -> Any:
+    if isinstance(value, Mapping):
+        return {name: _described(one, str(name)) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_described(one, what) for one in value]
+    return text_of(what, value) if callable(value) or isinstance(value, Scheduler) else value
 
 
 #: The settings and tables that a file may have.
