@@ -28,7 +28,14 @@ PICTURES_FOLDER = ROOT / "docs" / "pictures" / "policies"
 WORKLOAD = PAGES / "example.swf"
 
 #: Policies that share the page of another one.
-SHARED_PAGES = {"ljf": "sjf", "order": "sjf", "selective-categorized": "selective"}
+SHARED_PAGES = {
+    "ljf": "sjf",
+    "order": "sjf",
+    "selective-categorized": "selective",
+    "wfp3": "priority",
+    "unicef": "priority",
+    "multifactor": "priority",
+}
 
 #: Policies on shared pages that have no options, and no table of them.
 WITHOUT_OPTIONS = ("sjf", "ljf")
@@ -51,6 +58,9 @@ PICTURES: dict[str, tuple[str, str]] = {
         "Two queues, at most two jobs a user",
     ),
     "fair-share": ("fair-share:half-life=1d", "Fair share"),
+    "wfp3": ("wfp3", "WFP3"),
+    "unicef": ("unicef:backfill=conservative", "UNICEF, with a plan"),
+    "multifactor": ("multifactor", "Multifactor priority"),
     "adaptive": (
         "adaptive:every=2h,underload-positive=easy,overload-positive=sjf",
         "Adaptive: EASY, and SJF when overloaded",

@@ -45,6 +45,7 @@ from .schedulers.predictors.history import Group, HistoryParameters, HistoryPred
 from .schedulers.predictors.last_two import LastTwo
 from .schedulers.predictors.models import parse_predictor, read_predictor, write_predictor
 from .schedulers.predictors.nearest import Nearest
+from .schedulers.priority import F1, F2, F3, F4, WFP3, Multifactor, Priority, Queue, Unicef
 from .schedulers.selective import Selective, SelectiveCategorized
 from .simulation import Simulation
 from .streams import Streams
@@ -93,9 +94,14 @@ from .waiting_reasons import reasons_at, reasons_of
 
 __all__ = [
     "EASY",
+    "F1",
+    "F2",
+    "F3",
+    "F4",
     "FCFS",
     "LJF",
     "SJF",
+    "WFP3",
     "Adaptive",
     "ArchiveError",
     "ArchiveLog",
@@ -132,13 +138,16 @@ __all__ = [
     "ModelFileError",
     "ModelFitError",
     "MultiQueue",
+    "Multifactor",
     "Nearest",
     "NodesDown",
     "Order",
     "ParseError",
     "Predictor",
     "PredictorError",
+    "Priority",
     "QuantityError",
+    "Queue",
     "ReasonCode",
     "RequestModel",
     "Resize",
@@ -161,6 +170,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "UnavailableError",
+    "Unicef",
     "WaitingJob",
     "WaitingReason",
     "WeeklyCorrelation",

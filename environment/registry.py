@@ -194,7 +194,7 @@ def source_of(thing: object) -> Path | None:
         return None
     try:
         found = inspect.getsourcefile(kind)
-    except TypeError:
+    except (TypeError, OSError):  # made where there is no file, such as in a shell
         return None
     return None if found is None or not Path(found).is_file() else Path(found)
 

@@ -107,7 +107,7 @@ def maker_of(maker: str | Factory) -> Factory:
         return maker
     if maker not in PRESETS:
         raise QuantityError(
-            f"users {maker!r}: {not_one_of(maker, PRESETS)}, or FILE.py:NAME of your own"
+            f"users {maker!r}: {not_one_of(maker, PRESETS)}, or your own as FILE.py:NAME"
         )
     return PRESETS[maker] if maker in list(PRESETS) else own_behaviour(maker)
 

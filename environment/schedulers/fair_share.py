@@ -25,6 +25,9 @@ from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backf
 #: Half-life of usage: the default of Slurm's PriorityDecayHalfLife (slurm.conf).
 HALF_LIFE = "7d"
 
+#: The same, s.
+HALF_LIFE_S = 604_800
+
 LN2 = math.log(2)
 #: Number of half-lives after which nothing is left of a usage.
 GONE = 1100
@@ -78,8 +81,86 @@ def half(lives: float) -> float:
     return left
 
 
+class UsageScheduler(OrderedScheduler):
+    """A queue whose order depends on what users, or groups, have held so far.
+
+    Attributes
+    ----------
+    half_life_s
+        s; the weight of a processor-second halves in this time.
+    by
+        ``user`` or ``group``.
+    usages
+        By user or group.
+    """
+
+    half_life_s: int = HALF_LIFE_S
+    by: str = "user"
+    usages: dict[int, Usage]
+
+    @override
+    def begin(self, total: int) -> None:
+        super().begin(total)
+        self.usages = {}
+
+    def share(self, holder: int) -> float:
+        """Return the share of a user or group."""
+        return 1.0
+
+    def usage(self, holder: int, now: int) -> float:
+        """Return the decayed usage of a user or group, processor-seconds."""
+        return self.usages.get(holder, Usage()).at(now, self.half_life_s)
+
+    @override
+    def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
+        for usage in self.usages.values():
+            usage.change(now, self.half_life_s, -usage.held)
+        for job in running:
+            self._change(job, now, job.processors)
+
+    @override
+    def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
+        for job in jobs:
+            self._change(job, job.end, -job.processors)
+
+    @override
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        for job in super().select(look):
+            self._change(job, look.now, job.processors)
+            yield job
+
+    @override
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
+        return super().reasons(look)
+
+    @override
+    def recall(
+        self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
+    ) -> None:
+        rows = np.concatenate((ended, running))
+        began = now - jobs.start[rows]
+        ago = np.concatenate((now - jobs.end[ended], np.zeros(len(running), np.int64)))
+        decay = LN2 / self.half_life_s
+        used = jobs.processors[rows] * (np.exp(-decay * ago) - np.exp(-decay * began)) / decay
+        holders = (jobs.user if self.by == "user" else jobs.group)[rows]
+        numbers, which = np.unique(holders, return_inverse=True)
+        amounts = np.bincount(which, used, len(numbers))
+        runs = np.bincount(which[len(ended) :], jobs.processors[running], len(numbers))
+        for number, amount, held in zip(
+            numbers.tolist(), amounts.tolist(), runs.tolist(), strict=True
+        ):
+            self.usages[number] = Usage(amount, now, int(held))
+
+    def _holder(self, job: WaitingJob | RunningJob | EndedJob) -> int:
+        return job.user if self.by == "user" else job.group
+
+    def _change(self, job: WaitingJob | RunningJob | EndedJob, now: int, processors: int) -> None:
+        usage = self.usages.setdefault(self._holder(job), Usage(since=now))
+        usage.change(now, self.half_life_s, processors)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class FairShare(OrderedScheduler):
+class FairShare(UsageScheduler):
     """Fair share with decay: the queue is ordered by usage over share, the smallest first.
 
     The usage of a user (or group) is the processor-seconds that their jobs have held so far,
@@ -133,17 +214,9 @@ class FairShare(OrderedScheduler):
         self._levels: dict[int, float] = {}
 
     @override
-    def begin(self, total: int) -> None:
-        super().begin(total)
-        self.usages = {}
-
     def share(self, holder: int) -> float:
         """Return the share of a user or group."""
         return self._shares.get(holder, 1.0)
-
-    def usage(self, holder: int, now: int) -> float:
-        """Return the decayed usage of a user or group, processor-seconds."""
-        return self.usages.get(holder, Usage()).at(now, self.half_life_s)
 
     @override
     def key(self, job: WaitingJob, now: int) -> float:
@@ -153,23 +226,9 @@ class FairShare(OrderedScheduler):
         return self._levels[holder]
 
     @override
-    def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
-        for usage in self.usages.values():
-            usage.change(now, self.half_life_s, -usage.held)
-        for job in running:
-            self._change(job, now, job.processors)
-
-    @override
-    def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
-        for job in jobs:
-            self._change(job, job.end, -job.processors)
-
-    @override
     def select(self, look: Look) -> Iterable[WaitingJob]:
         self._levels = {}
-        for job in super().select(look):
-            self._change(job, look.now, job.processors)
-            yield job
+        return super().select(look)
 
     @property
     @override
@@ -180,28 +239,3 @@ class FairShare(OrderedScheduler):
     def reasons(self, look: Look) -> Iterable[WaitingReason]:
         self._levels = {}
         return super().reasons(look)
-
-    @override
-    def recall(
-        self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
-    ) -> None:
-        rows = np.concatenate((ended, running))
-        began = now - jobs.start[rows]
-        ago = np.concatenate((now - jobs.end[ended], np.zeros(len(running), np.int64)))
-        decay = LN2 / self.half_life_s
-        used = jobs.processors[rows] * (np.exp(-decay * ago) - np.exp(-decay * began)) / decay
-        holders = (jobs.user if self.by == "user" else jobs.group)[rows]
-        numbers, which = np.unique(holders, return_inverse=True)
-        amounts = np.bincount(which, used, len(numbers))
-        runs = np.bincount(which[len(ended) :], jobs.processors[running], len(numbers))
-        for number, amount, held in zip(
-            numbers.tolist(), amounts.tolist(), runs.tolist(), strict=True
-        ):
-            self.usages[number] = Usage(amount, now, int(held))
-
-    def _holder(self, job: WaitingJob | RunningJob | EndedJob) -> int:
-        return job.user if self.by == "user" else job.group
-
-    def _change(self, job: WaitingJob | RunningJob | EndedJob, now: int, processors: int) -> None:
-        usage = self.usages.setdefault(self._holder(job), Usage(since=now))
-        usage.change(now, self.half_life_s, processors)

@@ -28,6 +28,9 @@ SCHEDULERS: Registry[type[Scheduler]] = Registry(
         "multi-queue": "hpcrowd.environment.schedulers.multi_queue:MultiQueue",
         "fair-share": "hpcrowd.environment.schedulers.fair_share:FairShare",
         "creasy": "hpcrowd.environment.schedulers.creasy:Creasy",
+        "wfp3": "hpcrowd.environment.schedulers.priority:WFP3",
+        "unicef": "hpcrowd.environment.schedulers.priority:Unicef",
+        "multifactor": "hpcrowd.environment.schedulers.priority:Multifactor",
         "adaptive": "hpcrowd.environment.schedulers.adaptive:Adaptive",
     }
 )
@@ -73,7 +76,7 @@ def parse_scheduler(text: str) -> Scheduler | None:
 
 
 def own_scheduler(thing: Any, text: str = "") -> Scheduler:
-    """Return a scheduler of your own, from a class, an object, or the place of one.
+    """Return your own scheduler, from a class, an object, or the place of one.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ def _some_scheduler(given: Any) -> Any:
     return own_scheduler(given)
 
 
-#: A policy by its name, or the place of one of your own, with options; or an object or class.
+#: A policy by its name, or your own by its place, with options; or an object or class.
 SchedulerChoice = Annotated[
     str | InstanceOf[Scheduler],
     BeforeValidator(_some_scheduler, json_schema_input_type=str),

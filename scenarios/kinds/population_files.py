@@ -144,7 +144,7 @@ class UsersConfig(_EntryWithParts):
         return replace(base, **changes)
 
     def _own(self, text: str) -> Callable[..., Any]:
-        """Return the maker of a behaviour of your own, which has no parts that a file sets."""
+        """Return the maker of your own behaviour, which has no parts that a file sets."""
         for name in sorted(self.model_fields_set - {"behaviour", "share", "groups", "users"}):
             raise QuantityError(
                 f"{name}: {text} has no such part; give its options behind another colon, or make "

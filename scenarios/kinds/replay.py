@@ -114,7 +114,7 @@ class ReplayConfig(TraceScenario):
             return read_population(folder / users)
         if isinstance(users, PopulationConfig | Mixture) or callable(users):
             return users
-        raise ValueError(f"{not_one_of(users, BEHAVIOURS)}, or FILE.py:NAME of your own")
+        raise ValueError(f"{not_one_of(users, BEHAVIOURS)}, or your own as FILE.py:NAME")
 
     @field_validator("platform", mode="before")
     @classmethod

@@ -77,7 +77,8 @@ SIGN, HALF_LIFE, ALPHA, LIMIT, DECLINE, C_COUNT = range(6)
     BY_SLOWDOWN,
     BY_USAGE,
     BY_CRITICALITY,
-) = range(12)
+    BY_SCORE,  # which is computed before the pass
+) = range(13)
 
 #: Columns of the first of these orders, which go by one.
 KEY_COLUMNS = (
@@ -87,6 +88,9 @@ KEY_COLUMNS = (
 
 # Orders of backfilling.
 NONE, AS_QUEUED, AS_SUBMITTED, SHORTEST, LARGEST, BEST_FIT = range(6)
+
+#: All waiting jobs are planned in the order of the queue, see ``scored.plan_pass``.
+PLANNED = 6
 
 
 class Order(NamedTuple):
@@ -123,6 +127,8 @@ def renew_keys(order, accounts, now):
     q, c, queue, keys, _, _ = order
     by, sign = q[ORDER], c[SIGN]
     q[PASSES] += 1
+    if by == BY_SCORE:
+        return
     for i in range(q[FIRST], q[LAST]):
         if queue[NEED, i] == S.GAP:
             continue

@@ -29,7 +29,7 @@ def _step_at(times, free, count, time):
 
 
 @compiled
-def _occupy(times, free, count, begin, end, processors):
+def occupy(times, free, count, begin, end, processors):
     """Take processors from ``begin`` to ``end``; return the number of steps."""
     first, count = _step_at(times, free, count, begin)
     last = count
@@ -41,7 +41,7 @@ def _occupy(times, free, count, begin, end, processors):
 
 
 @compiled
-def _earliest(times, free, count, processors, length):
+def earliest(times, free, count, processors, length):
     """Return the first time from which so many processors are free for so long; FOREVER if none."""
     i = 0
     while i < count:
@@ -83,13 +83,13 @@ def expected_start(jobs, now, up, running, waiting, windows, steps, processors, 
     for job in running:
         start, lasts = jobs[S.START, job], jobs[S.ESTIMATE, job]
         end = believed_end(start, lasts, jobs[S.REQUESTED_TIME, job], now)
-        count = _occupy(times, free, count, now, end, jobs[S.PROCESSORS, job])
+        count = occupy(times, free, count, now, end, jobs[S.PROCESSORS, job])
     for i in range(len(windows)):
         if windows[i, 1] > now:
-            count = _occupy(times, free, count, max(now, windows[i, 0]), windows[i, 1], up)
+            count = occupy(times, free, count, max(now, windows[i, 0]), windows[i, 1], up)
     for job in waiting:
         need, lasts = jobs[S.PROCESSORS, job], jobs[S.ESTIMATE, job]
-        begin = _earliest(times, free, count, need, lasts)
+        begin = earliest(times, free, count, need, lasts)
         if begin < FOREVER:
-            count = _occupy(times, free, count, begin, begin + lasts, need)
-    return _earliest(times, free, count, processors, length)
+            count = occupy(times, free, count, begin, begin + lasts, need)
+    return earliest(times, free, count, processors, length)

@@ -38,6 +38,7 @@ BACKFILLS = {
     "sjbf": Q.SHORTEST,
     "largest": Q.LARGEST,
     "best-fit": Q.BEST_FIT,
+    "conservative": Q.PLANNED,
 }
 
 #: Places that arrays have at first, and blocks of ends.
