@@ -196,7 +196,7 @@ def test_places() -> None:
         ("broken.py:X", r"cannot be loaded: NameError: .*\(broken.py, line 2\); correct it"),
         ("syntax.py:X", "cannot be loaded: SyntaxError: .*line 1"),
         ("exits.py:X", "cannot be loaded: SystemExit: 3"),
-        ("wfp4", "not known; choose fcfs, easy, .*, recorded, or FILE.py:CLASS"),
+        ("xyz", "not known; choose fcfs, easy, .*, recorded, or FILE.py:CLASS"),
     ],
 )
 def test_mistakes_in_places(folder: Path, text: str, message: str) -> None:
