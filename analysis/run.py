@@ -16,15 +16,25 @@ from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.accounts.reactions import account, resized
-from hpcrowd.analysis.metrics import summarize
-from hpcrowd.environment.clock import Clock
+from hpcrowd.analysis.metrics import (
+    METRICS,
+    bounded_slowdown,
+    format_metric,
+    per_user,
+    slowdown,
+    submitted,
+    summarize,
+)
+from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
-from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.quantities import notebook_table, round_half_up
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hpcrowd.agents.behaviours.decisions import Decisions
     from hpcrowd.agents.behaviours.reactions import Note
     from hpcrowd.agents.populations.openness import Visit
@@ -120,6 +130,75 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.label}: {len(self.jobs):,} jobs>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the most important metrics, for notebooks."""
+        rows = [
+            (one.name, format_metric(one.name, self.metrics[one.name]), one.meaning)
+            for one in METRICS
+            if self.metrics[one.name] not in (None, 0)
+        ]
+        return notebook_table(repr(self), rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the jobs as a frame, with what is most often computed from them.
+
+        Returns
+        -------
+        frame
+            The columns of :class:`~hpcrowd.environment.jobs.JobTable`, and, missing where a job has
+            none: ``wait`` (s, from submission to start, or until it was taken back), ``response``
+            (s, from submission to end), ``slowdown`` (response over run time, at least 1 s),
+            ``bounded_slowdown`` (with run times of at least 10 s, never below 1), and ``lateness``
+            (s, simulated minus recorded submission).
+        """
+        jobs = self.jobs
+        frame = jobs.to_frame()
+        ran, late = jobs.ran, submitted(jobs)
+        left, response = jobs.wait_ended, jobs.end - jobs.submit
+        lasted = jobs.end - jobs.start
+        for name, values, known in (
+            ("wait", left - jobs.submit, left != UNKNOWN),
+            ("response", response, ran),
+            ("slowdown", slowdown(response, lasted), ran),
+            ("bounded_slowdown", bounded_slowdown(response, lasted), ran),
+            ("lateness", jobs.submit - jobs.recorded_submit, late),
+        ):
+            frame[name] = np.where(known, values, np.nan)
+        return frame
+
+    def users(self) -> pd.DataFrame:
+        """Return a row for each user.
+
+        Returns
+        -------
+        frame
+            By ``user`` number: ``jobs``, and how many were ``jobs_completed``, ``jobs_cancelled``
+            and ``jobs_renounced``; ``sessions`` (if known); ``work_processor_h`` of the jobs that
+            ran, and its ``share_of_work``; ``first_submit_s`` and ``last_end_s`` since the origin;
+            and the metrics that are also computed for each user, with units in their names, see
+            :data:`hpcrowd.analysis.metrics.PER_USER`. Missing where a user has none.
+        """
+        import pandas as pd
+
+        jobs = self.to_frame()
+        ran = jobs["state"].isin(["completed", "killed"])
+        work = ((jobs["end"] - jobs["start"]) * jobs["processors"]).where(ran, 0) / HOUR
+        by_user = jobs.assign(work=work).groupby("user", sort=True)
+        frame = pd.DataFrame({"jobs": by_user.size()})
+        for state in ("completed", "cancelled", "renounced"):
+            frame[f"jobs_{state}"] = (jobs["state"] == state).groupby(jobs["user"]).sum()
+        if (self.jobs.session != UNKNOWN).any():
+            known = jobs[jobs["session"] != UNKNOWN]
+            frame["sessions"] = known.groupby("user")["session"].nunique()
+        frame["work_processor_h"] = by_user["work"].sum()
+        frame["share_of_work"] = frame["work_processor_h"] / max(work.sum(), 1e-300)
+        there = jobs[jobs["submit"] != UNKNOWN].groupby("user")
+        frame["first_submit_s"] = there["submit"].min()
+        frame["last_end_s"] = jobs[jobs["end"] != UNKNOWN].groupby("user")["end"].max()
+        for name, (users, values) in per_user(self.jobs).items():
+            frame[name] = pd.Series(values, index=users)
+        return frame
 
     @cached_property
     def metrics(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from hpcrowd.environment.limits.numbers import (
     MOST_SPEED,
     check_within,
 )
-from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.quantities import notebook_table, plural
 from hpcrowd.environment.schedulers.adaptive import Adaptive
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
@@ -193,6 +193,18 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name} of {self.processors:,} processors under {self.scheduler}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of its present state, for notebooks."""
+        rows = [
+            ("processors", f"{self.processors:,}"),
+            ("free", f"{self.free:,}"),
+            ("scheduler", self.scheduler),
+            ("jobs running", f"{len(self.running):,}"),
+            ("jobs waiting", f"{len(self.waiting):,}"),
+            ("second", f"{self.engine.now:,}"),
+        ]
+        return notebook_table(f"cluster {self.name}", rows)
 
     @property
     def free(self) -> int:

@@ -196,8 +196,16 @@ class FixedError(HpcrowdError, AttributeError):
     """Something was assigned that does not change like that; the message says how it changes."""
 
 
-def first_mistake(error: ValidationError) -> str:
-    """Return the first mistake that pydantic found: where, value, rule."""
+def first_mistake(error: ValidationError, known: Iterable[str] = ()) -> str:
+    """Return the first mistake that pydantic found: where, value, rule.
+
+    Parameters
+    ----------
+    error
+        What pydantic found.
+    known
+        Names of settings, to suggest one for a name that is not known.
+    """
     first = error.errors()[0]
     cause = first.get("ctx", {}).get("error")
     place = ""
@@ -207,7 +215,8 @@ def first_mistake(error: ValidationError) -> str:
         return f"{place}: {cause}" if len(first["loc"]) > 1 else str(cause)
     rule = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        return f"{place}: no such setting; the reference lists all settings"
+        near = nearest(first["loc"][-1], known) if len(first["loc"]) == 1 else ""
+        return f"{place}: no such setting; {near}the reference lists all settings"
     if first["type"] == "union_tag_invalid":
         name, given = first["ctx"]["discriminator"].strip("'"), first["ctx"]["tag"]
         known = first["ctx"]["expected_tags"].replace("'", "").split(", ")

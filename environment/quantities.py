@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from fractions import Fraction
+from html import escape
 from typing import overload
 
 import numpy as np
@@ -156,3 +158,11 @@ def time_at_pace(times: NDArray[np.int64], pace: Fraction) -> NDArray[np.int64]:
     exact = np.asarray(times).astype(object)  # Python's integers do not overflow
     scaled = np.asarray((2 * exact * over + under) // (2 * under)).astype(np.int64)
     return np.where(times > 0, np.maximum(scaled, 1), times)
+
+
+def notebook_table(title: str, rows: Iterable[tuple[str, object] | tuple[str, object, str]]) -> str:
+    """Return an HTML table for notebooks: a title, and rows of name, value and maybe meaning."""
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><caption>{escape(title)}</caption><tbody>{lines}</tbody></table>"

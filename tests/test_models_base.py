@@ -124,9 +124,9 @@ def test_the_trace_reads_back_strictly(fitted: WorkloadModel) -> None:
     assert 100 == len(jobs_from_trace(again, strict=True).jobs)
     # No model gave requested times: jobs ask for what they need, and the header says so.
     assert np.maximum(again["run"], 1).tolist() == again["requested_time"].tolist()
-    assert {0} == set(again["wait"].tolist())
+    assert {-1} == set(again["wait"].tolist())
     told = b" ".join(again.header.lines)
-    assert b"waits are 0" in told
+    assert b"waits are -1" in told
     assert b"requested times are run times" in told
     assert (np.diff(again["submit"]) >= 0).all()
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Kind, What, Why, kind_of
 from hpcrowd.environment.jobs import UNKNOWN, Column, State
+from hpcrowd.environment.quantities import notebook_table
 from hpcrowd.environment.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -66,6 +67,23 @@ class User(mesa.Agent):  # type: ignore[misc]
             f"<{type(self).__name__} {self.number}, {type(self.behaviour).__name__}: "
             f"{self.submitted} submitted, {self.finished} over>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a table of what the user does, for notebooks."""
+        rows = self._rows()
+        states = self.model.jobs.state[rows]
+        counts = [
+            (f"jobs {state.name.lower()}", f"{count:,}")
+            for state in State
+            if (count := int((states == state).sum()))
+        ]
+        told = [
+            ("behaviour", repr(self.behaviour)),
+            ("units submitted", f"{self.submitted:,}"),
+            ("units over", f"{self.finished:,}"),
+            ("jobs", f"{len(rows):,}"),
+        ]
+        return notebook_table(f"user {self.number}", [*told, *counts])
 
     def remove(self) -> None:
         """Leave: submit nothing from now on; what waits or runs goes on.
@@ -247,6 +265,17 @@ class ReplayUser(User):
 
 class Behaviour[U: User]:
     """A submission policy. Subclass it and define :meth:`begin` and, to react, :meth:`finished`."""
+
+    def _repr_html_(self) -> str:
+        """Return what it is made of, for notebooks."""
+        names = ("when", "think", "window", "reactions", "patience")
+        parts = [(name, part) for name in names if (part := getattr(self, name, None))]
+        plain = "object at"
+        rows = [
+            (name, type(part).__name__ if plain in repr(part) else repr(part))
+            for name, part in parts
+        ]
+        return notebook_table(type(self).__name__, rows)
 
     #: False if events in the cluster do not matter: users are then not notified.
     reacts = True

@@ -29,7 +29,7 @@ from hpcrowd.environment.limits.numbers import (
 )
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import Trace, all_columns
+from hpcrowd.environment.traces.trace import UNSCHEDULED, Trace, all_columns
 
 #: Tolerance for meeting a target.
 TOLERANCE = 0.01
@@ -97,8 +97,9 @@ class Generated:
     def trace(self) -> Trace:
         """Return the workload as a trace that the strict reader accepts.
 
-        The jobs have not been scheduled, so waits are 0. If the model gives no requested time, it
-        is the run time, at least 1 s. Jobs that follow another one refer to it, with think time 0.
+        The jobs have not been scheduled, so waits are unknown, -1. If the model gives no requested
+        time, it is the run time, at least 1 s. Jobs that follow another one refer to it, with think
+        time 0.
         """
         jobs, size = self.drawn, len(self.drawn)
         run = _whole(jobs.run_time)
@@ -108,7 +109,7 @@ class Generated:
         known: dict[str, Any] = {
             "number": np.arange(1, size + 1),
             "submit": _whole(jobs.submit),
-            "wait": np.zeros(size, np.int64),
+            "wait": np.full(size, UNKNOWN),
             "run": run,
             "allocated_processors": jobs.processors,
             "requested_processors": jobs.processors,
@@ -124,7 +125,7 @@ class Generated:
     def _header(self) -> list[bytes]:
         clock = Clock()
         source = self.model.provenance.get("trace", "published parameters")
-        told = ["waits are 0: the jobs have not been scheduled"]
+        told = [f"waits are -1: {UNSCHEDULED}"]
         if (self.drawn.requested_time < 0).any():
             told.append("requested times are run times where the model gives none")
         return [

@@ -11,18 +11,22 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError, TraceError, check_choice
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
-from hpcrowd.environment.quantities import plural, round_half_up
+from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.machine_size import MachineSize, machine_size
 from hpcrowd.environment.traces.requested_times import RequestedTimes
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The 18 fields of a job, in the order of the Standard Workload Format: meaning and unit.
 MEANING = {
@@ -48,6 +52,10 @@ MEANING = {
 
 #: Names of the fields.
 FIELDS = tuple(MEANING)
+
+
+#: In a comment of a header: no job has a wait, which is no fault of the log.
+UNSCHEDULED = "the jobs have not been scheduled"
 
 
 @dataclass
@@ -98,6 +106,33 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<Trace {self.source}: {len(self):,} jobs>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of what is in the trace, for notebooks."""
+        submit = self["submit"][self["submit"] >= 0]
+        rows: list[tuple[str, object]] = [
+            ("jobs", f"{len(self):,}"),
+            ("users", f"{len(np.unique(self['user'])):,}"),
+            ("processors", f"{self.size.processors:,}"),
+            ("days of submissions", f"{np.ptp(submit) / DAY if len(submit) else 0:,.1f}"),
+            ("begins", Clock.of(self.header).local(0).isoformat(" ")),
+            ("repaired", f"{self.repaired.total():,}"),
+            ("dropped", f"{self.dropped.total():,}"),
+        ]
+        return notebook_table(repr(self), rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the jobs as recorded in a pandas frame, a column for each field; -1 is unknown.
+
+        Names of users, groups and others are in columns such as ``user_name``, if the log has them;
+        columns of other formats follow.
+        """
+        import pandas as pd
+
+        frame = pd.DataFrame({name: self[name] for name in FIELDS}, copy=True)
+        for name, words in self.names.items():
+            frame[f"{name}_name"] = frame[name].map(words)
+        return frame.assign(**self.extra)
 
     @property
     def processors(self) -> int:
@@ -295,7 +330,8 @@ def jobs_from_trace(
     repair("no user: all such jobs assigned to one user", jobs.user < 0)
 
     submit, run, wait = whole("submit"), whole("run"), whole("wait")
-    repair("no wait time: taken as 0", wait < 0)
+    if not any(UNSCHEDULED.encode() in line for line in trace.header.lines):
+        repair("no wait time: taken as 0", wait < 0)
     wait = np.maximum(wait, 0)
     jobs.recorded_submit[:] = submit
     jobs.recorded_start[:] = submit + wait

@@ -13,14 +13,16 @@ simulates where it is used.
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.environment.traces.trace import Trace
 
 
 #: Called with the simulation now and then.
@@ -279,6 +282,66 @@ def _own_in(settings: Any, folder: Path = Path()) -> Iterator[Any]:
             yield from _own_in(value, folder)
 
 
+def given_trace(trace: Trace | str | os.PathLike[str]) -> Trace:
+    """Return a trace, which is read if a path is given."""
+    if not isinstance(trace, str | os.PathLike):
+        return trace
+    from hpcrowd.environment.traces.formats.registry import read_trace
+
+    return read_trace(trace_path(trace))
+
+
+#: Types of settings that take more than the model stores.
+TAKES = {
+    "processors": "str | int",
+    "speed": "str | float",
+    "scheduler": "str | Scheduler | type[Scheduler]",
+    "estimates": "str | float | Estimates | Predictor",
+    "users": "str | Callable[[Work], Behaviour] | PopulationConfig | Mixture",
+}
+
+
+def _type_of(name: str, field: FieldInfo) -> str:
+    """Return the type of a setting as people write it."""
+    if name in TAKES and get_origin(field.annotation) is not Literal:
+        return TAKES[name]
+    kind: Any = field.annotation
+    words = str(kind) if get_origin(kind) else kind.__name__
+    return re.sub(r"(typing|pathlib|hpcrowd|collections)[\w.]*\.(?=\w)", "", words)
+
+
+def with_settings[F: Callable[..., Any]](
+    model: type[Scenario], also: Sequence[str] = ()
+) -> Callable[[F], F]:
+    """Give a function that takes settings as keywords the signature and the help that list them.
+
+    Parameters
+    ----------
+    model
+        The settings; their names, types, defaults and descriptions come from it.
+    also
+        Settings that it has beside those of ``model.settings()``.
+    """
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        shown = [one for one in signature.parameters.values() if one.kind != one.VAR_KEYWORD]
+        lines = ["Settings, unless ``config`` is given", "------------------------------------"]
+        fields = {name: model.model_fields[name] for name in also} | model.settings()
+        for name, field in fields.items():
+            default = inspect.Parameter.empty if field.is_required() else field.get_default()
+            only, kind = inspect.Parameter.KEYWORD_ONLY, _type_of(name, field)
+            shown.append(inspect.Parameter(name, only, default=default, annotation=kind))
+            given = "" if field.is_required() else f", default {default!s}"
+            lines += [f"{name}{given}", f"    {field.description}."]
+        described: Any = function
+        described.__signature__ = signature.replace(parameters=shown)
+        described.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n" + "\n".join(lines)
+        return function
+
+    return decorate
+
+
 def checksum(path: Path) -> str:
     """Return the SHA-256 of a file, as hexadecimal digits.
 
@@ -332,6 +395,13 @@ def takes_settings(values: Mapping[str, Any], settings: Mapping[str, Any]) -> di
         else:
             place[last] = value
     return changed
+
+
+def laid_over(below: Any, above: Any) -> Any:
+    """Return the tables ``below``, with settings replaced by those in ``above``."""
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return below | {name: laid_over(below.get(name), value) for name, value in above.items()}
 
 
 def _copied(value: Any) -> Any:

@@ -131,7 +131,7 @@ class Strict(BaseModel):
         try:
             return cls(**values)
         except ValidationError as error:
-            raise QuantityError(f"{where}{first_mistake(error)}") from None
+            raise QuantityError(f"{where}{first_mistake(error, cls.model_fields)}") from None
         except QuantityError as error:
             raise QuantityError(f"{where}{error}") from None
 

@@ -33,6 +33,7 @@ the rule.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -65,7 +66,7 @@ from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum
+from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum, laid_over, with_settings
 from hpcrowd.scenarios.kinds.fields import Sessions, Strict
 from hpcrowd.scenarios.kinds.population_files import (
     ClusterConfig,
@@ -208,11 +209,11 @@ class GridConfig(Scenario):
                 raise QuantityError(f"source {str(place)!r}: no such file")
             began = _with_paths(read_toml(place)[0], place.parent)
             began.pop("seed", None)
-            found = _over(began, found)
+            found = laid_over(began, found)
         if found.get("grid_share") is not None and isinstance(found.get("clusters"), dict):
             share = {"grid_share": found["grid_share"]}
             found["clusters"] = {
-                name: _over(site, share) if isinstance(site, dict) else site
+                name: laid_over(site, share) if isinstance(site, dict) else site
                 for name, site in found["clusters"].items()
             }
         return found
@@ -490,19 +491,21 @@ def read_grid(source: str, **changes: Any) -> GridConfig:
     return GridConfig.configure(place, **found)
 
 
+@with_settings(GridConfig)
 def run_grid(
-    config: GridConfig,
+    config: GridConfig | str | os.PathLike[str],
     *,
     workloads: Workloads | None = None,
     progress: Watch | None = None,
     log: DecisionLog | None = None,
+    **choices: Any,
 ) -> Run:
     """Run a grid and return the run.
 
     Parameters
     ----------
     config
-        The grid, :func:`hpcrowd.scenarios.kinds.grid.read_grid`.
+        The grid, or its file; settings by name replace those of a file.
     workloads
         Its jobs, from :func:`load_workloads`, if many runs share them; they are not changed.
     progress
@@ -515,6 +518,12 @@ def run_grid(
     HpcrowdError
         One line that says what is wrong.
     """
+    if not isinstance(config, GridConfig):
+        config = read_grid(os.fspath(config), **choices)
+    elif choices:
+        raise QuantityError(
+            f"{next(iter(choices))}: the grid is made already; give its file, or set it there"
+        )
     loaded = config.prepare() if workloads is None else workloads
     return config.stage(loaded, log).run(progress)
 
@@ -687,10 +696,3 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if isinstance(found.get("users"), str):
         found["users"] = located(found["users"], folder.absolute())
     return found
-
-
-def _over(below: Any, above: Any) -> Any:
-    """Return the tables ``below``, with settings replaced by those in ``above``."""
-    if not (isinstance(below, dict) and isinstance(above, dict)):
-        return above
-    return below | {name: _over(below.get(name), value) for name, value in above.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
@@ -16,7 +17,7 @@ from hpcrowd.environment.limits.numbers import (
     MOST_PROCESSORS,
 )
 from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch
+from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, with_settings
 from hpcrowd.scenarios.kinds.fields import Processors, SchedulerChoice
 
 if TYPE_CHECKING:
@@ -142,8 +143,9 @@ class PopulateConfig(Scenario):
         return f"{Path(str(self.model)).stem}, {self.label()}"
 
 
+@with_settings(PopulateConfig)
 def populate(
-    model: WorkloadModel,
+    model: WorkloadModel | str | os.PathLike[str],
     config: PopulateConfig | None = None,
     *,
     progress: Watch | None = None,
@@ -159,9 +161,9 @@ def populate(
     Parameters
     ----------
     model
-        Source of users and batches.
+        Source of users and batches: a model, the file of one, or the name of a published one.
     config
-        The configuration; or give its fields as ``choices``.
+        The configuration; or give its settings by name.
     progress
         Called with the simulation now and then.
     log
@@ -173,4 +175,8 @@ def populate(
         When a number is out of range, or the model has no users.
     """
     config = config or PopulateConfig.configure(**choices)
+    if isinstance(model, str | os.PathLike):
+        from hpcrowd.analysis.models.model import model_of
+
+        model = model_of(os.fspath(model), config.model_processors)
     return config.stage(model, log).run(progress)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum
+from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, given_trace, with_settings
 from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
 if TYPE_CHECKING:
@@ -300,8 +301,9 @@ def prepare(trace: Trace, config: ReplayConfig, *, follows: bool = False) -> Pre
     return Prepared(trace, converted, record)
 
 
+@with_settings(ReplayConfig)
 def replay(
-    trace: Trace,
+    trace: Trace | str | os.PathLike[str],
     config: ReplayConfig | None = None,
     *,
     progress: Watch | None = None,
@@ -314,9 +316,9 @@ def replay(
     Parameters
     ----------
     trace
-        What was recorded.
+        What was recorded: a trace, the path of one in any format, or ``archive:NAME``.
     config
-        The configuration; or give its fields as ``choices``.
+        The configuration; or give its settings by name.
     progress
         Called now and then with the simulation.
     prepared
@@ -338,6 +340,7 @@ def replay(
     1
     """
     config = config or ReplayConfig.configure(**choices)
+    trace = given_trace(trace)
     return config.stage(prepared or trace, log).run(progress)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch
+from hpcrowd.scenarios.kinds.base import Staged, Watch, given_trace, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration
 from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
@@ -247,8 +248,9 @@ class ResampleConfig(TraceScenario):
         return Staged(simulation, users, finish, None, log, time.perf_counter() - began)
 
 
+@with_settings(ResampleConfig)
 def resample(
-    trace: Trace,
+    trace: Trace | str | os.PathLike[str],
     config: ResampleConfig | None = None,
     *,
     model: WorkloadModel | None = None,
@@ -265,9 +267,9 @@ def resample(
     Parameters
     ----------
     trace
-        What was recorded.
+        What was recorded: a trace, the path of one in any format, or ``archive:NAME``.
     config
-        The configuration; or give its fields as ``choices``.
+        The configuration; or give its settings by name.
     model
         For users ``mugm``: the fitted model; it is fitted to the trace unless given.
     formula
@@ -283,7 +285,7 @@ def resample(
         One line that says what is wrong.
     """
     config = config or ResampleConfig.configure(**choices)
-    return config.stage(trace, log, model=model, formula=formula).run(progress)
+    return config.stage(given_trace(trace), log, model=model, formula=formula).run(progress)
 
 
 def _how_many(population: str) -> tuple[float, bool]:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 
+import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
@@ -86,6 +87,21 @@ class TraceScenario(Scenario):
                 estimates = str(info.data["folder"] / estimates)
             parse_estimates(estimates)
         return estimates
+
+    @field_validator("speed", "estimates", mode="before")
+    @classmethod
+    def _as_multiple(cls, value: Any) -> Any:
+        """Take a number for a multiple: 0.5 for 0.5x."""
+        value = value.item() if isinstance(value, np.generic) else value
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return f"{value:g}x" if is_number else value
+
+    @field_validator("processors", mode="before")
+    @classmethod
+    def _as_whole(cls, value: Any) -> Any:
+        """Take 64.0 for 64, and the numbers of numpy for those of Python."""
+        value = value.item() if isinstance(value, np.generic) else value
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
     @field_validator("speed")
     @classmethod
