@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from feature_cases import bursty_workload, poisson_workload
 from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.models.generation import generate
+from hpcrowd.analysis.models.model import fit, published
 from hpcrowd.analysis.models.parts.base import Drawn
 from hpcrowd.analysis.models.parts.users import Requests, UserShares
+from hpcrowd.environment.errors import QuantityError
 from pydantic import ValidationError
 
 
@@ -85,3 +88,54 @@ def test_without_requests_there_is_nothing_to_fit() -> None:
     assert Requests.fit(poisson_workload(100, 10, 1, requested_time=few)) is None
     assert Requests.fit(poisson_workload(100, 10, 1, requested_time=60)) is None
     assert Requests.fit(Workload.of([], [])) is None
+
+
+def test_more_users_have_the_same_distribution_of_shares() -> None:
+    """Of ten times as many ten are like each; of fewer, those at equal steps of the rank."""
+    users = UserShares(weights=(0.6, 0.3, 0.1), groups=(2, 1, 2))
+    more = users.resized(30)
+    np.testing.assert_allclose(more.weights, np.repeat([0.06, 0.03, 0.01], 10))
+    assert (2,) * 10 + (1,) * 10 + (2,) * 10 == more.groups
+    assert ((1.0,), (1,)) == (users.resized(1).weights, users.resized(1).groups)
+    assert users.resized(3).groups == users.groups
+
+
+@pytest.mark.parametrize("name", ["lublin", "feitelson96", "downey"])
+def test_workloads_of_more_users(name: str) -> None:
+    """A tenfold workload of ten times as many users; each submits as much as before."""
+    model = published(name, 128)
+    before = generate(model, jobs=2000)
+    after = generate(model, jobs=20_000, users="10x")
+    counts = [np.unique(made.drawn.user, return_counts=True)[1] for made in (before, after)]
+    assert len(counts[1]) > 8 * len(counts[0])
+    assert 0.8 < counts[1].mean() / counts[0].mean() < 1.25
+    assert any("about 1,000 users; the model has 100" in note for note in after.notes)
+    assert len(np.unique(generate(model, jobs=2000, users=7).drawn.user)) == 7
+
+
+def test_users_of_groups() -> None:
+    """Models with groups of users keep the shares of the groups."""
+    model = fit("mugm", bursty_workload(400, 3), arrivals="poisson", options={"groups": 2})
+    many = generate(model, jobs=3000, users="4x").drawn
+    few = generate(model, jobs=3000).drawn
+    assert len(np.unique(many.user)) > 2 * len(np.unique(few.user))
+    shares = [np.mean(drawn.group == 1) for drawn in (many, few)]
+    assert shares[0] == pytest.approx(shares[1], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("users", "message"),
+    [("0x", "users '0x'"), (0, "users '0'"), ("many", "users 'many'"), (-3, "users '-3'")],
+)
+def test_wrong_numbers_of_users(users: object, message: str) -> None:
+    """One line with the value."""
+    with pytest.raises(QuantityError, match=message):
+        generate(published("lublin", 64), jobs=10, users=users)  # type: ignore[arg-type]
+
+
+def test_busier_users_are_noted() -> None:
+    """The same users with far more jobs a day are worth a word; more users are not."""
+    model = fit("lublin", poisson_workload(2000, 300, 1))
+    calm, busy = generate(model, jobs=500), generate(model, jobs=500, load=50)
+    assert not [note for note in calm.notes if "times as many" in note]
+    assert [note for note in busy.notes if "times as many jobs a day as in the log" in note]

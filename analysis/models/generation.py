@@ -13,6 +13,7 @@ from hpcrowd.analysis.models.jobs.locality import with_correlation
 from hpcrowd.analysis.models.model import WorkloadModel
 from hpcrowd.analysis.models.parts.base import ArrivalModel, Drawn, Floats
 from hpcrowd.analysis.models.parts.cycle import Cycle
+from hpcrowd.analysis.models.parts.users import UserShares
 from hpcrowd.environment.clock import DAY, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
@@ -25,14 +26,18 @@ from hpcrowd.environment.limits.numbers import (
     MOST_JOBS,
     MOST_LOAD,
     MOST_PROCESSORS,
+    MOST_USERS,
     check_within,
 )
-from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.quantities import parse_factor, round_half_up
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import UNSCHEDULED, Trace, all_columns
 
 #: Tolerance for meeting a target.
 TOLERANCE = 0.01
+
+#: Jobs a day of each user, as a multiple of those in the log, from which a note is worth it.
+BUSIER = 1.5
 
 #: Status of a job that completed, in the Standard Workload Format.
 COMPLETED = 1
@@ -152,6 +157,7 @@ def generate(
     load: float | None = None,
     processors: int | None = None,
     correlation: float | None = None,
+    users: int | str | None = None,
     seed: int = 0,
 ) -> Generated:
     """Generate a workload.
@@ -169,6 +175,8 @@ def generate(
     correlation
         Reassign processors so that they correlate with run times to this degree, from -1 to 1 as a
         share of the largest possible correlation; None leaves them.
+    users
+        Number of users, or a multiple of the model's such as ``10x``; None for the model's.
     seed
         Seed of everything random; the same seed gives the same bytes.
 
@@ -187,6 +195,7 @@ def generate(
         check_within("days", days, LEAST_DAYS, MOST_DAYS)
     if load is not None:
         check_within("load", load, LEAST_LOAD, MOST_LOAD, "a usual load is 0.7")
+    model, told = _with_users(model, users)
     source = _Source(model, processors, seed, correlation)
     if jobs is not None:
         drawn = _drawn(source, jobs, load)
@@ -198,7 +207,9 @@ def generate(
     if model.requests is not None:
         random = Streams(seed).generator("requests")
         drawn = replace(drawn, requested_time=model.requests.times(drawn, random))
-    notes = [*drawn.notes]
+    notes = [*drawn.notes, *told]
+    if users is None:
+        notes += _busier(model, drawn)
     if load is not None:
         found = offered_load(drawn, processors)
         if abs(found / load - 1) > TOLERANCE:
@@ -208,6 +219,42 @@ def generate(
         if abs(found / days - 1) > TOLERANCE:
             notes.append(f"the last job comes after {found:.2f} days instead of {days:g}")
     return Generated(model, drawn, processors, seed, tuple(notes))
+
+
+def _with_users(model: WorkloadModel, users: int | str | None) -> tuple[WorkloadModel, list[str]]:
+    """Return a model with another number of users, and what it says about that."""
+    if users is None:
+        return model, []
+    jobs: Any = model.jobs
+    if not hasattr(jobs, "users"):
+        raise QuantityError(f"users {users}: model {model.name} has no users")
+    shared = isinstance(jobs.users, UserShares)
+    own = len(jobs.users.weights) if shared else sum(map(len, jobs.users))
+    text = str(users).strip()
+    wanted = int(text) if text.isascii() and text.isdigit() else 0
+    if not wanted:
+        wanted = max(1, round(own * parse_factor(text, "users")))
+    check_within("users", wanted, 1, MOST_USERS)
+    if shared:
+        jobs = jobs.model_copy(update={"users": jobs.users.resized(wanted)})
+    else:
+        jobs = jobs.resized(wanted)
+    return replace(model, jobs=jobs), [f"about {wanted:,} users; the model has {own:,}"]
+
+
+def _busier(model: WorkloadModel, drawn: Drawn) -> list[str]:
+    """Return a note if the users of the model submit far more, or fewer, jobs a day than before."""
+    before, span = model.provenance.get("jobs"), model.provenance.get("span_s")
+    now = float(drawn.submit[-1] - drawn.submit[0]) if len(drawn) else 0.0
+    if not before or not span or now <= 0:
+        return []
+    times = (len(drawn) / now) / (before / span)
+    if 1 / BUSIER < times < BUSIER:
+        return []
+    return [
+        f"{times:.2g} times as many jobs a day as in the log, of the same users; --users "
+        f"{times:.2g}x gives each as many as there"
+    ]
 
 
 def offered_load(drawn: Drawn, machine: int) -> float:

@@ -212,6 +212,7 @@ def fit(
             "trace": workload.name,
             "sha256": workload.sha256 or None,
             "jobs": len(workload),
+            "span_s": float(np.ptp(workload.submit)) if len(workload) else 0.0,
             "left_out": dict(workload.left_out),
             "options": dict(options or {}),
             "versions": versions(),

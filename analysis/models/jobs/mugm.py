@@ -19,7 +19,7 @@ from hpcrowd.analysis.features.locality import fitting
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
-from hpcrowd.analysis.models.parts.users import draw_from
+from hpcrowd.analysis.models.parts.users import draw_from, like
 from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError, echo, missing
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
@@ -522,6 +522,18 @@ class Mugm(JobModel):
             user[mine] = first + draw_from(np.array(group.jobs, np.float64), len(mine), own)
             first += len(group.jobs)
         return Drawn.of(arrivals, run_time, processors, user=user, group=of_job + 1)
+
+    def resized(self, users: int) -> Self:
+        """Return about as many users as wanted, at least one a group, who submit like these."""
+        before = sum(len(group.jobs) for group in self.groups)
+        groups = []
+        for group in self.groups:
+            count = max(1, round(users * len(group.jobs) / before))
+            jobs = tuple(np.asarray(group.jobs)[like(group.jobs, count)].tolist())
+            groups.append(group.model_copy(update={"jobs": jobs}))
+        made = self.model_copy(update={"groups": tuple(groups)})
+        vars(made).pop("users", None)  # it is kept once computed
+        return made
 
     def draw_group(
         self, group: int, count: int, random: np.random.Generator, *, machine: int | None = None

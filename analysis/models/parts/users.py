@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -23,6 +24,11 @@ def draw_from(shares: Floats, count: int, random: np.random.Generator) -> Int64s
     drawn = np.searchsorted(ends, random.random(count) * ends[-1], side="right")
     places: Int64s = np.minimum(drawn, len(shares) - 1).astype(np.int64)
     return places
+
+
+def like(shares: Sequence[float], users: int) -> Int64s:
+    """Return which of the users each of another number is like, at equal steps of their rank."""
+    return ((np.arange(users) + 0.5) * (len(shares) / users)).astype(np.int64)
 
 
 class UserShares(Part):
@@ -80,6 +86,21 @@ class UserShares(Part):
             weights=tuple(shares.tolist()),
             groups=tuple(names.tolist()),
             stay=min(max(stay, 0.0), 1 - 1e-9),
+        )
+
+    def resized(self, users: int) -> Self:
+        """Return as many users as wanted, with the same distribution of shares.
+
+        Users are taken at equal steps of the rank by share, with their groups, so that of ten times
+        as many ten are like each of these.
+        """
+        rank = like(self.weights, users)
+        shares = np.asarray(self.weights)[rank]
+        return self.model_copy(
+            update={
+                "weights": tuple((shares / shares.sum()).tolist()),
+                "groups": tuple(np.asarray(self.groups)[rank].tolist()),
+            }
         )
 
     def assign(self, count: int, random: np.random.Generator) -> tuple[Int64s, Int64s]:

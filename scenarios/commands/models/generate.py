@@ -34,6 +34,13 @@ def command(
             help="Correlation of run time and processors, -1 to 1 times the largest possible."
         ),
     ] = None,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|Kx",
+            help="How many users, or a multiple such as 10x; the model's unless given.",
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -66,6 +73,7 @@ def command(
             load=load,
             processors=processors,
             correlation=correlation,
+            users=users,
             seed=seed,
         )
         progress(f"writing {out.name}", 1, 2)
