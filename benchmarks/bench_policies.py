@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from hpcrowd.environment import (
+    WFP3,
     Conservative,
     JobTable,
+    Queue,
     Scheduler,
     Simulation,
     Trace,
@@ -39,8 +41,24 @@ class Textbook(Conservative):
     compiled = "textbook:TextbookPass"
 
 
+class InNumpy(WFP3):
+    """WFP3 without a compiled formula."""
+
+    name = "wfp3 in numpy"
+    compiles = False
+
+    def score(self, jobs: Queue) -> Any:
+        """Compute the scores of WFP3."""
+        return super().score(jobs)
+
+
 #: Conservative backfilling that makes a new plan at every pass.
 ANEW = {"textbook": Textbook}
+
+#: WFP3 compiled and in numpy: s for HPC2N.
+PRIORITIES: dict[str, tuple[Callable[[], Scheduler], float]] = {
+    "compiled": (WFP3, 2), "numpy": (InNumpy, 10),
+}  # fmt: skip
 
 #: Policies that run compiled.
 COMPILED = [name for name, kind in SCHEDULERS.items() if kind.compiled]
@@ -193,3 +211,18 @@ def bench_easy_waiting(load: Any, figure: Figure) -> None:
     jobs.recorded_submit[:] = 0
     time, _ = best(jobs, 100, "easy", 1)
     figure(f"{EASY_WAITING:,} waiting, easy, in all", time, "s", f"<= {EASY_TIME}")
+
+
+@pytest.mark.parametrize("how", PRIORITIES)
+def bench_priority(load: Any, figure: Figure, how: str) -> None:
+    """HPC2N under WFP3: s."""
+    trace, jobs = load("HPC2N-2002-2.2-cln")
+    make, most = PRIORITIES[how]
+    times = []
+    for _ in range(3):
+        model = Simulation(jobs.copy(), trace.processors, make())
+        model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
+        start = process_time()
+        model.run()
+        times.append(process_time() - start)
+    figure(f"HPC2N, wfp3, {how}", min(times), "s", f"<= {most}")
