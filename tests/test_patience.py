@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any, override
 
@@ -331,3 +333,18 @@ def test_engines_agree(make_trace: Callable[..., Trace], scheduler: str, then: s
         model.run()
         found.append(jobs.matrix.tolist())
     assert found[0] == found[1]
+
+
+def test_forks_keep_alarms_and_draws(make_trace: Callable[..., Trace]) -> None:
+    """Users who look and leave do the same in a copy of the run."""
+    jobs = jobs_from_trace(small_log(make_trace)).jobs
+    model = Simulation(jobs, 5, seed=3)
+    looks = LookAgain(ExpectedWait(7200), every=1000, most=3)
+    patience = Patience(mean=5000, then="later")
+    add_users(model, Work.of(jobs), Recipe(reactions=(looks,), patience=patience))
+    model.run(until=25 * 86_400)
+    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    model.run()
+    for other in others:
+        other.run()
+        assert np.array_equal(jobs.matrix, other.jobs.matrix)

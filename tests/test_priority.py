@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -241,3 +243,18 @@ def test_why_jobs_wait(make_jobs: MakeJobs, backfill: str) -> None:
     assert len(words) == 2
     expected = {"queue": "first by wfp3: requests 2", "conservative": "planned for"}[backfill]
     assert expected in words[0]
+
+
+@pytest.mark.parametrize("backfill", ["queue", "conservative"])
+@pytest.mark.parametrize("kind", [Weighed, InNumpy])
+def test_forks(kth: Trace, kind: type[Any], backfill: str) -> None:
+    """A run can be copied in the middle, and goes on as the original does."""
+    jobs = jobs_from_trace(kth).jobs.take(np.arange(2000))
+    model = Simulation(jobs, 100, kind(backfill=backfill))
+    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
+    model.run(until=int(jobs.recorded_submit[1000]))
+    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    model.run()
+    for other in others:
+        other.run()
+        assert np.array_equal(jobs.start, other.jobs.start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cached_property
 from typing import Any, override
 
 import numba
@@ -70,8 +71,15 @@ class PriorityPass(OrderedPass):
         self._view = np.zeros((P.COLUMNS, FIRST_ROOM))
         self._scores = np.zeros(FIRST_ROOM)
         self._steps = np.zeros((2, 0), np.int64)
-        self._scorer = scorer_of(scheduler)
         super().__init__(scheduler, engine)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the compiled formula, which cannot be copied; a copy makes it again."""
+        return {name: value for name, value in vars(self).items() if name != "_scorer"}
+
+    @cached_property
+    def _scorer(self) -> Any:
+        return scorer_of(self.scheduler)
 
     @override
     def _set_order(self) -> None:
