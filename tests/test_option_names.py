@@ -23,7 +23,7 @@ MEANING = {
     "--seeds": r"(?i)^(simulations|searches|seeds|workloads)\b",
     "--workers": r"^Processes that share the work",
     "--out": r"(?i)folder|file|trace",
-    "--users": r"^How users behave|^Behaviours",
+    "--users": r"^How users behave|^Behaviours|^How many users",
     "--population": r"^How many users",
     "--only-users": r"^Only these users",
     "--user": r"(?i)this user|number of the user",

@@ -243,13 +243,13 @@ def _with_users(model: WorkloadModel, users: int | str | None) -> tuple[Workload
 
 
 def _busier(model: WorkloadModel, drawn: Drawn) -> list[str]:
-    """Return a note if the users of the model submit far more, or fewer, jobs a day than before."""
+    """Return a note if the users of the model submit far more jobs a day than in the log."""
     before, span = model.provenance.get("jobs"), model.provenance.get("span_s")
     now = float(drawn.submit[-1] - drawn.submit[0]) if len(drawn) else 0.0
     if not before or not span or now <= 0:
         return []
     times = (len(drawn) / now) / (before / span)
-    if 1 / BUSIER < times < BUSIER:
+    if times < BUSIER:
         return []
     return [
         f"{times:.2g} times as many jobs a day as in the log, of the same users; --users "
