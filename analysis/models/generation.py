@@ -244,9 +244,11 @@ def _with_users(model: WorkloadModel, users: int | str | None) -> tuple[Workload
 
 def _busier(model: WorkloadModel, drawn: Drawn) -> list[str]:
     """Return a note if the users of the model submit far more jobs a day than in the log."""
-    before, span = model.provenance.get("jobs"), model.provenance.get("span_s")
+    before: Any = model.provenance.get("jobs")
+    span: Any = model.provenance.get("span_s")
     now = float(drawn.submit[-1] - drawn.submit[0]) if len(drawn) else 0.0
-    if not before or not span or now <= 0:
+    numbers = isinstance(before, int) and isinstance(span, int | float)  # a file may hold anything
+    if not (numbers and before > 0 and span > 0 and now > 0):
         return []
     times = (len(drawn) / now) / (before / span)
     if times < BUSIER:
