@@ -114,18 +114,6 @@ def say(text: str) -> None:
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-def say_if_compiling(clusters: int = 1) -> None:
-    """Say that the engine, for one cluster or several, is compiled first, unless it is already."""
-    from hpcrowd.environment.compilation import is_compiled
-
-    if clusters == 1:
-        from hpcrowd.environment.engine.kernel.loop import advance
-    else:
-        from hpcrowd.environment.grid.kernel.loop import advance_grid as advance
-    if not is_compiled(advance):
-        say("Compiling the cluster engine, once on this machine (some seconds) ...")
-
-
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Yield a progress callback that draws on stderr, or does nothing if that is not a terminal."""

@@ -14,7 +14,6 @@ from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
     say,
-    say_if_compiling,
     simulation_progress,
     standard_output,
 )
@@ -61,7 +60,6 @@ def carry_out(
         check_replaceable(out)
     status.doing("reading")
     begin = read()
-    say_if_compiling(scenario.clusters_in_all())
     with simulation_progress(len(begin) if isinstance(begin, Trace) else 1) as progress:
         run = scenario.run(begin, progress, log)
     if out is not None:

@@ -254,10 +254,6 @@ class Scenario(Strict):
         """Return a short name for a run among others: its input, then its label."""
         return self.label()
 
-    def clusters_in_all(self) -> int:
-        """Return the number of simulated clusters."""
-        return 1
-
 
 #: Settings that take the place of your own code.
 TAKES_OWN = ("scheduler", "users", "behaviour", "when", "think", "window", "do")

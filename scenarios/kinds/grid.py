@@ -303,10 +303,6 @@ class GridConfig(Scenario):
         return f"{self.name}, {users}, {self.broker}"
 
     @override
-    def clusters_in_all(self) -> int:
-        return len(self.clusters) + 1
-
-    @override
     def files(self) -> dict[str, Path]:
         """Return the file of ``source``, the traces, and the files of models."""
         found = {}

@@ -158,10 +158,6 @@ class ReplayConfig(TraceScenario):
         return ", ".join(words)
 
     @override
-    def clusters_in_all(self) -> int:
-        return 1 if self.population is None else 1 + len(self.population.clusters)
-
-    @override
     def files(self) -> dict[str, Path]:
         found = super().files()
         parts = {"users": self.population, "platform": self.platform}

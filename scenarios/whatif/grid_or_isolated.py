@@ -30,7 +30,6 @@ from hpcrowd.environment.grid.policies import GRID, GRID_POLICIES
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.terminal import say_if_compiling
 from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:
@@ -142,7 +141,6 @@ def measure(jobs: JobTable, institute: np.ndarray, processors: int) -> Arrangeme
 
 def tables(trace: Trace) -> list[ScriptTable]:
     """Compare on a trace; return a table for each kind of users."""
-    say_if_compiling(CLUSTERS)
     found, left_out = compare(trace)
     note = f"{left_out:,} jobs are wider than a cluster and left out" if left_out else ""
     return [

@@ -11,7 +11,7 @@ import typer
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import all_at_hand
 from hpcrowd.scenarios.status import status
-from hpcrowd.scenarios.terminal import say, say_if_compiling
+from hpcrowd.scenarios.terminal import say
 
 #: Runs that a page shows side by side.
 MOST = 2
@@ -52,7 +52,6 @@ def command(
     check_installed()
     from hpcrowd.scenarios.inspector.subject import subject_of
 
-    say_if_compiling()
     subjects = [subject_of(path) for path in what]
     listening = bound_socket(host, port)
     number = listening.getsockname()[1]

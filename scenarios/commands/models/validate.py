@@ -16,7 +16,6 @@ from hpcrowd.scenarios.terminal import (
     print_json,
     progress_bar,
     say,
-    say_if_compiling,
     standard_output,
 )
 
@@ -82,7 +81,6 @@ def command(
         check_replaceable(out)
     log = read_trace(trace)
     check_waits(log["wait"], Path(log.source).name)
-    say_if_compiling()
     with progress_bar() as progress:
         found = validate(
             jobs_from_trace(log).jobs,

@@ -16,7 +16,6 @@ from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
     say,
-    say_if_compiling,
     standard_output,
 )
 
@@ -52,7 +51,6 @@ def command(
     from hpcrowd.environment.output.whole import whole_folder
     from hpcrowd.scenarios.demo import PROCESSORS, observations, run_demo
 
-    say_if_compiling()
     with whole_folder(out) as place:
         runs = run_demo(days, seed)
         said = observations(runs)

@@ -25,7 +25,6 @@ from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
     say,
-    say_if_compiling,
     standard_output,
 )
 
@@ -95,7 +94,6 @@ def command(
     if status:
         _tell_status(study, out, as_json=as_json)
         return
-    say_if_compiling()
     engine = engine_of(executor, address=address, workers=workers)
     try:
         with _progress(len(study)) as progress:
