@@ -175,11 +175,11 @@ def made_by_own(make: Callable[..., Any], what: str, text: str, *given: Any) -> 
         raise QuantityError(f"{what} {text!r}: {said(error)}") from error
 
 
-def own_behaviour(text: str) -> Callable[[Work], Behaviour[ReplayUser]]:
-    """Return a function from recorded work to the behaviour at a place.
+def own_behaviour(text: str) -> Callable[[Any], Behaviour[Any]]:
+    """Return a function from recorded work, or a pool of users, to the behaviour at a place.
 
-    What is there is a subclass of ``Behaviour`` whose constructor takes the work, a function that
-    does the same, or a :class:`Recipe`.
+    What is there is a subclass of ``Behaviour`` whose constructor takes the work or pool, a
+    function that does the same, or a :class:`Recipe`.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def own_behaviour(text: str) -> Callable[[Work], Behaviour[ReplayUser]]:
             "function from the recorded work to a behaviour"
         )
 
-    def make(work: Work) -> Behaviour[ReplayUser]:
+    def make(work: Any) -> Behaviour[Any]:
         made = made_by_own(partial(thing, **options), "users", text, work)
         if not isinstance(made, Behaviour):
             raise QuantityError(f"users {text!r}: made {echo(made)}, which is no Behaviour")

@@ -1,8 +1,9 @@
 """Means and differences with confidence intervals, paired by seed or user where possible.
 
-Intervals over seeds are Student's, as runs are independent. Intervals over users come from the
-bootstrap (Efron 1979, percentile interval), because the differences of users are skewed and
-heavy-tailed; whole users are resampled, so that the values of a user stay together.
+Intervals over seeds are Student's, as runs are independent, or from the bootstrap (Efron 1979,
+percentile interval) where results are heavy-tailed. Intervals over users always come from the
+bootstrap, because the differences of users are skewed and heavy-tailed; whole users are resampled,
+so that the values of a user stay together.
 """
 
 from __future__ import annotations
@@ -153,15 +154,19 @@ def seed_difference(
     return Difference(estimate, estimate.mean / abs(base) if base else None, by)
 
 
-def bootstrap_mean(values: Floats, generator: np.random.Generator) -> Estimate:
+def bootstrap_mean(
+    values: Floats, generator: np.random.Generator, confidence: float = CONFIDENCE
+) -> Estimate:
     """Return the mean with its percentile bootstrap interval; none for a single value.
 
     Parameters
     ----------
     values
-        Shape (users,), at least one.
+        One per user or seed, shape (n,), at least one.
     generator
-        The stream to draw from; the draws depend only on the number of users.
+        The stream to draw from; the draws depend only on n.
+    confidence
+        Of the interval.
     """
     count = len(values)
     mean = float(values.mean())
@@ -172,9 +177,48 @@ def bootstrap_mean(values: Floats, generator: np.random.Generator) -> Estimate:
     for done in range(0, RESAMPLES, step):
         drawn = generator.integers(count, size=(min(step, RESAMPLES - done), count))
         means.append(values[drawn].mean(axis=1))
-    tail = (1 - CONFIDENCE) / 2
+    tail = (1 - confidence) / 2
     low, high = np.quantile(np.concatenate(means), (tail, 1 - tail))
     return Estimate(mean, float(low), float(high), count)
+
+
+def over_seeds(values: Sequence[float], kind: str, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the mean over seeds with its interval; none for a single value.
+
+    Parameters
+    ----------
+    values
+        One per seed, at least one.
+    kind
+        ``student`` or ``bootstrap``.
+    confidence
+        Of the interval.
+    """
+    if kind == "student":
+        return t_interval(values, confidence)
+    stream = Streams(0).generator("sweep")
+    return bootstrap_mean(np.asarray(values, np.float64), stream, confidence)
+
+
+def ratio_over_seeds(
+    pairs: Sequence[tuple[float, float]], kind: str, confidence: float = CONFIDENCE
+) -> Estimate | None:
+    """Return the geometric mean of ratios with its interval; None if no pair has one.
+
+    Parameters
+    ----------
+    pairs
+        For each seed the value and the one that it is divided by; both positive, or the pair is
+        left out.
+    kind, confidence
+        See :func:`over_seeds`, for the logarithms of the ratios.
+    """
+    logs = [math.log(value / base) for value, base in pairs if value > 0 and base > 0]
+    if not logs:
+        return None
+    found = over_seeds(logs, kind, confidence)
+    low, high = (None if end is None else math.exp(end) for end in (found.low, found.high))
+    return Estimate(math.exp(found.mean), low, high, found.count)
 
 
 def paired_values(

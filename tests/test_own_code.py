@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.agents import PRESETS
+from hpcrowd.agents import PRESETS, DecisionLog
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment import ClusterSpec, Scheduler, read_swf
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
@@ -30,7 +30,7 @@ from population_cases import small_log
 MINE = '''
 from dataclasses import dataclass
 
-from hpcrowd.agents import Pause, Reaction, Think, ThinkTime, Trigger
+from hpcrowd.agents import ClosedLoop, Pause, Reaction, Think, ThinkTime, Trigger
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.environment import Scheduler
 from neighbour import SIGN
@@ -136,6 +136,25 @@ class Odd(Trigger):
 
     def which(self, user, intention):
         return user.model.jobs.number[intention.rows] % 2 == self.remainder
+
+
+class Hesitant(ClosedLoop):
+    def __init__(self, pool, factor: float = 1.0):
+        super().__init__(pool.profiles)
+        self.factor = factor
+
+    def pause(self, user, unit, recorded):
+        user.stream.random()
+        return round(recorded * self.factor)
+
+
+class Fractions(ClosedLoop):
+    def pause(self, user, unit, recorded):
+        return recorded / 2
+
+
+def patient(pool):
+    return Hesitant(pool, 3.0)
 
 
 NOTHING = 5
@@ -427,3 +446,38 @@ def test_what_other_processes_cannot_find(folder: Path) -> None:
     assert "easy" == text_of("scheduler", parse_scheduler("easy"))
     assert source_of("easy") is None
     assert source_of(PRESETS["adjusted"]) is None
+
+
+def test_users_of_a_population(folder: Path, make_trace: Callable[..., Trace]) -> None:
+    """Members of a drawn population act by your own class, in each way to name it."""
+    log = small_log(make_trace)
+    usual = resample(log, days=28, warm_up="7d")
+    assert same(usual, resample(log, days=28, warm_up="7d", users="mine.py:Hesitant"))
+    slow = resample(log, days=28, warm_up="7d", users="mine.py:Hesitant:factor=3")
+    assert not same(usual, slow)
+    mine = importlib.import_module("mine")
+    assert same(slow, resample(log, days=28, warm_up="7d", users=mine.patient))
+    assert same(
+        slow, resample(log, days=28, warm_up="7d", users="mine.py:patient", log=DecisionLog())
+    )
+    assert "mine.py" in slow.configuration["sources_sha256"]
+    assert "resampled mine.py:Hesitant:factor=3" in slow.label
+
+
+@pytest.mark.parametrize(
+    ("users", "message"),
+    [
+        ("mine.py:Nope", "users 'mine.py:Nope': not known; choose Widest"),
+        ("hesitant", r"users 'hesitant': not known; .*, or your own as FILE.py:NAME"),
+        ("mine.py:Slow", "users 'mine.py:Slow': "),
+        ("mine.py:nobody", "made None, which is no Behaviour"),
+        ("mine.py:Fractions", r"pause\(\) returned [0-9.]+; must be whole seconds, 0 or more"),
+    ],
+)
+def test_wrong_users_of_a_population(
+    folder: Path, make_trace: Callable[..., Trace], users: str, message: str
+) -> None:
+    """One line names what is wrong."""
+    with pytest.raises((QuantityError, SimulationError), match=message) as caught:
+        resample(small_log(make_trace), days=28, warm_up="7d", users=users)
+    assert "\n" not in str(caught.value)

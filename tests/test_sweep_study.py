@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.simulate import sweep as sweep_command
@@ -199,3 +201,40 @@ def test_command_sweeps_and_tells(tmp_path: Path, call: Call) -> None:
     told = json.loads(text)
     assert (0, 20, 0) == (code, told["runs"], told["failed"])
     assert 2 * (4 + 2 + 2) == len(told["summary"])
+
+
+def test_methods_section_says_what_was_run(tmp_path: Path, call: Call) -> None:
+    """Versions, checksums, settings, design and statistics; nothing is run."""
+    (tmp_path / "mine.py").write_text(
+        "from hpcrowd.environment import Priority\n"
+        "class Big(Priority):\n    def score(self, jobs):\n        return jobs.processors\n"
+    )
+    axes = '[axes]\nscheduler = ["easy", "mine.py:Big"]\nseed = 9\n[trim]\nwarm_up = "1d"\n'
+    result = (
+        '[result]\nmetrics = ["wait_mean_s", "wait_mean_s_users_p90"]\ninterval = "bootstrap"\n'
+    )
+    path = write_study(tmp_path, f'{SCENARIO}{axes}{result}effects = "ratio"\n')
+    code, text, _ = call("sweep", path, "--methods")
+    assert 0 == code
+    flat = " ".join(text.split())
+    for name in ("busy.swf", "mine.py"):
+        checksum = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        assert f"{name}, SHA-256 {checksum}" in flat
+    assert f"numpy {np.__version__}" in flat
+    assert "We varied scheduler (easy, mine.py:Big). Every combination was run with 9" in flat
+    assert "with 9 seeds (0 to 8), 18 runs in all" in flat
+    assert "Settings: users fluid; all others have the defaults" in flat
+    assert "submitted in the first 24.0 h of submissions do not count" in flat
+    assert "percentile bootstrap (seeds resampled 2,000 times)" in flat
+    assert "geometric means of the ratios to the run with the same seed" in flat
+    assert "90th percentile over users" in flat
+    assert ["busy.swf", "mine.py", "study.toml"] == sorted(
+        one.name for one in tmp_path.iterdir() if one.suffix
+    )
+
+
+def test_axis_across_pictures_is_checked_first(tmp_path: Path) -> None:
+    """A wrong name is refused before anything is run, with its line."""
+    path = write_study(tmp_path, SCENARIO + STUDY + 'across = "sped"\n')
+    with pytest.raises(QuantityError, match=r"line 13: result.across 'sped': .*did you mean speed"):
+        read_study(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from hpcrowd.analysis.comparison.sweeps import (
     MEANING,
+    Reporting,
     SweepResult,
     row_of,
     scale_of,
@@ -69,6 +71,9 @@ def test_trimming_everything_is_refused(make_jobs: Callable[..., JobTable]) -> N
         window_of(run.jobs, 1, 0)
 
 
+#: One metric, and everything else as usual.
+WAIT = Reporting(("wait_mean_s",))
+
 #: Waits by scheduler and speed, one for each seed.
 WAITS = {
     ("easy", "1x"): [10.0, 20.0, 60.0],
@@ -78,7 +83,7 @@ WAITS = {
 }
 
 
-def made(confidence: float = 0.95, lost: tuple[Any, ...] = ()) -> SweepResult:
+def made(confidence: float = 0.95, lost: tuple[Any, ...] = (), **how: str) -> SweepResult:
     """Return the result of a sweep with these waits; ``lost`` is the point of a failed run."""
     rows = []
     for (scheduler, speed), waits in WAITS.items():
@@ -88,7 +93,7 @@ def made(confidence: float = 0.95, lost: tuple[Any, ...] = ()) -> SweepResult:
             row = {} if gone else {"wait_mean_s": wait, "jobs_in": 7, "home.x": 1.5}
             rows.append((point, "k", "failed" if gone else "done", row, "why" if gone else ""))
     axes = {"scheduler": ["easy", "fcfs"], "speed": ["1x", "2x"], "seed": [0, 1, 2]}
-    return SweepResult.of("made", axes, rows, ["wait_mean_s"], confidence)
+    return SweepResult.of("made", axes, rows, Reporting(("wait_mean_s",), confidence, **how))
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
@@ -114,6 +119,57 @@ def test_differences_are_paired_by_seed() -> None:
     assert (1.0, 1.0, 1.0) == (same.mean, same.low, same.high)  # always one more: no luck in it
     assert -27.0 == lines[("speed", "1x"), "easy", "2x"].mean
     assert -29.0 == lines[("speed", "1x"), "fcfs", "2x"].mean
+
+
+def test_bootstrap_intervals_are_those_of_scipy() -> None:
+    """Ends differ from scipy's only by other draws, and stay within the values."""
+    for line in made(0.9, interval="bootstrap").lines[:2]:
+        waits = WAITS[line.point["scheduler"], line.point["speed"]]
+        found = stats.bootstrap((waits,), np.mean, confidence_level=0.9, method="percentile")
+        low, high = found.confidence_interval
+        ends = line.estimate.low, line.estimate.high
+        assert (low, high) == pytest.approx(ends, rel=0.05)
+        assert not line.symmetric
+    assert "too narrow" in made(interval="bootstrap").notes[0]
+
+
+@pytest.mark.parametrize("interval", ["student", "bootstrap"])
+def test_ratios_are_paired_by_seed(interval: str) -> None:
+    """The geometric mean of the ratios of each seed; a constant ratio has no width."""
+    lines = {(line.of, *line.point.values()): line for line in
+             made(effects="ratio", interval=interval).lines}  # fmt: skip
+    same = lines["over scheduler = easy", "fcfs", "1x"]
+    assert pytest.approx(1.1) == same.estimate.mean
+    assert pytest.approx((1.1, 1.1)) == (same.estimate.low, same.estimate.high)
+    assert "1.10 [1.10, 1.10]" == same.text(60.0)
+    other = lines["over scheduler = easy", "fcfs", "2x"]
+    assert pytest.approx((2 * 1.5 * 7 / 6) ** (1 / 3)) == other.estimate.mean
+    assert other.estimate.low is not None
+    assert other.estimate.high is not None
+    assert other.estimate.low < other.estimate.mean < other.estimate.high
+
+
+def test_ratios_need_positive_values() -> None:
+    """Pairs with a 0 have no ratio; a setting with none at all has no line."""
+    rows = [
+        ({"a": a, "seed": seed}, "k", "done", {"wait_mean_s": wait}, "")
+        for a, waits in (("x", [0.0, 4.0]), ("y", [3.0, 8.0]), ("z", [0.0, 0.0]))
+        for seed, wait in enumerate(waits)
+    ]
+    axes = {"a": ["x", "y", "z"], "seed": [0, 1]}
+    ratios = Reporting(("wait_mean_s",), effects="ratio")
+    found = [line for line in SweepResult.of("x", axes, rows, ratios).lines if line.ratio]
+    assert [("y", 2.0, 1)] == [(one.point["a"], one.estimate.mean, one.estimate.count)
+                               for one in found]  # fmt: skip
+
+
+def test_picture_across_another_axis(tmp_path: Path) -> None:
+    """The axis across and the format are a choice."""
+    result = made(across="speed", pictures="pdf", interval="bootstrap")
+    axes = sweep_figure(result, "wait_mean_s").axes[0]
+    assert ["1x", "2x"] == [text.get_text() for text in axes.get_xticklabels()]
+    result.write(tmp_path)
+    assert (tmp_path / "wait_mean_s.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_failed_runs_have_no_pair() -> None:
@@ -150,7 +206,7 @@ def test_cells_of_an_axis_are_of_one_kind(
 ) -> None:
     """Numbers stay numbers, what is mixed becomes text, tables are shown by name; files hold it."""
     rows = [({"x": value}, "k", "done", {"wait_mean_s": 1.0}, "") for value in values]
-    result = SweepResult.of("x", {"x": values}, rows, ["wait_mean_s"])
+    result = SweepResult.of("x", {"x": values}, rows, WAIT)
     assert expected == result.frame["x"].tolist() == result.axes["x"]
     result.write(tmp_path)
     assert expected == pd.read_parquet(tmp_path / "frame.parquet")["x"].tolist()
@@ -161,9 +217,9 @@ def test_notes_show_what_intervals_cannot() -> None:
     """One seed has no interval; seeds that change nothing are reported."""
     assert [] == made().notes
     rows = [({"seed": seed}, "k", "done", {"wait_mean_s": 5.0}, "") for seed in range(3)]
-    same = SweepResult.of("same", {"seed": [0, 1, 2]}, rows, ["wait_mean_s"])
+    same = SweepResult.of("same", {"seed": [0, 1, 2]}, rows, WAIT)
     assert ["the seed has no effect: nothing in these runs is random"] == same.notes
-    single = SweepResult.of("one", {"seed": [0]}, rows[:1], ["wait_mean_s"])
+    single = SweepResult.of("one", {"seed": [0]}, rows[:1], WAIT)
     assert "one seed: no intervals" in single.notes[0]
     assert (None, 5.0) == (single.lines[0].estimate.low, single.lines[0].estimate.mean)
 
@@ -200,5 +256,5 @@ def test_picture_shows_every_mean_with_its_interval() -> None:
 def test_picture_without_values_says_so() -> None:
     """Where no run has the metric the picture says so."""
     rows = [({"seed": 0}, "k", "failed", {}, "why")]
-    figure = sweep_figure(SweepResult.of("x", {"seed": [0]}, rows, ["wait_mean_s"]), "wait_mean_s")
+    figure = sweep_figure(SweepResult.of("x", {"seed": [0]}, rows, WAIT), "wait_mean_s")
     assert "no run has this metric" in [text.get_text() for text in figure.axes[0].texts]

@@ -26,6 +26,7 @@ from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.populations.components import REPEATED, Pool
 from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.jobs import Column
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.stops import FOREVER
@@ -232,6 +233,21 @@ class ClosedLoop(Behaviour[GeneratedUser]):
     def __init__(self, profiles: Profiles | None = None) -> None:
         self.profiles = profiles
 
+    def pause(self, user: ComponentUser, unit: int, recorded: int) -> int:
+        """Return how long the user pauses before a unit, s; override it for users of your own.
+
+        Parameters
+        ----------
+        user
+            The user; ``user.model.time`` is now, the second at which the last unit that this one
+            waits for has ended.
+        unit
+            Its number in the pool.
+        recorded
+            The recorded pause, s.
+        """
+        return user.paused(recorded)
+
     @override
     def begin(self, user: GeneratedUser) -> None:
         user = cast(ComponentUser, user)
@@ -246,12 +262,12 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         user = cast(ComponentUser, user)
         ended = user.over(unit)
         for after, think in user.pool.successors[ended]:
-            due = self._due(user, after, think, now)
+            due, paced = self._due(user, after, think, now)
             user.earliest[after] = max(due, user.earliest.get(after, 0))
             user.missing[after] -= 1
             if not user.missing[after]:
                 # Where another pause than this one decides, it is not told apart.
-                paced = self._paced(user, think, now, due) if due == user.earliest[after] else 0
+                paced = paced if due == user.earliest[after] else 0
                 user.call_at(user.earliest[after], ComponentUser.send, after, unit, paced)
         if user.left:
             return
@@ -272,8 +288,8 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         between = int(pool.units.start[units.start]) + pool.weeks * WEEK - ended
         user.turn(now)
         pause = max(between, 0)
-        due = self._due(user, units.start, pause, now)
-        self._send_round(user, due, unit, self._paced(user, pause, now, due))
+        due, paced = self._due(user, units.start, pause, now)
+        self._send_round(user, due, unit, paced)
 
     def _send_round(self, user: ComponentUser, first: int, unit: int, paced: int = 0) -> None:
         """Submit the units of a round that wait for nothing, the first one at ``first``."""
@@ -292,20 +308,25 @@ class ClosedLoop(Behaviour[GeneratedUser]):
                     missing[after] = missing.get(after, 0) + 1
         return [unit for unit in user.units if unit not in missing]
 
-    def _due(self, user: ComponentUser, unit: int, pause: int, now: int) -> int:
-        """Return when a unit comes that was released now and has a recorded pause, s."""
-        paced = user.paused(pause)
-        if self.profiles is None:
-            return now + paced
-        begins = user.nominal(unit) - pause
-        if begins == now and paced == pause:
-            return now + pause
-        clock, profile = user.model.clock, self.profiles.of(user.component.user)
-        active = profile.between(clock, begins, begins + pause)
-        return profile.after(clock, now, active if paced == pause else active * paced / pause)
+    def _due(self, user: ComponentUser, unit: int, pause: int, now: int) -> tuple[int, int]:
+        """Return when a unit comes that was released now and has a recorded pause, s.
 
-    def _paced(self, user: ComponentUser, pause: int, now: int, due: int) -> int:
-        """Return how much of a pause, which ends at ``due``, the pace of the week makes, s."""
-        if self.profiles is None or user.log is None:
-            return 0
-        return due - now - user.paused(pause)
+        And how much of the time until then is due to the pace of the user's week, s; 0 without log.
+        """
+        paced = self.pause(user, unit, pause)
+        if not isinstance(paced, int | np.integer) or paced < 0:
+            raise SimulationError(
+                f"{type(self).__name__}.pause() returned {paced!r}; must be whole seconds, 0 or "
+                "more; round it"
+            )
+        if self.profiles is None:
+            return now + int(paced), 0
+        begins = user.nominal(unit) - pause
+        due = now + pause
+        if begins != now or paced != pause:
+            clock, profile = user.model.clock, self.profiles.of(user.component.user)
+            active = profile.between(clock, begins, begins + pause)
+            if paced != pause:
+                active = active * paced / pause if pause else paced
+            due = profile.after(clock, now, active)
+        return due, 0 if user.log is None else due - now - int(paced)

@@ -26,7 +26,7 @@ import numpy as np
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds
 from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize
-from hpcrowd.analysis.paired import CONFIDENCE, Estimate, t_interval
+from hpcrowd.analysis.paired import CONFIDENCE, Estimate, over_seeds, ratio_over_seeds
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY, HOUR
@@ -142,12 +142,16 @@ SEED = "seed"
 #: Units of printed times: smallest time shown in it (s), its length (s), name.
 TIME_UNITS = ((3 * DAY, DAY, "days"), (2 * HOUR, HOUR, "h"), (120, 60, "min"), (0, 1, "s"))
 
+#: Seeds below which the percentile bootstrap is too narrow: with 8 normal values a 95 % interval
+#: holds the mean in 89 of 100 cases, with 5 in 85 (our measurement).
+FEW_SEEDS = 8
+
 #: Columns of ``summary.csv`` after those of the axes, and their meaning.
 MEANING = {
     "metric": "name of the metric",
     "of": "value: the mean over the seeds; minus AXIS = VALUE: the difference to the runs with "
-    "this value of the axis and the same seed and other settings",
-    "mean": "in the unit of the metric",
+    "this value of the axis and the same seed and other settings; over AXIS = VALUE: the ratio",
+    "mean": "in the unit of the metric; of ratios the geometric mean",
     "low": "lower end of the interval; empty with fewer than two seeds",
     "high": "upper end of the interval",
     "runs": "number of runs, or pairs of runs, in the mean",
@@ -168,17 +172,25 @@ class Line:
         For a difference: the axis and its first value. None for the value itself.
     estimate
         Mean and interval.
+    ratio
+        Whether it is a ratio to the runs of ``against``, not a difference.
+    symmetric
+        Whether the interval is symmetric about the mean.
     """
 
     point: dict[str, Any]
     metric: str
     against: tuple[str, Any] | None
     estimate: Estimate
+    ratio: bool = False
+    symmetric: bool = True
 
     @property
     def of(self) -> str:
         """What is averaged, in words."""
-        return "value" if self.against is None else f"minus {self.against[0]} = {self.against[1]}"
+        if self.against is None:
+            return "value"
+        return f"{'over' if self.ratio else 'minus'} {self.against[0]} = {self.against[1]}"
 
     @property
     def row(self) -> dict[str, Any]:
@@ -188,11 +200,45 @@ class Line:
         return self.point | dict(zip(MEANING, (self.metric, self.of, *numbers), strict=True))
 
     def text(self, scale: float) -> str:
-        """Return mean and half interval as text, in units of ``scale``."""
-        half = self.estimate.half_width
-        sign = "" if self.against is None else "+"
-        shown = _number(self.estimate.mean / scale, sign)
-        return shown if half is None else f"{shown} ± {_number(half / scale)}"
+        """Return mean and interval as text, in units of ``scale``; ratios have none."""
+        sign = "" if self.against is None or self.ratio else "+"
+        scale = 1.0 if self.ratio else scale
+        found = self.estimate
+        shown = _number(found.mean / scale, sign)
+        if found.low is None or found.high is None or found.half_width is None:
+            return shown
+        if self.symmetric and not self.ratio:
+            return f"{shown} ± {_number(found.half_width / scale)}"
+        ends = (_number(end / scale, sign) for end in (found.low, found.high))
+        return f"{shown} [{', '.join(ends)}]"
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """How the results of a sweep are reported.
+
+    Attributes
+    ----------
+    metrics
+        Metrics in the summary and the pictures.
+    confidence
+        Of the intervals.
+    interval
+        ``student`` or ``bootstrap``, over the seeds.
+    effects
+        ``difference`` or ``ratio``, paired by seed, to the first value of an axis.
+    across
+        The axis across the pictures; empty for the first one.
+    pictures
+        Format of the pictures: ``png``, ``pdf`` or ``svg``.
+    """
+
+    metrics: tuple[str, ...]
+    confidence: float = CONFIDENCE
+    interval: str = "student"
+    effects: str = "difference"
+    across: str = ""
+    pictures: str = "png"
 
 
 @dataclass(frozen=True)
@@ -208,17 +254,14 @@ class SweepResult:
     frame
         One row per run in the order of the design: the axes, ``key``, ``state``, every metric,
         ``error``.
-    metrics
-        Metrics in the summary and the pictures.
-    confidence
-        Confidence of the intervals.
+    reporting
+        How they are reported.
     """
 
     name: str
     axes: dict[str, list[Any]]
     frame: pd.DataFrame
-    metrics: tuple[str, ...]
-    confidence: float = CONFIDENCE
+    reporting: Reporting
 
     @classmethod
     def of(
@@ -226,14 +269,13 @@ class SweepResult:
         name: str,
         axes: Mapping[str, Sequence[Any]],
         rows: Sequence[tuple[Mapping[str, Any], str, str, Mapping[str, Any], str]],
-        metrics: Sequence[str],
-        confidence: float = CONFIDENCE,
+        reporting: Reporting,
     ) -> SweepResult:
         """Make the frame.
 
         Parameters
         ----------
-        name, metrics, confidence
+        name, reporting
             See the attributes.
         axes
             Values by setting.
@@ -242,7 +284,7 @@ class SweepResult:
         """
         import pandas as pd
 
-        more = {*metrics, *(name for *_, row, _ in rows for name in row)}
+        more = {*reporting.metrics, *(name for *_, row, _ in rows for name in row)}
         names = [*ROW_METRICS, *sorted(more - set(ROW_METRICS))]
         cells = {axis: _cell_of(values) for axis, values in axes.items()}
         columns: dict[str, Any] = {
@@ -257,7 +299,7 @@ class SweepResult:
             columns[one] = pd.Series(values, dtype="Int64" if counted else "float64")
         columns["error"] = pd.Series([error for *_, error in rows], dtype="str")
         shown = {axis: [cells[axis](value) for value in values] for axis, values in axes.items()}
-        return cls(name, shown, pd.DataFrame(columns), tuple(metrics), confidence)
+        return cls(name, shown, pd.DataFrame(columns), reporting)
 
     @property
     def varied(self) -> list[str]:
@@ -267,25 +309,34 @@ class SweepResult:
     @cached_property
     def lines(self) -> list[Line]:
         """The summary by metric, then in the order of the design, without failed runs."""
-        found: list[Line] = []
+        how, found = self.reporting, list[Line]()
+        kinds = how.interval, how.confidence
+        ratio, symmetric = how.effects == "ratio", how.interval == "student"
 
         def add(
-            point: tuple[Any, ...], against: tuple[str, Any] | None, numbers: list[float]
+            point: tuple[Any, ...], against: tuple[str, Any] | None, estimate: Estimate | None
         ) -> None:
-            settings = dict(zip(self.varied, point, strict=True))
-            found.append(Line(settings, metric, against, t_interval(numbers, self.confidence)))
+            if estimate is not None:
+                settings = dict(zip(self.varied, point, strict=True))
+                of_ratio = ratio and against is not None
+                found.append(Line(settings, metric, against, estimate, of_ratio, symmetric))
 
-        for metric in self.metrics:
+        for metric in how.metrics:
             values = self._values(metric)
             for point, by_seed in values.items():
-                add(point, None, list(by_seed.values()))
+                add(point, None, over_seeds(list(by_seed.values()), *kinds))
             for place, axis in enumerate(self.varied):
                 first = self.axes[axis][0]
                 for point, by_seed in values.items():
                     base = values.get((*point[:place], first, *point[place + 1 :]), {})
-                    pairs = [by_seed[seed] - base[seed] for seed in by_seed if seed in base]
-                    if point[place] != first and pairs:
-                        add(point, (axis, first), pairs)
+                    pairs = [(by_seed[seed], base[seed]) for seed in by_seed if seed in base]
+                    if point[place] == first or not pairs:
+                        continue
+                    if ratio:
+                        effect = ratio_over_seeds(pairs, *kinds)
+                    else:
+                        effect = over_seeds([one - other for one, other in pairs], *kinds)
+                    add(point, (axis, first), effect)
         return found
 
     def _values(self, metric: str) -> dict[tuple[Any, ...], dict[Any, float]]:
@@ -315,6 +366,11 @@ class SweepResult:
         values = [line.estimate for line in self.lines if line.against is None]
         if values and all(one.low == one.high and one.count > 1 for one in values):
             return ["the seed has no effect: nothing in these runs is random"]
+        if self.reporting.interval == "bootstrap" and len(self.axes[SEED]) < FEW_SEEDS:
+            return [
+                f"{len(self.axes[SEED])} seeds: intervals by bootstrap are too narrow with fewer "
+                f"than {FEW_SEEDS}"
+            ]
         return []
 
     def to_json(self) -> dict[str, Any]:
@@ -323,7 +379,8 @@ class SweepResult:
             "study": self.name,
             "runs": len(self.frame),
             "failed": int((self.frame["state"] != "done").sum()),
-            "confidence": self.confidence,
+            "confidence": self.reporting.confidence,
+            "interval": self.reporting.interval,
             "notes": self.notes,
             "summary": [line.row for line in self.lines],
         }
@@ -337,8 +394,9 @@ class SweepResult:
                 table.to_csv(temporary, index=False, lineterminator="\n")
         with whole_file(folder / "frame.parquet") as temporary:
             self.frame.to_parquet(temporary, index=False)
-        for metric in self.metrics:
-            write_picture(sweep_figure(self, metric), folder / f"{metric}.png")
+        for metric in self.reporting.metrics:
+            path = folder / f"{metric}.{self.reporting.pictures}"
+            write_picture(sweep_figure(self, metric), path)
 
 
 def scale_of(metric: str, values: Sequence[float]) -> tuple[float, str]:
@@ -392,7 +450,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?(?=x?$)")
 
 
 def sweep_figure(result: SweepResult, metric: str) -> Figure:
-    """Return a picture of a metric over the first axis, with a line per combination of the others.
+    """Return a picture of a metric over an axis, with a line per combination of the others.
 
     Parameters
     ----------
@@ -405,7 +463,8 @@ def sweep_figure(result: SweepResult, metric: str) -> Figure:
     scale, unit = scale_of(metric, [line.estimate.mean for line in lines])
     meaning = _meaning(metric)
     title = f"{result.name}: {meaning}{f', {unit}' if unit else ''}"
-    axis, *others = result.varied or ["runs"]
+    axis = result.reporting.across or next(iter(result.varied), "runs")
+    others = [other for other in result.varied if other != axis]
     groups: dict[str, list[Line]] = {}
     for line in lines:
         name = ", ".join(f"{other} {line.point[other]}" for other in others)
@@ -429,7 +488,8 @@ def sweep_figure(result: SweepResult, metric: str) -> Figure:
         _draw(axes, members, axis, places, shift * nearest, scale, plots.look_of(number))
     axes.set_xticks(list(places.values()), [plots.shortened(str(value), 24) for value in places])
     seeds = len(result.axes.get(SEED, ()))
-    bars = f"bars: {100 * result.confidence:g} % interval of the mean over {seeds} seeds"
+    share = 100 * result.reporting.confidence
+    bars = f"bars: {share:g} % interval of the mean over {seeds} seeds"
     axes.set_xlabel(f"{axis}; {bars}" if seeds > 1 else axis, fontsize=9)
     axes.margins(x=0.04 if len(places) > 1 else 0.5, y=0.08)
     if len(groups) > MOST_LINES:
@@ -447,11 +507,15 @@ def _draw(
     lines = sorted(lines, key=lambda line: places.get(line.point.get(axis), 0.0))
     at = [places.get(line.point.get(axis), 0.0) for line in lines]
     means = [line.estimate.mean / scale for line in lines]
-    halves = [(line.estimate.half_width or 0) / scale for line in lines]
+    ends = [(line.estimate.low, line.estimate.mean, line.estimate.high) for line in lines]
+    below = [0.0 if low is None else (mean - low) / scale for low, mean, _ in ends]
+    above = [0.0 if high is None else (high - mean) / scale for _, mean, high in ends]
     moved = [place + shift for place in at]
     joined = look if all(map(_size, places)) else {**look, "linestyle": "none"}
     axes.plot(moved, means, marker="o", markersize=4, linewidth=1.4, **joined)
-    axes.errorbar(moved, means, halves, fmt="none", ecolor=look["color"], elinewidth=1.4, capsize=3)
+    axes.errorbar(
+        moved, means, [below, above], fmt="none", ecolor=look["color"], elinewidth=1.4, capsize=3
+    )
 
 
 def _places(values: list[Any]) -> dict[Any, float]:

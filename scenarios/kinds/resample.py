@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Openness, PoolRules
+from hpcrowd.agents.presets import own_behaviour
 from hpcrowd.environment.clock import DAY, WEEK
-from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.errors import QuantityError, echo, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
 from hpcrowd.environment.quantities import parse_factor
+from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch, given_trace, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration
@@ -25,12 +27,20 @@ from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
+    from hpcrowd.agents.behaviours.user import Behaviour
+    from hpcrowd.agents.generative.generated import GeneratedUser
     from hpcrowd.agents.populations.components import Pool
     from hpcrowd.agents.populations.made_up import GroupWork, Living
     from hpcrowd.agents.populations.satisfaction import Formula
     from hpcrowd.analysis.models.model import WorkloadModel
     from hpcrowd.analysis.run import Run
 
+
+# Makes a behaviour from the pool; typed loosely where settings are checked.
+if TYPE_CHECKING:
+    Users = str | Callable[..., Any]
+else:
+    Users = Any
 
 #: Behaviours while users are present, in a few words.
 DOING = {
@@ -66,9 +76,10 @@ class ResampleConfig(TraceScenario):
     population: str = Field(
         "1x", description="how many users: a multiple of the log's, or a number for as long a log"
     )
-    users: Literal[
-        "rigid", "think-time", "think-time-windows", "mugm", "shmueli-feitelson", "generative"
-    ] = Field("think-time-windows", description=f"how users behave: {', '.join(DOING)}")
+    users: Users = Field(
+        "think-time-windows",
+        description=f"how users behave: {', '.join(DOING)}, or your own as FILE.py:NAME",
+    )
     satisfaction: str = Field(
         NONE,
         description="what satisfies users: none (nothing matters), habit (responses compared with "
@@ -98,6 +109,16 @@ class ResampleConfig(TraceScenario):
         multiple_of=WEEK,
         description="time at the beginning that does not count for throughput, whole weeks",
     )
+
+    @field_validator("users", mode="before")
+    @classmethod
+    def _known_users(cls, users: Any, info: ValidationInfo) -> Any:
+        if users in DOING if isinstance(users, str) else callable(users):
+            return users
+        if place_of(users) is None:
+            raise ValueError(f"{not_one_of(users, DOING)}, or your own as FILE.py:NAME")
+        own_behaviour(text := located(users, info.data["folder"]))
+        return text
 
     @field_validator("satisfaction")
     @classmethod
@@ -140,6 +161,13 @@ class ResampleConfig(TraceScenario):
                 f"warm_up {self.warm_up // DAY}d: must be shorter than the run, {days} days{why}"
             )
 
+    @override
+    def plain(self) -> dict[str, Any]:
+        values = super().plain()
+        if not isinstance(self.users, str):
+            values["users"] = getattr(self.users, "__qualname__", repr(self.users))
+        return values
+
     def openness(self, pool: Pool) -> Openness:
         """Return the number of users and how they arrive."""
         count, multiple = _how_many(self.population)
@@ -148,7 +176,8 @@ class ResampleConfig(TraceScenario):
 
     @override
     def label(self) -> str:
-        plain, words = self.plain(), [f"resampled {self.users}"]
+        plain = self.plain()
+        words = [f"resampled {plain['users']}"]
         if self.satisfaction != NONE:
             words[0] += f" with satisfaction {self.satisfaction}"
         words.append(str(plain["scheduler"]))
@@ -347,9 +376,35 @@ def _living(
         return ComponentWork(pool, ClosedLoop(pool.profiles))
     if config.users == "mugm":
         return _group_work(trace, pool, config, model)
+    if config.users not in DOING:
+        return ComponentWork(pool, _own_behaviour(config.users, pool))
     preset = PRESETS[config.users]
     assert isinstance(preset, SiteModel)
     return SiteWork(pool, preset)
+
+
+def _own_behaviour(users: str | Callable[..., Any], pool: Pool) -> Behaviour[GeneratedUser]:
+    """Return your own behaviour of users who repeat the work of a pool.
+
+    Raises
+    ------
+    QuantityError
+        If it cannot be made, or is one for the users of a replay.
+    """
+    from hpcrowd.agents.behaviours.composed import Composed
+    from hpcrowd.agents.behaviours.user import Behaviour
+    from hpcrowd.agents.presets import made_by_own
+
+    if isinstance(users, str):
+        made = own_behaviour(users)(pool)
+    else:
+        made = made_by_own(users, "users", getattr(users, "__qualname__", repr(users)), pool)
+    if isinstance(made, Composed) or not isinstance(made, Behaviour):
+        raise QuantityError(
+            f"users {echo(users)}: made {type(made).__name__}; users of a population need a "
+            "subclass of ClosedLoop"
+        )
+    return made
 
 
 def _group_work(

@@ -116,6 +116,7 @@ def sweep(
     HpcrowdError
         When the folder is of another study or in use, or the engine cannot continue.
     """
+    study.check_across()
     with locked(out) as folder:
         found = Sweep(len(study))
         found.notes = folder.begin(_identity(study), resume=resume)
@@ -227,7 +228,7 @@ def planned(study: Study) -> Iterator[Planned]:
 
 def collect(study: Study, folder: SweepFolder) -> SweepResult:
     """Return the results of all finished runs, in the order of the design."""
-    from hpcrowd.analysis.comparison.sweeps import SweepResult
+    from hpcrowd.analysis.comparison.sweeps import Reporting, SweepResult
 
     outcomes = folder.outcomes()
     rows = []
@@ -235,9 +236,8 @@ def collect(study: Study, folder: SweepFolder) -> SweepResult:
         outcome = outcomes.get(run.key)
         if outcome is not None:
             rows.append((run.point, run.key, outcome.state, outcome.row, outcome.error))
-    return SweepResult.of(
-        study.name, study.axes, rows, study.result.metrics, study.result.confidence
-    )
+    reporting = Reporting(**study.result.model_dump())
+    return SweepResult.of(study.name, study.axes, rows, reporting)
 
 
 def status(study: Study, out: Path) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.analysis.metrics import METRICS
-from hpcrowd.environment.errors import QuantityError, first_mistake
+from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_RUNS
 from hpcrowd.environment.registry import text_of
 from hpcrowd.environment.schedulers.base import Scheduler
@@ -66,6 +66,18 @@ class ResultConfig(Strict):
         "some kinds only, such as site.grid.wait_s or population.throughput_jobs_per_week",
     )
     confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
+    interval: Literal["student", "bootstrap"] = Field(
+        "student",
+        description="intervals over the seeds: Student's, or the percentile bootstrap, for results "
+        "with heavy tails and at least 8 seeds",
+    )
+    effects: Literal["difference", "ratio"] = Field(
+        "difference",
+        description="effects of an axis, paired by seed: differences to its first value, or the "
+        "geometric mean of ratios",
+    )
+    across: str = Field("", description="the axis across the pictures; the first unless given")
+    pictures: Literal["png", "pdf", "svg"] = Field("png", description="format of the pictures")
 
     @field_validator("metrics")
     @classmethod
@@ -143,6 +155,20 @@ class Study(Strict):
             When settings contradict each other.
         """
         return scenario_of(self.settings(point), self.folder)
+
+    def check_across(self) -> None:
+        """Check that there is an axis across the pictures.
+
+        Raises
+        ------
+        QuantityError
+            When the one that is named is none, or is the seed.
+        """
+        known = [axis for axis in self.axes if axis != SEED]
+        if self.result.across and self.result.across not in known:
+            raise QuantityError(
+                f"across {self.result.across!r}: {not_one_of(self.result.across, known)}"
+            )
 
     def first(self) -> dict[str, Any]:
         """Return the first value of each axis."""
@@ -234,6 +260,10 @@ def _check_runs(source: Source, axis: str, runs: int) -> None:
 
 def _check(study: Study, source: Source) -> None:
     """Check every value of every axis together with the first values of the others."""
+    try:
+        study.check_across()
+    except QuantityError as error:
+        raise source.mistake(f"result.{error}", ["result", "across"]) from None
     first = study.first()
     _check_point(study, source, first, None)
     for name, values in study.axes.items():

@@ -18,6 +18,7 @@ from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.status import status
 from hpcrowd.scenarios.sweeps.engines import engine_of
+from hpcrowd.scenarios.sweeps.methods import methods_text
 from hpcrowd.scenarios.sweeps.runs import Sweep, Tell, sweep
 from hpcrowd.scenarios.sweeps.runs import status as status_of
 from hpcrowd.scenarios.sweeps.study import Study, read_study, study_toml
@@ -76,6 +77,10 @@ def command(
     status: Annotated[
         bool, typer.Option("--status", help="Show the progress of the sweep in --out, and exit.")
     ] = False,
+    methods: Annotated[
+        bool,
+        typer.Option("--methods", help="Print the methods section of a paper about it, and exit."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario with many settings and seeds in parallel, and compare the results.
@@ -88,6 +93,9 @@ def command(
     study = read_study(path)
     if show:
         sys.stdout.write(study_toml(study))
+        return
+    if methods:
+        print(methods_text(study))
         return
     if out is None:
         raise QuantityError("sweep: give a folder for the runs, --out DIR")
@@ -188,13 +196,16 @@ def _show(study: Study, found: Sweep, result: SweepResult, out: Path) -> None:
         )
     seeds = len(study.axes.get("seed", ()))
     if seeds > 1:
-        console.print(f"means over {seeds} seeds ± {100 * result.confidence:g} % interval")
+        share = f"{100 * result.reporting.confidence:g} %"
+        student = result.reporting.interval == "student"
+        shown = f"± {share} interval" if student else f"[{share} interval by bootstrap]"
+        console.print(f"means over {seeds} seeds {shown}", markup=False)
     kinds = dict.fromkeys(line.against for line in result.lines)
     for against in kinds:
         console.print()
         if against is not None:
             paired = ", paired by seed" if seeds > 1 else ""
-            console.print(f"difference to {against[0]} = {against[1]}{paired}")
+            console.print(f"{study.result.effects} to {against[0]} = {against[1]}{paired}")
         _table(result, against, console)
     console.print(f"Frame, summary and pictures are in {out}", soft_wrap=True)
 
@@ -202,10 +213,11 @@ def _show(study: Study, found: Sweep, result: SweepResult, out: Path) -> None:
 def _table(result: SweepResult, against: tuple[str, object] | None, console: Console) -> None:
     scales: dict[str, float] = {}
     columns = list(result.varied)
-    for metric in result.metrics:
-        means = [line.estimate.mean for line in result.lines if line.metric == metric]
-        scales[metric], unit = scale_of(metric, means)
-        columns.append(f"{metric}\n{unit}")
+    for metric in result.reporting.metrics:
+        lines = [line for line in result.lines if line.metric == metric and not line.ratio]
+        scales[metric], unit = scale_of(metric, [line.estimate.mean for line in lines])
+        ratio = against is not None and result.reporting.effects == "ratio"
+        columns.append(metric if ratio else f"{metric}\n{unit}")
     table = plain_table(*columns, words=len(result.varied))
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for line in result.lines:
@@ -213,7 +225,7 @@ def _table(result: SweepResult, against: tuple[str, object] | None, console: Con
             place = tuple(str(value) for value in line.point.values())
             cells.setdefault(place, {})[line.metric] = line.text(scales[line.metric])
     for place, texts in list(cells.items())[:MOST_LINES]:
-        table.add_row(*place, *(texts.get(metric, "-") for metric in result.metrics))
+        table.add_row(*place, *(texts.get(metric, "-") for metric in result.reporting.metrics))
     console.print(table)
     if len(cells) > MOST_LINES:
         console.print(f"... and {len(cells) - MOST_LINES:,} more, in summary.csv")
