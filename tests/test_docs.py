@@ -37,7 +37,7 @@ SLOW = {
         "background/predictors", "behaviours/reactions", "behaviours/shmueli-feitelson",
         "guides/compare", "guides/demo", "guides/explain", "guides/models", "guides/populations",
         "guides/replay-a-trace", "guides/report", "guides/statistics", "guides/studies",
-        "guides/what-if",
+        "guides/what-if", "tutorial/paper",
     )
 }  # fmt: skip
 
@@ -245,6 +245,7 @@ def test_page_does_what_it_says(
 ) -> None:
     """Every block of Python and every command of a page runs, and prints what the page shows."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as for a script in that folder
     monkeypatch.setenv("COLUMNS", "100")
     reader = Reader(page, tmp_path)
     reader.read()

@@ -224,7 +224,7 @@ def test_methods_section_says_what_was_run(tmp_path: Path, call: Call) -> None:
     assert "We varied scheduler (easy, mine.py:Big). Every combination was run with 9" in flat
     assert "with 9 seeds (0 to 8), 18 runs in all" in flat
     assert "Settings: users fluid; all others have the defaults" in flat
-    assert "submitted in the first 24.0 h of submissions do not count" in flat
+    assert "submitted in the first 24.0 h of submissions do not count;" in flat
     assert "percentile bootstrap (seeds resampled 2,000 times)" in flat
     assert "geometric means of the ratios to the run with the same seed" in flat
     assert "90th percentile over users" in flat

@@ -234,7 +234,7 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         self.profiles = profiles
 
     def pause(self, user: ComponentUser, unit: int, recorded: int) -> int:
-        """Return how long the user pauses before a unit, s; override it for users of your own.
+        """Return how long the user pauses before a unit, s; override it in your own class.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ from hpcrowd.analysis.comparison.sweeps import USER_METRICS
 from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.analysis.paired import RESAMPLES
 from hpcrowd.analysis.results import versions
-from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.registry import place_of
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.sweeps.study import SEED, Study
@@ -97,11 +97,11 @@ def _design(study: Study) -> str:
         )
     else:
         sentences.append(f"That makes {plural(len(study), 'run')}.")
-    trim = study.trim
-    if trim.warm_up or trim.cool_down:
-        ends = (("first", trim.warm_up), ("last", trim.cool_down))
-        told = " and the ".join(f"{end} {format_duration(time)}" for end, time in ends if time)
-        sentences.append(f"Jobs submitted in the {told} of submissions do not count.")
+    if study.trim.told:
+        sentences.append(
+            f"Jobs submitted in {study.trim.told} of submissions do not count; utilization and "
+            "throughput are those of the time that is left."
+        )
     return " ".join(sentences)
 
 

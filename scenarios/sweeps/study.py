@@ -33,6 +33,7 @@ from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_RUNS
+from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.registry import text_of
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
@@ -54,6 +55,12 @@ class TrimConfig(Strict):
     cool_down: Duration = Field(
         0, ge=0, description="jobs submitted in this time before the last one do not count"
     )
+
+    @property
+    def told(self) -> str:
+        """What is left out, in words; empty if nothing is."""
+        ends = (("first", self.warm_up), ("last", self.cool_down))
+        return " and ".join(f"the {end} {format_duration(time)}" for end, time in ends if time)
 
 
 class ResultConfig(Strict):

@@ -188,12 +188,8 @@ def _show(study: Study, found: Sweep, result: SweepResult, out: Path) -> None:
     console.print(f"{study.name}: {done:,} of {plural(found.total, 'run')} done{kept}")
     for note in result.notes:
         console.print(note)
-    trim = study.trim
-    if trim.warm_up or trim.cool_down:
-        console.print(
-            f"without the first {format_duration(trim.warm_up)} and the last "
-            f"{format_duration(trim.cool_down)} of submissions"
-        )
+    if study.trim.told:
+        console.print(f"without {study.trim.told} of submissions")
     seeds = len(study.axes.get("seed", ()))
     if seeds > 1:
         share = f"{100 * result.reporting.confidence:g} %"
