@@ -141,3 +141,12 @@ def _make_trace(*jobs: dict[str, float], header: str = "") -> Trace:
             columns[name][row] = value
     lines = [line.encode() for line in header.splitlines()]
     return Trace(Header(lines), columns, source="made")
+
+
+@pytest.fixture(scope="session")
+def slurm_dumps() -> Path:
+    """Return the folder of a real Slurm's dumps; skip the test when there is none."""
+    folder = ROOT.parent / "shared" / "slurm" / "dumps"
+    if not folder.is_dir():
+        pytest.skip(f"no dumps of a real Slurm in {folder}")
+    return folder

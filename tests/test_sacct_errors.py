@@ -18,6 +18,7 @@ from hpcrowd.environment import (
     parse_sacct,
 )
 from hpcrowd.environment.traces.formats.slurm import table as sacct_table
+from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, UNCLEAR
 from hpcrowd.environment.traces.formats.slurm.table import COLUMNS, COMMAND
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,39 +108,31 @@ def test_command_asks_for_columns_that_are_read() -> None:
     assert re.fullmatch(r"sacct -a -D -P -S [-0-9]+ --format=[\w,]+", COMMAND)
 
 
-@pytest.mark.parametrize("more", ["a|b", "|", "a|b|c"])
-def test_delimiter_in_a_name(more: str) -> None:
-    """A name that holds the delimiter is a ParseError that says what helps."""
-    error = refused(text({}, {"JobID": "2", "JobName": more}))
-    assert 3 == place(error)[0]
-    assert f"{len(JOB) + more.count('|')} values, but the header has {len(JOB)}" in str(error)
-    assert "Leave JobName out, or use --delimiter" in str(error)
-
-
 def test_row_with_too_few_values() -> None:
-    """A row that is cut off is reported with its line, as the last one of a file cut short is."""
+    """A row that is cut off is left out, and its line is named; the others are read."""
     data = text({}, {"JobID": "2"}, {"JobID": "3"})
-    assert 3 == place(refused(data.replace(b"2|ada|", b"2|")))[0]
-    assert 4 == place(refused(data[:-40]))[0]
+    for cut, line in ((data.replace(b"2|ada|", b"2|"), 3), (data[:-40], 4)):
+        trace = parse_sacct(cut, options=UTC)
+        assert 2 == len(trace)
+        assert {f"cells that cannot be assigned to the columns (line {line})": 1} == trace.dropped
+    assert 2 == place(refused(text({})[:-40]))[0]  # nothing is left
 
 
 def test_first_malformed_line_is_named() -> None:
-    """Of several malformed lines the first is reported, of its columns the first of a kind."""
+    """Of several malformed lines the first is reported, with its line, of its columns the first."""
     rows = [{"JobID": str(number)} for number in range(1, 50)]
-    data = text(*rows, {"ElapsedRaw": "?"}, {"JobName": "a|b"}, {"State": "?"})
-    assert (51, "ElapsedRaw", "?") == place(refused(data))
-    data = text(*rows, {"JobName": "a|b"}, {"ElapsedRaw": "?"})
-    assert 51 == place(refused(data))[0]
+    data = text(*rows, {"JobName": "a|b"}, {"ElapsedRaw": "?"}, {"State": "?"})
+    assert (52, "ElapsedRaw", "?") == place(refused(data))
 
 
 def test_first_malformed_line_of_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line is right also when the text is read in many pieces."""
+    """The line is right also when the text is read in many pieces, and rows were broken before."""
     monkeypatch.setattr(sacct_table, "PIECE", 1000)
     rows = [{"JobID": str(number)} for number in range(1, 200)]
     data = text(*rows, {"ElapsedRaw": "?"}, *rows, {"JobName": "a|b"})
     assert (201, "ElapsedRaw", "?") == place(refused(data))
-    data = text(*rows, {"JobName": "a|b"}, *rows, {"ElapsedRaw": "?"})
-    assert 201 == place(refused(data))[0]
+    data = text(*rows, {"JobName": "a\nb"}, *rows, {"ElapsedRaw": "?"})
+    assert (402, "ElapsedRaw", "?") == place(refused(data))
 
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\t\r\n", b"\n \n\n"])
@@ -181,14 +174,16 @@ def test_binary_file() -> None:
 def test_no_header() -> None:
     """Rows without a header (``-n``) are reported as such."""
     error = refused(text({}).split(b"\n", 1)[1])
-    assert "not a header of sacct" in str(error)
+    assert "no header, which tells the columns; write it again without -n" in str(error)
     assert 1 == place(error)[0]
 
 
 def test_columns_apart_by_blanks() -> None:
     """What sacct writes without ``-P`` is cut to the width of its columns, and refused."""
     data = "JobID           Submit      State \n------- -------- ------\n1 2024-01-31T12:00:00 CD\n"
-    assert "separated by one character" in str(refused(data))
+    assert "columns of fixed width, which cut values off; write it again with -P" in str(
+        refused(data)
+    )
 
 
 def test_long_line() -> None:
@@ -196,7 +191,7 @@ def test_long_line() -> None:
     error = refused(text({}, {"JobName": "x" * 2**24}))
     assert "longer than 1,048,576 bytes" in str(error)
     assert 3 == place(error)[0]
-    assert "longer than" in str(refused(text({"JobName": "x" * (2**20 + 1), "QOS": "|"})))
+    assert "longer than" in str(refused(text({"JobName": "x" * (2**20 + 1), "State": "?"})))
 
 
 def test_long_path_and_value() -> None:
@@ -261,8 +256,10 @@ def test_whatever_stands_there(changes: list[tuple[int, bytes, int]]) -> None:
         return
     assert np.array_equal(np.arange(1, len(trace) + 1), trace["number"])
     layout = sacct_table.find_layout(data)
-    if layout is not None:  # else the mark at the beginning was taken off
-        sacct_table._explain(data, layout, "odd.txt", 0)
+    mended = trace.repaired[SURPLUS] or any(UNCLEAR in reason for reason in trace.dropped)
+    if layout is not None and not mended:  # else the mark at the beginning was taken off
+        lines = enumerate(data[layout.begin :].splitlines(), layout.line + 1)
+        sacct_table._explain(lines, layout, "odd.txt", 0, sacct_table._checks(layout))
 
 
 #: Values that mean something in some column.
@@ -294,4 +291,4 @@ def test_whatever_rows_stand_together(
     again = trace_or_error(generate_sacct(trace, lost, options), options)
     assert isinstance(again, Trace)
     assert table(trace) == table(again)
-    assert {"header", "job_id"} >= {field for field, _ in lost.counts}
+    assert {"header", "job_id", "executable"} >= {field for field, _ in lost.counts}

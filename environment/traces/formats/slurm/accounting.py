@@ -61,7 +61,7 @@ from hpcrowd.environment.traces.formats.slurm.jobs import (
     find_jobs,
     with_steps,
 )
-from hpcrowd.environment.traces.formats.slurm.table import COLUMNS, find_layout, read_rows
+from hpcrowd.environment.traces.formats.slurm.table import COLUMNS, find_layout, is_cut, read_rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     FIRST_TIME,
     LAST_TIME,
@@ -242,6 +242,8 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     jobs = find_jobs(rows, states, times)
     if alone:
         jobs.dropped[STEPS_ALONE] = alone
+    if rows.mended is not None:
+        jobs.count_mended(rows.mended)
     if not len(jobs.row):
         most = jobs.dropped.most_common(3)
         why = ", ".join(f"{count} {reason}" for reason, count in most) or "only headers"
@@ -272,7 +274,7 @@ SACCT = Format(
     "sacct",
     "Slurm's accounting, sacct -P",
     (".sacct",),
-    lambda head: find_layout(head) is not None,
+    lambda head: find_layout(head) is not None or is_cut(head) is not None,
     _parse,
     _generate,
 )

@@ -37,6 +37,7 @@ from hpcrowd.environment.traces.formats.common.names import (
     NOTHING,
     numbered,
 )
+from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
 from hpcrowd.environment.traces.formats.slurm.table import Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
@@ -110,6 +111,13 @@ class Jobs:
     ids: NDArray[np.object_]
     repaired: Counter[str]
     dropped: Counter[str]
+
+    def count_mended(self, mended: Mended) -> None:
+        """Count rows with names that broke them, and lines that belong to no row."""
+        if mended.repaired:
+            self.repaired[SURPLUS] += len(mended.repaired)
+        if mended.left_out:
+            self.dropped[mended.unclear] += len(mended.left_out)
 
 
 def job_keys(rows: Rows) -> tuple[Int64s, Int64s]:

@@ -1,17 +1,20 @@
 """The text of Slurm's accounting as columns: header, delimiter, rows of jobs and rows of steps.
 
 Arrow splits the lines, a piece at a time, and only the columns that are used are extracted. Each
-piece is converted to numbers at once; only distinct words are parsed. If anything does not fit, a
-slow second pass over that piece finds the first bad line.
+piece is converted to numbers at once; only distinct words are parsed. If anything does not fit,
+rows broken by the names in them are repaired, see
+:mod:`hpcrowd.environment.traces.formats.slurm.mending`,
+and a slow second pass finds the first bad line if there still is one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +31,7 @@ from hpcrowd.environment.traces.formats.common.files import (
     shown,
 )
 from hpcrowd.environment.traces.formats.slurm import values
+from hpcrowd.environment.traces.formats.slurm.mending import FREE_TEXT, Columns, Mended, mend
 from hpcrowd.environment.traces.formats.slurm.values import (
     FIRST_TIME,
     LAST_TIME,
@@ -108,7 +112,9 @@ LOCAL, WITH_OFFSET, UNIX = frozenset((19,)), frozenset((20, 24, 25)), frozenset(
 _ID, _STEP = re.compile(ID.encode(), re.DOTALL), re.compile(STEP.encode())
 _SOMETHING = re.compile(rb"\S")
 _BLANK_LINE = re.compile(rb"(?:(?<=[\r\n])|\A)[ \t\v\f]+(?=[\r\n]|\Z)")
-_FIRST_NAME = re.compile(rb"\s*[A-Za-z]+([^A-Za-z0-9_])")
+_FIRST_NAME = re.compile(rb"\s*[A-Za-z]+([^A-Za-z0-9_]+)")
+_HEADLESS = re.compile(rb"[0-9]+(?:_[0-9]+|_\[[^\]]*\]|\+[0-9]+)?(?:\.[a-z0-9]+)?([^\w.+\[])")
+_RULER = re.compile(rb"[ \t]*-+(?:[ \t]+-+)+[ \t]*")
 
 
 @dataclass(frozen=True)
@@ -172,13 +178,28 @@ def find_layout(head: bytes) -> Layout | None:
     else:
         return None
     match = _FIRST_NAME.match(raw)
-    if match is None or match[1] in b" \r\n":
+    if match is None or not match[1].strip(b" \r\n"):
         return None
     header = raw.rstrip(b"\r\n")
     names = tuple(name.strip().lower().decode("latin-1") for name in header.split(match[1]))
     if not set(IDS) & set(names) or not {"submit", "state", "start", "end"} & set(names):
         return None
     return Layout(names, match[1], line, begin + len(raw), header)
+
+
+def is_cut(head: bytes) -> str | None:
+    """Return why output of sacct cannot be read, and the cure; None if this is none of it."""
+    lines = [line for line in head.splitlines()[:50] if line.strip()]
+    if not lines:
+        return None
+    if len(lines) > 1 and b"JobID" in lines[0] and _RULER.fullmatch(lines[1]):
+        return "columns of fixed width, which cut values off; write it again with -P"
+    match = _HEADLESS.match(lines[0])
+    cells = lines[0].split(match[1]) if match and match[1].strip() else []
+    states = {name.encode() for name in values.STATES}
+    if len(cells) > 3 and any(cell.partition(b" ")[0] in states for cell in cells):
+        return "no header, which tells the columns; write it again without -n (--noheader)"
+    return None
 
 
 class _Refused(Exception):
@@ -205,6 +226,8 @@ class Rows(NamedTuple):
         Largest memory, kB, else the average; -1 if unknown.
     step_cluster
         Clusters of the steps, as in ``words``.
+    mended
+        What was repaired in the text; None if nothing.
     """
 
     place: Int64s
@@ -217,6 +240,7 @@ class Rows(NamedTuple):
     memory: NDArray[np.float64]
     step_memory: NDArray[np.float64]
     step_cluster: NDArray[Any]
+    mended: Mended | None = None
 
 
 def read_rows(data: bytes, source: str) -> Rows:
@@ -242,18 +266,80 @@ def read_rows(data: bytes, source: str) -> Rows:
         raise ParseError(source, line, None, "\\0", "a zero byte; not text")
     if not _SOMETHING.search(data, layout.begin):
         raise TraceError(f"{source}: contains no jobs, only a header")
-    most = data.count(b"\n", layout.begin) + data.count(b"\r", layout.begin) + 1
-    reading = _Reading(layout, most)
+    body = data[layout.begin :]
+    if len(layout.delimiter) > 1:
+        layout, body = _single(layout, body)
+    reading = _Reading(layout, _line_ends(body))
     try:
-        reading.read(memoryview(data)[layout.begin :])
+        reading.read(memoryview(body))
     except _Refused:
-        _explain(data, layout, source, reading.rows)
-        reading = _Reading(layout, most)  # only blank lines can be wrong
+        return _mended(body, layout, source, reading.rows)
+    return reading.finished()
+
+
+def _line_ends(body: bytes) -> int:
+    """Return an upper bound of the number of lines."""
+    return body.count(b"\n") + body.count(b"\r") + 1
+
+
+def _single(layout: Layout, body: bytes) -> tuple[Layout, bytes]:
+    """Return a text whose delimiter is one byte, which it does not contain otherwise."""
+    byte = next(one for one in map(chr, range(31, 0, -1)) if one not in "\t\n\v\f\r"
+                and one.encode() not in body).encode()  # fmt: skip
+    header = layout.header.replace(layout.delimiter, byte)
+    return replace(layout, delimiter=byte, header=header), body.replace(layout.delimiter, byte)
+
+
+def _mended(body: bytes, layout: Layout, source: str, rows: int) -> Rows:
+    """Return the rows of a text that cannot be read as it is.
+
+    Raises
+    ------
+    ParseError
+        If a row is malformed, and not only broken; the error names the first such line.
+    """
+    checks = _checks(layout)
+    columns = Columns(layout.names, list(layout.places), checks, _ID.fullmatch, layout.id)
+    mended = None
+    lines: Iterable[tuple[int, bytes]] = enumerate(body.splitlines(), layout.line + 1)
+    for thorough in (False, True):
+        mended = mend(body, layout.line + 1, layout.delimiter, columns, thorough=thorough)
+        if mended is None:
+            continue
+        if not any(mended.rows) and mended.left_out:
+            _explain(lines, layout, source, 0, checks)
+        repaired = b"\n".join(mended.rows)
+        reading = _Reading(layout, _line_ends(repaired))
+        with contextlib.suppress(_Refused):
+            reading.read(memoryview(repaired))
+            break
+    else:
+        if mended is not None:
+            lines = zip(mended.lines, mended.rows, strict=True)
+            body = repaired
+        _explain(lines, layout, source, rows if mended is None else reading.rows, checks)
+        reading = _Reading(layout, _line_ends(body))  # only blank lines can be wrong
         try:
-            reading.read(memoryview(_BLANK_LINE.sub(b"", data[layout.begin :])))
+            reading.read(memoryview(_BLANK_LINE.sub(b"", body)))
         except _Refused:
             raise TraceError(f"{source}: cannot be read as Slurm's accounting") from None
-    return reading.finished()
+    found = reading.finished()
+    if mended is None:
+        return found
+    words = {
+        name: (codes, list(map(mended.restored, texts)) if name in FREE_TEXT else texts)
+        for name, (codes, texts) in found.words.items()
+    }
+    return found._replace(words=words, mended=mended)
+
+
+def _checks(layout: Layout) -> dict[str, Callable[[bytes], Any]]:
+    """Return the parsers of the columns in use."""
+    checks: dict[str, Callable[[bytes], Any]] = {**WORDS, **MEMORY}
+    for name in layout.places:
+        if (key := layout.key(name)) is not None:
+            checks[name] = READ_AS[key][name]
+    return checks
 
 
 @dataclass
@@ -465,6 +551,8 @@ def _explain_header(data: bytes, source: str) -> None:
     if b"\0" in data[:4096]:
         raise TraceError(f"{source}: is a binary file, not output of sacct")
     number, line = next((n, text) for n, text in _lines(data, 0, 1) if text.strip())
+    if (why := is_cut(data[: 2 * LONGEST_LINE])) is not None:
+        raise ParseError(source, number, None, shown(line)[:40], why)
     rule = (
         f"not a header of sacct with JobID, Submit and State, separated by one character; "
         f"write the file with "
@@ -473,15 +561,14 @@ def _explain_header(data: bytes, source: str) -> None:
     raise ParseError(source, number, None, shown(line)[:40], rule)
 
 
-def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
+def _explain(
+    lines: Iterable[tuple[int, bytes]], layout: Layout, source: str, rows: int,
+    checks: dict[str, Callable[[bytes], Any]],
+) -> None:  # fmt: skip
     """Raise the error for the first malformed line after ``rows`` rows, if there is one."""
-    checks: dict[str, Callable[[bytes], Any]] = {**WORDS, **MEMORY}
-    for name in layout.places:
-        if (key := layout.key(name)) is not None:
-            checks[name] = READ_AS[key][name]
     header = {name: layout.called(name).encode("latin-1") for name in layout.places}
     row = 0
-    for number, line in _lines(data, layout.begin, layout.line + 1):
+    for number, line in lines:
         if not line.strip(b" \t\v\f"):
             continue
         row += 1
@@ -495,10 +582,7 @@ def _explain(data: bytes, layout: Layout, source: str, rows: int) -> None:
         words = line.split(layout.delimiter)
         if len(words) != len(layout.names):
             found, mark = plural(len(words), "value"), layout.delimiter.decode("latin-1")
-            rule = (
-                f"{found}, but the header has {len(layout.names)}; does a name contain {mark!r}? "
-                "Leave JobName out, or use --delimiter"
-            )
+            rule = f"{found}, but the header has {len(layout.names)}, separated by {mark!r}"
             raise ParseError(source, number, None, shown(line), rule)
         if all(words[place] == header[name] for name, place in layout.places.items()):
             continue  # a repeated header
