@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from datetime import tzinfo
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ from hpcrowd.environment.traces.formats.common.names import (
     number_text,
     worded,
 )
+from hpcrowd.environment.traces.formats.common.site_columns import NUMBERS, site_numbers
 from hpcrowd.environment.traces.formats.slurm.jobs import (
     STEPS_ALONE,
     Fields,
@@ -61,8 +63,15 @@ from hpcrowd.environment.traces.formats.slurm.jobs import (
     find_jobs,
     with_steps,
 )
-from hpcrowd.environment.traces.formats.slurm.table import COLUMNS, find_layout, is_cut, read_rows
+from hpcrowd.environment.traces.formats.slurm.table import (
+    COLUMNS,
+    SITE_WORDS,
+    find_layout,
+    is_cut,
+    read_rows,
+)
 from hpcrowd.environment.traces.formats.slurm.values import (
+    ENDED,
     FIRST_TIME,
     LAST_TIME,
     MOST,
@@ -71,6 +80,7 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     parse_state,
     time_texts,
 )
+from hpcrowd.environment.traces.formats.slurm.values import STATES as STATES_OF_SLURM
 from hpcrowd.environment.traces.headers import parse_zone, unix_origin
 from hpcrowd.environment.traces.trace import Trace
 
@@ -79,6 +89,16 @@ DELIMITER, INSTEAD = "|", "_"
 
 #: The state that is written for a status, the nearest one if Slurm has none; else the first.
 STATES = {1: "COMPLETED", 0: "FAILED", 5: "CANCELLED", 2: "COMPLETED", 3: "COMPLETED", 4: "FAILED"}
+
+#: Columns beyond the fields that are options of a submit line.
+LINE = ("dependency", "begin", "throttle", "exclusive")
+
+#: Columns of Slurm for words of :data:`SITE_WORDS`.
+CALLED_IN_SLURM = {
+    "alloctres": "AllocTRES", "reqtres": "ReqTRES", "nodelist": "NodeList",
+    "reservation": "Reservation", "constraints": "Constraints", "exitcode": "ExitCode",
+    "priority": "Priority",
+}  # fmt: skip
 
 #: Longest time that is written, s; longer ones end after the last year that is read.
 LONGEST = LAST_TIME - FIRST_TIME
@@ -151,6 +171,7 @@ def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
         table = {word: _BREAKS.sub(INSTEAD, word) for word in set(words)}
         texts[column] = [table[word] for word in words]
     texts["JobID"] = _ids(trace, submit)
+    texts |= _site_texts(trace, texts, submit, zone)
     order = np.argsort(submit, kind="stable")
     lines = list(map(DELIMITER.join, zip(*texts.values(), strict=True)))
     for place, memory in enumerate(_sizes(trace["memory"])):
@@ -159,6 +180,67 @@ def written(trace: Trace, options: FormatOptions) -> tuple[bytes, Int64s]:
             lines[place] = f"{lines[place]}\n{step}"
     rows = [DELIMITER.join(texts), *(lines[place] for place in order)]
     return "\n".join(rows).encode("utf-8", "replace") + b"\n", order
+
+
+def _site_texts(
+    trace: Trace, texts: dict[str, list[str]], submit: Int64s, zone: tzinfo | None
+) -> dict[str, list[str]]:
+    """Return the columns of Slurm that hold columns beyond the fields."""
+    jobs = len(trace)
+    told = {name: values.tolist() for name, values in trace.extra.items()}
+    numbers = {name: site_numbers(trace.extra, name, jobs) for name in NUMBERS & set(told)}
+    found: dict[str, list[str]] = {}
+    if "state" in told:
+        by = told.get("cancelled_by", [""] * jobs)
+        alone = len(set(texts["JobID"])) == jobs
+        found["State"] = [
+            _state(*row, alone) for row in zip(told["state"], by, trace["status"].tolist(),
+                                               texts["State"], strict=True)]  # fmt: skip
+    for column, name in SITE_WORDS.items():
+        if name in told:
+            found[CALLED_IN_SLURM[column]] = [_BREAKS.sub(INSTEAD, text) for text in told[name]]
+    for column, name in (("QOS", "qos"), ("Cluster", "cluster")):
+        if name in told and not any(texts[column]):
+            found[column] = [_BREAKS.sub(INSTEAD, text) for text in told[name]]
+    if "nodes" in numbers:
+        fine = (numbers["nodes"] > 0) & (numbers["nodes"] <= MOST)
+        found["NNodes"] = _number_texts(np.where(fine, numbers["nodes"], UNKNOWN))
+    if "eligible" in numbers:
+        later = submit + numbers["eligible"]
+        fine = (submit != NO_TIME) & (numbers["eligible"] < LAST_TIME) & (later < LAST_TIME)
+        found["Eligible"] = time_texts(np.where(fine, later, NO_TIME), zone)
+    if "suspended" in numbers:
+        run = _whole(trace["run"])
+        most = np.where(run > 0, run, 0)
+        suspended = np.where(numbers["suspended"] <= most, numbers["suspended"], 0)
+        found["Suspended"] = [duration_text(1000 * one) for one in suspended.tolist()]
+        elapsed = np.where(suspended > 0, run - suspended, UNKNOWN).tolist()
+        found["ElapsedRaw"] = [
+            text if less < 0 else str(less)
+            for text, less in zip(texts["ElapsedRaw"], elapsed, strict=True)
+        ]
+    lines = zip(*(told.get(name, [""] * jobs) for name in LINE), strict=True)
+    options = [_line(*row) for row in lines]
+    return found | ({"SubmitLine": options} if any(options) else {})
+
+
+def _state(state: str, by: str, status: int, usual: str, alone: bool) -> str:
+    """Return a state as sacct writes it, if it goes with the status of the job."""
+    if ENDED.get(state) != status or (STATES_OF_SLURM[state].runs_again and not alone):
+        return usual
+    return f"{state} by {by}" if state == "CANCELLED" and by.isdecimal() else state
+
+
+def _line(dependency: str, begin: str, throttle: str, exclusive: str) -> str:
+    """Return a submit line with these options; empty without any."""
+    words = [
+        f"--dependency={dependency}" if dependency else "",
+        f"--begin=now+{begin}" if begin else "",
+        f"--array=0%{throttle}" if throttle else "",
+        "--exclusive" if exclusive else "",
+    ]
+    told = " ".join(word for word in words if word)
+    return _BREAKS.sub(INSTEAD, f"sbatch {told}") if told else ""
 
 
 def _submissions(trace: Trace) -> Int64s:
@@ -211,6 +293,10 @@ def _cpu_times(average: NDArray[Any], processors: Int64s) -> list[str]:
     ]
 
 
+def _why_lost(name: str) -> str:
+    return "not a Slurm job number" if name == "job_id" else "not as Slurm writes it"
+
+
 def _ids(trace: Trace, submit: Int64s) -> list[str]:
     """Return a Slurm job number for each job: that in Slurm, else its own, else its place."""
     found = [str(one) for one in trace.extra.get("job_id", ())]
@@ -261,7 +347,7 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     for name, values in trace.extra.items():
         told = again.extra.get(name)
         differ = known(values) if told is None else (values[order] != told) & known(values[order])
-        lost.add(name, differ, "no field for it" if told is None else "not a Slurm job number")
+        lost.add(name, differ, "no field for it" if told is None else _why_lost(name))
     kept = Counter(again.header.lines)
     gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
     lost.add("header", gone.total(), "accounting has no header")

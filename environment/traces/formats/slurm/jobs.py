@@ -16,6 +16,7 @@ Fields come from columns as :mod:`hpcrowd.environment.traces.formats.slurm.accou
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -37,8 +38,10 @@ from hpcrowd.environment.traces.formats.common.names import (
     NOTHING,
     numbered,
 )
+from hpcrowd.environment.traces.formats.common.site_columns import filled, texts_of
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
-from hpcrowd.environment.traces.formats.slurm.table import Rows
+from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
+from hpcrowd.environment.traces.formats.slurm.table import SITE_WORDS, Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
     LAST_TIME,
@@ -47,6 +50,7 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     count_tasks,
     local,
     parse_requested_memory,
+    parse_state,
     to_unix,
 )
 from hpcrowd.environment.traces.headers import made_header
@@ -58,6 +62,8 @@ STEPS_ALONE = "steps without a row of their job"
 TOLD_TWICE = "duplicate rows of one run"
 NEVER_STARTED = "array tasks that never started, in one row: one of them kept"
 RAN_AGAIN = "requeued after a failure or preemption: last run and first submission kept"
+RESIZED = "resized while it ran: last size, and first submission kept"
+ROUNDED = "requested memory in large units (--units), rounded to a hundredth of one"
 PARTS = "heterogeneous job: parts merged into one job, processors added up"
 
 #: Decimals of seconds in used processor time; sacct writes thousandths.
@@ -84,6 +90,12 @@ QUEUES = {"partition": ("partition", "cluster"), "qos": ("qos", "partition")}
 #: Names of columns in notes.
 CALLED = {"partition": "Partition", "cluster": "Cluster", "qos": "QOS"}
 
+#: Words for nothing in columns of words.
+EMPTY_TEXTS = frozenset(("", "Unknown", "None", "None assigned", "(null)", "0:0"))
+
+_BY = re.compile(rb"by ([0-9]+)")
+_ROUNDED = re.compile(rb"[0-9]+\.[0-9]+[GTPE][cn]?")
+
 SIZE_NOTE = "MaxProcs is the most processors in use at one time; sacct tells no size of the machine"
 
 
@@ -97,6 +109,11 @@ class Jobs:
         The row of each job, an index into :class:`Rows`, shape (jobs,).
     submit
         Time of the first submission, shape (jobs,).
+    first
+        The row of the first run of each job, shape (jobs,).
+    restarts, lost_work
+        How often each job was run again, and the processor-seconds of its earlier runs, shape
+        (jobs,).
     parts
         For each heterogeneous job its index among the jobs and its rows.
     ids
@@ -107,6 +124,9 @@ class Jobs:
 
     row: Int64s
     submit: Int64s
+    first: Int64s
+    restarts: Int64s
+    lost_work: Int64s
     parts: dict[int, Int64s]
     ids: NDArray[np.object_]
     repaired: Counter[str]
@@ -191,7 +211,9 @@ def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
         link[1:] = (keys[one] == keys[other]) & (user[one] == user[other]) & again[one]
     first = np.flatnonzero(~link)  # where each job begins
     last = np.append(first[1:], len(order))[: len(first)] - 1  # empty if there are only steps
-    row, when, runs = order[last], submit[order[first]], last - first + 1
+    row, begun = order[last], order[first]
+    when = submit[begun]
+    restarts, lost, resized = _earlier_runs(rows, states, times, order, first, last)
     ids = np.array(rows.ids, np.object_)[rows.job[row]]
     del order, link
 
@@ -215,8 +237,8 @@ def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
     for place in np.flatnonzero(bracket & keep):
         if (rest := count_tasks(ids[place]) - 1) > 0:
             dropped[NEVER_STARTED] += rest
-    if requeued := int(np.count_nonzero(keep & (runs > 1))):
-        repaired[RAN_AGAIN] = requeued
+    tally(repaired, RAN_AGAIN, keep & (restarts > 0))
+    tally(repaired, RESIZED, keep & (resized > 0))
     if leaders:
         repaired[PARTS] = len(leaders)
     kept = np.flatnonzero(keep)
@@ -226,11 +248,41 @@ def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
     return Jobs(
         row[kept],
         when[kept],
+        begun[kept],
+        restarts[kept],
+        lost[kept],
         {int(position[leader]): found for leader, found in leaders.items()},
         ids[kept],
         repaired,
         dropped,
     )
+
+
+def _earlier_runs(
+    rows: Rows, states: list[str], times: Times, order: Int64s, first: Int64s, last: Int64s
+) -> tuple[Int64s, Int64s, Int64s]:
+    """Return how often each job was run again, the work that was lost, and its changes of size.
+
+    Parameters
+    ----------
+    order
+        Rows by job and submission.
+    first, last
+        Where the rows of each job begin and end in it.
+    """
+    earlier = np.ones(len(order), bool)
+    earlier[last] = False
+    resizing = np.array([name == "RESIZING" for name in states], bool)[rows.words["state"][0]]
+    resizing = resizing[order]
+    held = rows.numbers.get("allocated", np.zeros(len(rows.job), np.int64))
+    work = (np.maximum(times.elapsed, 0) * np.maximum(held, 0))[order]
+
+    def summed(values: NDArray[Any]) -> Int64s:
+        total = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
+        return np.asarray(total[last + 1] - total[first])
+
+    again = earlier & ~resizing
+    return summed(again), summed(np.where(again, work, 0)), summed(earlier & resizing)
 
 
 def _parts(rows: Rows, row: Int64s, submit: Int64s, ids: NDArray[np.object_]) -> list[list[int]]:
@@ -256,7 +308,7 @@ class Times:
 
     Attributes
     ----------
-    submit, start, end
+    submit, start, end, eligible
         Unix times, shape (rows,); ``NO_TIME`` if missing.
     elapsed
         Recorded run time, s; -1 if missing.
@@ -271,6 +323,7 @@ class Times:
         self.elapsed = told.get("elapsed", np.full(len(rows.job), UNKNOWN))
         self.local = np.any([local(told.get(key, nothing)) for key in MOMENTS], axis=0)
         self.submit = submit.unix
+        self.eligible = to_unix(told.get("eligible", nothing), zone).unix
         self.skipped = submit.skipped | start.skipped | end.skipped
         early = start.unix < self.submit
         fits = (end.unix - start.unix != self.elapsed) & (end.unix != NO_TIME)
@@ -331,6 +384,9 @@ class Fields:
         self.allocated, self.requested = self._told("allocated", row), self._told("requested", row)
         self.limit, self.cpu = self._told("limit", row), self._told("total_cpu", row).astype(float)
         self.asked = self._asked(row)
+        self.suspended = np.maximum(self._told("suspended", row), 0)
+        self.rest = np.array(["[" in text for text in jobs.ids], bool)  # tasks that never started
+        self.allocated = np.where(self.rest, 0, self.allocated)
         status = np.array([ENDED.get(name, UNKNOWN) for name in states])[rows.words["state"][0]]
         self.status = status[row]
         for place, parts in jobs.parts.items():
@@ -391,6 +447,7 @@ class Fields:
         known = self.submit != NO_TIME
         origin = int(self.submit[known].min()) if known.any() else None
         wait, run = self._wait_and_run()
+        self.run = run
         ran = run >= 0
         used = (self.cpu >= 0) & (self.allocated > 0) & (ran | (self.cpu > 0))
         mean = np.round(self.cpu / np.maximum(self.allocated, 1), DECIMALS)
@@ -433,7 +490,7 @@ class Fields:
             all_columns(columns, len(jobs.row)),
             source=source,
             names=names,
-            extra={"job_id": jobs.ids},
+            extra={"job_id": jobs.ids} | filled(self._site(queue)),
             repaired=jobs.repaired,
             dropped=jobs.dropped,
         )
@@ -447,6 +504,9 @@ class Fields:
         run = np.where(unknown, np.where(backward, UNKNOWN, length), self.elapsed)
         sure = (self.status == ENDED["COMPLETED"]) | (began & (self.allocated != 0))
         run = np.where((run > 0) | ((run == 0) & sure), run, UNKNOWN)
+        run = np.where(self.rest, UNKNOWN, run)
+        # Slurm does not count suspended time, in which the job keeps its place.
+        run = np.where((self.suspended > 0) & (run >= 0) & began & over, length, run)
         derived = np.where(over, self.end - run, NO_TIME)
         start = np.where(began, self.start, derived)
         start = np.where(run >= 0, start, np.where(over, self.end, self.start))
@@ -468,6 +528,55 @@ class Fields:
         codes, texts = self.rows.words[column]
         return codes[self.jobs.row], [decode(text) for text in texts]
 
+    def _site(self, queue: str) -> dict[str, NDArray[np.object_]]:
+        """Return the columns beyond the fields."""
+        jobs, rows = self.jobs, self.rows
+        codes, words = rows.words["state"]
+        parsed = [parse_state(word) for word in words]
+        by = [decode(match[1]) if (match := _BY.search(word)) else "" for word in words]
+        asked, which = self._asked_in_lines()
+        eligible = self.times.eligible[jobs.first]
+        known = (eligible != NO_TIME) & (self.submit != NO_TIME)
+        found = {
+            "state": np.array(parsed, np.object_)[codes[jobs.row]],
+            "cancelled_by": np.array(by, np.object_)[codes[jobs.row]],
+            "eligible": texts_of(np.where(known, np.maximum(eligible - self.submit, 0), 0)),
+            "suspended": texts_of(self.suspended),
+            "restarts": texts_of(jobs.restarts),
+            "lost_work": texts_of(jobs.lost_work),
+            "nodes": texts_of(np.where(self.run >= 0, self._told("nodes", jobs.row), 0)),
+            "dependency": np.array([one.dependency for one in asked], np.object_)[which],
+            "begin": texts_of(np.array([one.begin for one in asked], np.int64)[which]),
+            "throttle": texts_of(np.array([one.throttle for one in asked], np.int64)[which]),
+            "exclusive": np.array(["yes" if a.exclusive else "" for a in asked], np.object_)[which],
+            "array": np.array(
+                [text.partition("_")[0] if "_" in text else "" for text in jobs.ids], np.object_
+            ),
+        }
+        for column, name in SITE_WORDS.items():
+            if name and column in rows.words:
+                found[name] = self._texts(column)
+        # The one of the three that is not a field.
+        other = "cluster" if queue == "qos" else "qos"
+        if other in rows.words:
+            found[other] = self._texts(other)
+        return found
+
+    def _texts(self, column: str) -> NDArray[np.object_]:
+        """Return a column of words, empty where nothing is known."""
+        codes, words = self.rows.words[column]
+        texts = [decode(word) for word in words]
+        texts = ["" if text in EMPTY_TEXTS else text for text in texts]
+        found: NDArray[np.object_] = np.array(texts, np.object_)[codes[self.jobs.row]]
+        return found
+
+    def _asked_in_lines(self) -> tuple[list[Asked], Int64s]:
+        """Return what submit lines ask for, and which of these is that of each job."""
+        if "submitline" not in self.rows.words:
+            return [Asked()], np.zeros(len(self.jobs.row), np.int64)
+        codes, words = self.rows.words["submitline"]
+        return [asked_in(decode(word)) for word in words], codes[self.jobs.row].astype(np.int64)
+
     def _count(self, zone: tzinfo | None) -> None:
         """Count the choices made for ambiguous and nonexistent times."""
         row, times = self.jobs.row, self.times
@@ -476,6 +585,10 @@ class Fields:
         tally(self.jobs.repaired, FIRST_SHOWN, times.first_shown[row])
         tally(self.jobs.repaired, LAST_SHOWN, times.last_shown[row])
         tally(self.jobs.repaired, NEVER_SHOWN, times.skipped[row])
+        if "reqmem" in self.rows.words:
+            codes, words = self.rows.words["reqmem"]
+            rounded = np.array([_ROUNDED.fullmatch(word) is not None for word in words], bool)
+            tally(self.jobs.repaired, ROUNDED, rounded[codes[row]])
 
     def _notes(self, zone: tzinfo | None, queue: str, sized: bool) -> list[str]:
         """Return notes for the header on how the trace was made."""

@@ -62,6 +62,8 @@ READ_AS: dict[str, dict[str, Callable[[bytes], Any]]] = {
     "submit": {"submit": parse_time},
     "start": {"start": parse_time},
     "end": {"end": parse_time},
+    "eligible": {"eligible": parse_time},
+    "suspended": {"suspended": values.parse_seconds},
     "elapsed": {"elapsedraw": values.parse_whole, "elapsed": values.parse_seconds},
     "allocated": {"alloccpus": values.parse_count, "ncpus": values.parse_count,
                   "alloctres": values.parse_cpus},
@@ -72,6 +74,13 @@ READ_AS: dict[str, dict[str, Callable[[bytes], Any]]] = {
     "total_cpu": {"totalcpu": values.parse_duration},
 }  # fmt: skip
 
+#: Columns of words that become columns beyond the fields, and the names of these.
+SITE_WORDS = {
+    "alloctres": "alloc_tres", "reqtres": "req_tres", "nodelist": "node_list",
+    "reservation": "reservation", "constraints": "constraints", "exitcode": "exit_code",
+    "priority": "priority", "submitline": "",
+}  # fmt: skip
+
 #: Columns of words, which are numbered when everything has been read.
 WORDS: dict[str, Callable[[bytes], Any]] = {
     "state": values.parse_state,
@@ -79,6 +88,7 @@ WORDS: dict[str, Callable[[bytes], Any]] = {
     **dict.fromkeys(
         ("user", "uid", "account", "group", "gid", "jobname", "partition", "qos", "cluster"), decode
     ),
+    **dict.fromkeys(SITE_WORDS, decode),
 }
 
 #: Columns of steps.
@@ -151,7 +161,7 @@ class Layout:
         if IDS[0] not in self.names:
             wanted.add(IDS[1])
         for names in READ_AS.values():  # the first one in the header counts
-            wanted -= set([name for name in names if name in self.names][1:])
+            wanted -= set([name for name in names if name in self.names][1:]) - set(WORDS)
         return {name: self.names.index(name) for name in sorted(wanted) if name in self.names}
 
     @property
@@ -161,7 +171,16 @@ class Layout:
 
     def key(self, name: str) -> str | None:
         """Return the key of a column; None for words, memory and job numbers."""
-        return next((key for key, names in READ_AS.items() if name in names), None)
+        for key, names in READ_AS.items():
+            if name in names:
+                first = next(one for one in names if one in self.names)
+                return key if name == first else None
+        return None
+
+    @property
+    def unused(self) -> list[str]:
+        """Names of the columns that are not read, as the header spells them."""
+        return [self.called(name) for name in self.names if name and name not in self.places]
 
     def called(self, name: str) -> str:
         """Return a column's name as the header spells it."""
@@ -299,7 +318,8 @@ def _mended(body: bytes, layout: Layout, source: str, rows: int) -> Rows:
         If a row is malformed, and not only broken; the error names the first such line.
     """
     checks = _checks(layout)
-    columns = Columns(layout.names, list(layout.places), checks, _ID.fullmatch, layout.id)
+    used = [name for name in layout.places if name != "submitline"]  # only searched for options
+    columns = Columns(layout.names, used, checks, _ID.fullmatch, layout.id)
     mended = None
     lines: Iterable[tuple[int, bytes]] = enumerate(body.splitlines(), layout.line + 1)
     for thorough in (False, True):
@@ -406,11 +426,11 @@ class _Reading:
         jobs, steps = batch.filter(pa.array(~step & ~header)), batch.filter(pa.array(step))
         for name in self.layout.places:
             key = self.layout.key(name)
-            if key in ("submit", "start", "end"):
+            if key in ("submit", "start", "end", "eligible"):
                 self._keep(key, _times(jobs.column(name)))
             elif key is not None:
                 self._keep(key, _numbers(jobs.column(name), READ_AS[key][name]))
-            elif name in WORDS:
+            if name in WORDS:
                 self._keep(name, self._coded(name, jobs.column(name)))
         self._keep("memory", self._memory(jobs))
         self._keep("step_memory", self._memory(steps))

@@ -68,7 +68,7 @@ STATES = {
     "REQUEUE_HOLD": State("RH", runs_again=True),
     "REQUEUE_FED": State("RF", runs_again=True),
     "SPECIAL_EXIT": State("SE", runs_again=True),
-    "RESIZING": State("RS"),
+    "RESIZING": State("RS", runs_again=True),
     "REVOKED": State("RV"),
     "CONFIGURING": State("CF"),
     "COMPLETING": State("CG"),

@@ -1,0 +1,79 @@
+"""Columns of a site's own records that the Standard Workload Format has no field for.
+
+They are texts in :attr:`hpcrowd.environment.traces.trace.Trace.extra`, by these names whatever the
+resource manager; numbers are written in decimal, and an empty text means unknown or 0. Times are
+counted from the submission of the job, so that they stay right when the origin of a trace moves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+
+#: Meaning and unit of each column.
+SITE_COLUMNS = {
+    "job_id": "identifier of the job in the resource manager",
+    "state": "final state as the resource manager calls it, such as TIMEOUT or NODE_FAIL",
+    "cancelled_by": "user number of whoever cancelled it",
+    "exit_code": "exit code, and the signal behind a colon",
+    "qos": "quality of service",
+    "cluster": "cluster of a federation",
+    "eligible": "s after the submission; from then on the job could start",
+    "begin": "s after the submission; the earliest start that its user asked for",
+    "suspended": "s for which it was suspended",
+    "restarts": "how often it was run again after a failure, a preemption or a requeue",
+    "lost_work": "processor-seconds of runs after which it was run again",
+    "nodes": "nodes that it held",
+    "node_list": "their names",
+    "alloc_tres": "resources that it held, as TYPE=COUNT separated by commas",
+    "req_tres": "resources that its user asked for, in the same form",
+    "reservation": "reservation that it ran in",
+    "constraints": "properties of nodes that its user asked for",
+    "exclusive": "yes if its user asked for whole nodes",
+    "priority": "priority when it was started",
+    "dependency": "jobs that it waited for, such as afterok:17",
+    "array": "job number of the array that it is a task of",
+    "throttle": "most tasks of the array that run at the same time",
+}
+
+#: Columns of whole numbers.
+NUMBERS = frozenset(
+    ("cancelled_by", "eligible", "begin", "suspended", "restarts", "lost_work", "nodes",
+     "priority", "throttle")
+)  # fmt: skip
+
+#: States that the status of a job already says, by status.
+SAID_BY_STATUS = {1: "COMPLETED", 0: "FAILED", 5: "CANCELLED"}
+
+
+def site_numbers(extra: dict[str, NDArray[Any]], name: str, jobs: int) -> Int64s:
+    """Return a column of :data:`NUMBERS`; 0 where nothing is known, shape (jobs,).
+
+    Parameters
+    ----------
+    extra
+        Columns of other formats of a trace.
+    name
+        The column.
+    jobs
+        How many there are.
+    """
+    if name not in extra:
+        return np.zeros(jobs, np.int64)
+    texts = extra[name].tolist()
+    return np.array([int(text) if text.isdecimal() else 0 for text in texts], np.int64)
+
+
+def texts_of(values: NDArray[Any]) -> NDArray[np.object_]:
+    """Return whole numbers as texts, empty for 0 and :data:`UNKNOWN`."""
+    told = values.astype(np.int64).tolist()
+    return np.array(["" if one in (0, UNKNOWN) else str(one) for one in told], np.object_)
+
+
+def filled(columns: dict[str, NDArray[np.object_]]) -> dict[str, NDArray[np.object_]]:
+    """Return the columns in which some job has a text."""
+    return {name: texts for name, texts in columns.items() if any(texts.tolist())}
