@@ -26,7 +26,7 @@ MEANING = {
     "--users": r"^How users behave|^Behaviours|^How many users",
     "--population": r"^How many users",
     "--only-users": r"^Only these users",
-    "--user": r"(?i)this user|number of the user",
+    "--user": r"(?i)this user|name or number of the user",
     "--processors": r"^Size of the machine",
     "--model-processors": r"^Size of the machine that the model",
     "--job-processors": r"^Which processors field",

@@ -319,6 +319,7 @@ def jobs_from_trace(
         return values.astype(np.int64)
 
     jobs = JobTable(len(rows))
+    jobs.names = trace.names
     jobs.number[:] = whole("number")
     jobs.user[:] = whole("user")
     jobs.group[:] = whole("group")

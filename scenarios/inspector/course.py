@@ -359,6 +359,10 @@ class Sitting:
         """The runs that could begin."""
         return [seat.course for seat in self.seats if seat.course is not None]
 
+    def who(self, user: int) -> str:
+        """Return the name of a user, or its number without one."""
+        return self.courses[0].moment().jobs.who(user) if self.courses else str(user)
+
     @property
     def now(self) -> int:
         """The time of the furthest run, s since the origin."""

@@ -173,11 +173,11 @@ class Desk:
         def work() -> None:
             if not self.sitting.advance_to_event(0, user):
                 self.message.set(
-                    f"Nothing more happens to user {user}"
+                    f"Nothing more happens to user {self.sitting.who(user)}"
                     + ("." if self.sitting.over else " soon; press again to look further.")
                 )
 
-        self._do(f"Looking for the next event of user {user}", work)
+        self._do(f"Looking for the next event of user {self.sitting.who(user)}", work)
 
     def reset(self, place: int, given: dict[str, str]) -> None:
         """Begin a run again with these settings; with one run, also the time begins again."""

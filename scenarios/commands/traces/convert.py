@@ -20,7 +20,7 @@ from hpcrowd.environment.limits.numbers import MOST_PROCESSORS
 from hpcrowd.environment.output.guard import is_stream
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
-from hpcrowd.environment.traces.formats.common.names import anonymised
+from hpcrowd.environment.traces.formats.common.names import anonymised, parse_names
 from hpcrowd.environment.traces.formats.registry import (
     FORMATS,
     find_format,
@@ -38,6 +38,7 @@ from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, sa
 from hpcrowd.scenarios.trace_files import (
     Kept,
     keep_trace,
+    names_beside,
     reading_lines,
 )
 
@@ -140,6 +141,8 @@ def command(
             raise HpcrowdError(str(error).replace(str(path), source)) from None
     if path != Path(source):
         trace.source = source
+        if (names := names_beside(path)).is_file():
+            trace.names = parse_names(names.read_text(encoding="utf-8"), str(names))
     if processors is not None:
         trace.header = _with_processors(trace.header, processors)
     left_out: list[str] = []
