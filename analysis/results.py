@@ -43,6 +43,7 @@ from hpcrowd.environment.jobs import Column, State
 from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.traces.archive.logs import trace_path
+from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import write_swf
@@ -142,12 +143,12 @@ def write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]])
         writer.writerows(rows)
 
 
-def read_run(path: str | os.PathLike[str]) -> Run:
+def read_run(path: str | os.PathLike[str], options: FormatOptions | None = None) -> Run:
     """Read a folder of results, or a trace: :func:`read_results`, :func:`read_recorded`."""
     place = trace_path(path)
     if not place.exists():
         raise ResultsError(f"{path}: no such folder of results or trace")
-    return read_results(place) if place.is_dir() else read_recorded(place)
+    return read_results(place) if place.is_dir() else read_recorded(place, options)
 
 
 def read_results(folder: str | os.PathLike[str]) -> Run:
@@ -221,17 +222,18 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
         ) from None
 
 
-def read_recorded(path: str | os.PathLike[str]) -> Run:
+def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = None) -> Run:
     """Read a trace as a run: its recorded submissions and waits take the place of simulated ones.
 
-    Jobs without a recorded wait count as started at once; ``repaired`` has their number.
+    Jobs without a recorded wait count as started at once; ``repaired`` has their number. The
+    options are what the file itself does not say.
 
     Raises
     ------
     TraceError
         When it is not a trace.
     """
-    trace = read_trace(path)
+    trace = read_trace(path, options=options)
     found = jobs_from_trace(trace)
     jobs = found.jobs
     jobs.submit[:] = jobs.enqueued[:] = jobs.recorded_submit

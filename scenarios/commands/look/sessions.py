@@ -21,7 +21,9 @@ from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.options import AsJson, TracePath, sentence
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import STANDARD, write_whole
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
@@ -29,8 +31,10 @@ from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 SESSIONS = ReplayConfig.model_fields["sessions"]
 
 
+@reads_traces
 def command(
     trace: TracePath,
+    how: Reading,
     sessions: Annotated[
         str, typer.Option(help=sentence(str(SESSIONS.description)))
     ] = SESSIONS.default,
@@ -48,7 +52,7 @@ def command(
     if as_json and str(dot) == "-":
         raise QuantityError("--json and --dot - both print to standard output; give --dot a file")
     chosen = SessionDefinition.parse(sessions)
-    log = read_trace(trace)
+    log = read_trace(trace, options=reading_options(**how))
     converted = jobs_from_trace(log, runnable=False)
     jobs = converted.jobs
     work = Work.recorded(log, converted, chosen)

@@ -15,14 +15,18 @@ from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.environment.traces.window import STATES, window
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.fields import parse_moment
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, standard_output
 from hpcrowd.scenarios.trace_files import keep_part, show_reading
 
 
+@reads_traces
 def command(
     trace: TracePath,
+    how: Reading,
     out: Annotated[
         Path,
         typer.Option(
@@ -90,7 +94,7 @@ def command(
         )
     edges = [None if each is None else parse_moment(each) for each in (begin, end)]
     check_writable(out, "-o")
-    log = read_trace(trace)
+    log = read_trace(trace, options=reading_options(**how))
     part, windowed = window(log, *edges, **only)
     kept = keep_part(part, out)
     if as_json:

@@ -42,12 +42,16 @@ class FormatOptions:
         The column of Slurm's accounting that becomes the queue, field 15.
     mapping
         Names and units of the columns of your own table, a
-        :class:`~hpcrowd.environment.traces.formats.tables.mapping.TableMapping`.
+        :class:`~hpcrowd.environment.traces.formats.tables.mapping.TableMapping`. A file that is
+        read with one is such a table, unless ``format`` says something else.
+    format
+        Name of the format of a file that is read; recognised from its content unless given.
     """
 
     zone: str | None = None
     queue: Literal["partition", "qos"] = "partition"
     mapping: Any = None
+    format: str | None = None
 
 
 @dataclass
