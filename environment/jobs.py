@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
@@ -34,6 +35,8 @@ UNKNOWN = -1
 
 #: Names of numbers, by field and number: ``names["user"][3]`` is the name of user 3.
 Names = Mapping[str, Mapping[int, str]]
+
+NO_NAMES: Names = MappingProxyType({})
 
 #: Most names that an error message lists.
 MOST_NAMES = 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import hpcrowd as hc
 import numpy as np
@@ -17,8 +18,13 @@ from hpcrowd.analysis.views.users import users_picture, users_table
 from hpcrowd.environment import Trace
 from hpcrowd.environment.errors import QuantityError, ResultsError, TraceError
 from hpcrowd.environment.jobs import JobTable, join, number_of, numbers_of
+from hpcrowd.environment.schedulers.fair_share import FairShare
+from hpcrowd.environment.schedulers.limits import Held, Limit
+from hpcrowd.environment.schedulers.names import scheduler_for
+from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.traces.formats.common.names import anonymised, parse_names
 from hpcrowd.environment.traces.formats.tables.columns import parse_csv
+from hpcrowd.environment.traces.trace import jobs_from_trace
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -164,3 +170,64 @@ def test_populations_take_names(call: Call, file: str) -> None:
     Path("mixed.toml").write_text(text.replace("bob", "bbo"))
     code, _, err = call("replay", file, "--users", "mixed.toml")
     assert (2, True) == (code, "did you mean bob?" in err)
+
+
+@pytest.mark.parametrize(
+    ("by_name", "by_number"),
+    [
+        ("fair-share:shares=ada:3+bob:0.5", "fair-share:shares=1:3+2:0.5"),
+        ("fair-share:by=group,shares=chemistry:9", "fair-share:by=group,shares=2:9"),
+        ("multi-queue:priorities=batch:5", "multi-queue:priorities=2:5"),
+        ("multi-queue:file=names.toml", "multi-queue:file=numbers.toml"),
+        ("adaptive:underload-positive=multi-queue:priorities=batch:5", "adaptive:underload-positive"
+         "=multi-queue:priorities=2:5"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("plain", [True, False])
+def test_policies_take_names(
+    log: Trace, file: str, by_name: str, by_number: str, plain: bool
+) -> None:
+    """They mean the same as the numbers, in both engines."""
+    for name, queue in (("names", '"gpu", "batch"'), ("numbers", "1, 2")):
+        Path(f"{name}.toml").write_text(f"[[queues]]\nqueues = [{queue}]\nuser-jobs = 1\n")
+    found = []
+    for text in (by_name, by_number):
+        jobs = jobs_from_trace(log).jobs
+        model = Simulation(jobs, 4, text, plain=plain)
+        model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
+        model.run()
+        found.append(jobs.start.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "words"),
+    [
+        ("fair-share:shares=adda:2", "user 'adda': not known; did you mean ada?"),
+        ("fair-share:shares=ada:2+1:3", "shares: user 1 is named twice; keep one"),
+        ("multi-queue:priorities=gp:2", "queue 'gp': not known; did you mean gpu?"),
+        ("adaptive:overload-negative=multi-queue:priorities=gp:2", "did you mean gpu?"),
+    ],
+)
+def test_policies_with_unknown_names(call: Call, file: str, scheduler: str, words: str) -> None:
+    """It is an error before the run begins, in one line with the scheduler."""
+    code, _, err = call("replay", file, "--scheduler", scheduler)
+    assert (2, 1, True) == (code, err.count("\n"), words in err)
+    assert "scheduler '" in err
+
+
+def test_shares_by_name_are_shares() -> None:
+    """Of users, or of groups."""
+    names = {"user": {7: "ada"}, "group": {3: "ada"}}
+    for by, number in (("user", 7), ("group", 3)):
+        policy = scheduler_for(f"fair-share:by={by},shares=ada:3+8:2", names)
+        assert isinstance(policy, FairShare)
+        assert (3, 2, 1) == (policy.share(number), policy.share(8), policy.share(9))
+
+
+def test_limits_have_names() -> None:
+    """Why a job waits says whose limit it is."""
+    limit = Limit(jobs=1)
+    jobs = [SimpleNamespace(user=1, queue=queue, processors=1) for queue in (4, 4)]
+    held = Held(lambda user, queue: ((("user", user, "queue", queue), limit),), jobs[:1], NAMES)
+    assert "user ada in queue 4 is at its limit of 1 job at once" == held.limit_of(jobs[1])

@@ -226,6 +226,8 @@ class ResampleConfig(TraceScenario):
         openness = self.openness(people)
         roster = draw_roster(people, weeks, openness, Streams(self.seed))
         jobs = JobTable()
+        # Users are drawn anew and get numbers of their own.
+        jobs.names = {field: known for field, known in prepared.names.items() if field != "user"}
         simulation = self.simulation(jobs, prepared, people.clock)
         living.visits.log = log
         users = add_members(
