@@ -25,6 +25,9 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.traces.formats.common.names import anonymised, parse_names
 from hpcrowd.environment.traces.formats.tables.columns import parse_csv
 from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.inspector.course import Sitting
+from hpcrowd.scenarios.inspector.sharing import parse_view
+from hpcrowd.scenarios.inspector.subject import subject_of
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -117,6 +120,17 @@ def test_pictures_and_tables_show_names(log: Trace) -> None:
         assert any("bob" in text.get_text() for text in figure.texts)
 
 
+def test_a_link_of_the_page_has_a_name_or_a_number(file: str) -> None:
+    """A name is looked up when the run has begun."""
+    assert "ada" == parse_view("tab=user&user=ada").user
+    assert 3 == parse_view("user=3").user
+    sitting = Sitting([subject_of(Path(file))])
+    sitting.begin()
+    assert (2, "bob") == (sitting.number_of("bob"), sitting.who(2))
+    with pytest.raises(QuantityError, match="did you mean bob"):
+        sitting.number_of("bbo")
+
+
 def test_results_keep_names(log: Trace, tmp_path: Path) -> None:
     """They are read back; a damaged file is one line, and a folder without one has numbers."""
     run = hc.replay(log, users="fluid")
@@ -130,6 +144,13 @@ def test_results_keep_names(log: Trace, tmp_path: Path) -> None:
     assert "1" == read_results(tmp_path / "run").jobs.who(1)
     with pytest.raises(TraceError, match="line 2"):
         parse_names("field,number,name\nuser\n")
+
+
+def test_a_part_has_the_names_of_its_own_jobs(log: Trace) -> None:
+    """Whoever is not in it is not named in it."""
+    part, _ = hc.window(log, only_users="ada")
+    assert {1: "ada"} == part.names["user"]
+    assert {1: "physics"} == part.names["group"]
 
 
 def test_pseudonyms_take_their_place_everywhere(log: Trace) -> None:

@@ -48,6 +48,8 @@ def reading_options(
 ) -> FormatOptions:
     """Return how a trace is read, from the settings of :data:`READING`.
 
+    A trace with a mapping is your own table, unless the format is given.
+
     Raises
     ------
     QuantityError
@@ -65,8 +67,9 @@ def reading_options(
         from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 
         table = read_mapping(Path(map))
-    name = None if input_format is None else parse_format(input_format).name
-    return FormatOptions(zone=zone, queue=cast("QueueOf", queue), mapping=table, format=name)
+    name = input_format or (None if map is None else "table")
+    known = None if name is None else parse_format(name).name
+    return FormatOptions(zone=zone, queue=cast("QueueOf", queue), mapping=table, format=known)
 
 
 class TraceReading(Strict):

@@ -102,8 +102,8 @@ def read_trace(
         If a line is malformed; the error names line, field and value.
     """
     place = trace_path(path)
-    if kind is None and options is not None and (options.format or options.mapping is not None):
-        kind = parse_format(options.format or "table")
+    if kind is None and options is not None and options.format is not None:
+        kind = parse_format(options.format)
     return (kind or find_format(place)).read(place, options)
 
 

@@ -120,7 +120,7 @@ def command(
     with _source(source) as path:
         try:
             mapped = options.mapping is not None and kind.name != "table"
-            from_kind = _source_format(path, options.format, mapped=mapped)
+            from_kind = _source_format(path, how.get("input_format"), mapped=mapped)
             with _shown(f"reading {source}", 0):
                 trace = read_trace(path, from_kind, options)
         except HpcrowdError as error:  # name the pipe, not its copy

@@ -42,8 +42,7 @@ class FormatOptions:
         The column of Slurm's accounting that becomes the queue, field 15.
     mapping
         Names and units of the columns of your own table, a
-        :class:`~hpcrowd.environment.traces.formats.tables.mapping.TableMapping`. A file that is
-        read with one is such a table, unless ``format`` says something else.
+        :class:`~hpcrowd.environment.traces.formats.tables.mapping.TableMapping`.
     format
         Name of the format of a file that is read; recognised from its content unless given.
     """
