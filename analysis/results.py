@@ -11,6 +11,7 @@ components.parquet  which rows are components of one job, if a grid split any, t
 visits.parquet      arrivals and departures of users, if there are any, the columns of
                     :data:`hpcrowd.agents.behaviours.visits.VISIT_MEANING`
 trace.swf.gz        the run as a trace, see :meth:`hpcrowd.analysis.run.Run.to_trace`
+trace.names.csv     names of users, groups and so on, if the replayed trace has them
 summary.json        the metrics, see :meth:`hpcrowd.analysis.run.Run.summary`
 provenance.json     configuration, seed, versions, checksums, wall times: enough to repeat it
 *.png               pictures, see :mod:`hpcrowd.analysis.pictures.over_time`
@@ -42,6 +43,8 @@ from hpcrowd.environment.jobs import Column, State
 from hpcrowd.environment.limits.inputs import read_text
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.environment.traces.archive.logs import trace_path
+from hpcrowd.environment.traces.formats.common.base import FormatOptions
+from hpcrowd.environment.traces.formats.common.names import names_table, parse_names
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import jobs_from_trace
@@ -58,6 +61,9 @@ MORE_TABLES: dict[str, Callable[[Path], Any]] = {
     "attempts": tables.read_attempts,
     "visits": tables.read_visits,
 }
+
+#: File of the names of users, groups and so on: what ``hpcrowd convert`` writes next to a trace.
+NAMES = "trace.names.csv"
 
 #: Files that every folder of results has.
 FILES = ("jobs.parquet", "summary.json", "provenance.json")
@@ -82,7 +88,10 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
         tables.write_components(run.jobs, run.components, place / "components.parquet")
     if run.visits:
         tables.write_visits(run.visits, place / "visits.parquet")
-    write_swf(run.to_trace(), place / "trace.swf.gz")
+    trace = run.to_trace()
+    write_swf(trace, place / "trace.swf.gz")
+    if trace.names:
+        (place / NAMES).write_text(names_table(trace), encoding="utf-8")
     write_json(run.summary(), place / "summary.json")
     if plots:
         from hpcrowd.analysis.pictures.over_time import write_overview
@@ -134,12 +143,12 @@ def write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]])
         writer.writerows(rows)
 
 
-def read_run(path: str | os.PathLike[str]) -> Run:
+def read_run(path: str | os.PathLike[str], options: FormatOptions | None = None) -> Run:
     """Read a folder of results, or a trace: :func:`read_results`, :func:`read_recorded`."""
     place = trace_path(path)
     if not place.exists():
         raise ResultsError(f"{path}: no such folder of results or trace")
-    return read_results(place) if place.is_dir() else read_recorded(place)
+    return read_results(place) if place.is_dir() else read_recorded(place, options)
 
 
 def read_results(folder: str | os.PathLike[str]) -> Run:
@@ -200,6 +209,8 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
         for name, read in MORE_TABLES.items():
             if (place / f"{name}.parquet").is_file():
                 setattr(run, name, read(place / f"{name}.parquet"))
+        if (place / NAMES).is_file():
+            run.jobs.names = _names(place / NAMES)
         return run
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         if isinstance(error, ResultsError):
@@ -211,17 +222,18 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
         ) from None
 
 
-def read_recorded(path: str | os.PathLike[str]) -> Run:
+def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = None) -> Run:
     """Read a trace as a run: its recorded submissions and waits take the place of simulated ones.
 
-    Jobs without a recorded wait count as started at once; ``repaired`` has their number.
+    Jobs without a recorded wait count as started at once; ``repaired`` has their number. The
+    options are what the file itself does not say.
 
     Raises
     ------
     TraceError
         When it is not a trace.
     """
-    trace = read_trace(path)
+    trace = read_trace(path, options=options)
     found = jobs_from_trace(trace)
     jobs = found.jobs
     jobs.submit[:] = jobs.enqueued[:] = jobs.recorded_submit
@@ -287,6 +299,13 @@ def _check_written(run: Run) -> None:
     reactions.reaction_lines(run.accounts)
     population.pool_lines(run.population)
     population.account_lines(run.population)
+
+
+def _names(path: Path) -> dict[str, dict[int, str]]:
+    try:
+        return parse_names(read_text(path), str(path))
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path}: cannot be read as names: {error}; run it again") from None
 
 
 def _read_json(path: Path) -> dict[str, Any]:

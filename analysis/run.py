@@ -150,7 +150,8 @@ class Run:
             none: ``wait`` (s, from submission to start, or until it was taken back), ``response``
             (s, from submission to end), ``slowdown`` (response over run time, at least 1 s),
             ``bounded_slowdown`` (with run times of at least 10 s, never below 1), and ``lateness``
-            (s, simulated minus recorded submission).
+            (s, simulated minus recorded submission). Names of users, groups and so on are in
+            columns such as ``user_name``, if the trace has them.
         """
         jobs = self.jobs
         frame = jobs.to_frame()
@@ -173,11 +174,12 @@ class Run:
         Returns
         -------
         frame
-            By ``user`` number: ``jobs``, and how many were ``jobs_completed``, ``jobs_cancelled``
-            and ``jobs_renounced``; ``sessions`` (if known); ``work_processor_h`` of the jobs that
-            ran, and its ``share_of_work``; ``first_submit_s`` and ``last_end_s`` since the origin;
-            and the metrics that are also computed for each user, with units in their names, see
-            :data:`hpcrowd.analysis.metrics.PER_USER`. Missing where a user has none.
+            By ``user`` number: ``name`` if the trace has names; ``jobs``, and how many were
+            ``jobs_completed``, ``jobs_cancelled`` and ``jobs_renounced``; ``sessions`` (if known);
+            ``work_processor_h`` of the jobs that ran, and its ``share_of_work``; ``first_submit_s``
+            and ``last_end_s`` since the origin; and the metrics that are also computed for each
+            user, with units in their names, see :data:`hpcrowd.analysis.metrics.PER_USER`. Missing
+            where a user has none.
         """
         import pandas as pd
 
@@ -186,6 +188,8 @@ class Run:
         work = ((jobs["end"] - jobs["start"]) * jobs["processors"]).where(ran, 0) / HOUR
         by_user = jobs.assign(work=work).groupby("user", sort=True)
         frame = pd.DataFrame({"jobs": by_user.size()})
+        if names := self.jobs.names.get("user"):
+            frame.insert(0, "name", frame.index.map(names))
         for state in ("completed", "cancelled", "renounced"):
             frame[f"jobs_{state}"] = (jobs["state"] == state).groupby(jobs["user"]).sum()
         if (self.jobs.session != UNKNOWN).any():
@@ -286,7 +290,8 @@ class Run:
                 columns[name] = np.where(mine, values, columns[name])
         for name in columns:  # one at a time, so that each large column is freed at once
             columns[name] = smallest(columns[name][order])
-        return Trace(self._header(), columns, source=self.label)
+        names = {field: dict(known) for field, known in jobs.names.items()}
+        return Trace(self._header(), columns, source=self.label, names=names)
 
     @property
     def _made_up(self) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from hpcrowd.environment.errors import (
     check_choice,
     echo,
 )
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, Names, State
 from hpcrowd.environment.limits.numbers import (
     LEAST_SPEED,
     MOST_PROCESSORS,
@@ -32,7 +32,7 @@ from hpcrowd.environment.quantities import notebook_table, plural
 from hpcrowd.environment.schedulers.adaptive import Adaptive
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
-from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.schedulers.names import scheduler_for
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 
 if TYPE_CHECKING:
@@ -159,13 +159,13 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.processors = processors
         self.scheduler = str(scheduler)
         self.overrun = overrun
-        policy = parse_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+        policy = None if scheduler is None else scheduler_for(scheduler, jobs.names)
         adaptive = policy if isinstance(policy, Adaptive) else None
         self.engine = _engine(
             jobs,
             processors,
-            policy if adaptive is None else parse_scheduler(adaptive.policies[0]),
-            plain or not _changes_compiled(policy, spec.platform),
+            policy if adaptive is None else scheduler_for(adaptive.policies[0], jobs.names),
+            plain or not _changes_compiled(policy, spec.platform, jobs.names),
             kill=overrun == "kill",
             estimates=parse_estimates(estimates) if isinstance(estimates, str) else estimates,
             number=number,
@@ -331,7 +331,7 @@ def _engine(
     return CompiledEngine(jobs, processors, policy, **options)
 
 
-def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change]) -> bool:
+def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change], names: Names) -> bool:
     """Return whether the compiled engine can run all policies through these changes.
 
     Raises
@@ -351,8 +351,7 @@ def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change]) -> b
     policies = [policy]
     for change in platform:
         if isinstance(change, SwitchPolicy):
-            new = change.scheduler
-            made = parse_scheduler(new) if isinstance(new, str) else new
+            made = scheduler_for(change.scheduler, names)
             policies += [] if made is None else [made]
     # The policies of an adaptive scheduler are known by name, so all are compiled.
     policies = [one for one in policies if not isinstance(one, Adaptive)]

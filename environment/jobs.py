@@ -10,15 +10,17 @@ did not happen; the simulated times of a job that never started stay there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcrowd.environment.errors import FixedError
+from hpcrowd.environment.errors import FixedError, QuantityError, nearest, not_one_of
 from hpcrowd.environment.limits.memory import check_memory
 
 if TYPE_CHECKING:
@@ -30,6 +32,89 @@ Float64s = NDArray[np.float64]
 
 #: What is not known, or did not happen.
 UNKNOWN = -1
+
+#: Names of numbers, by field and number: ``names["user"][3]`` is the name of user 3.
+Names = Mapping[str, Mapping[int, str]]
+
+NO_NAMES: Names = MappingProxyType({})
+
+#: Most names that an error message lists.
+MOST_NAMES = 20
+
+#: A range of numbers.
+_RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
+
+
+def name_of(names: Names, field: str, number: int) -> str:
+    """Return the name of a number of a field such as ``user``; the number itself without one."""
+    return names.get(field, {}).get(number) or str(number)
+
+
+def number_of(names: Names, field: str, who: str | int) -> int:
+    """Return the number of a user, group, executable, queue or partition.
+
+    Parameters
+    ----------
+    names
+        The names of the log.
+    field
+        ``user``, ``group``, ``executable``, ``queue`` or ``partition``.
+    who
+        Its name, or its number. A name that looks like a number is taken as a name.
+
+    Raises
+    ------
+    QuantityError
+        If it is neither a name nor a number, or several have this name.
+    """
+    if not isinstance(who, str):
+        return int(who)
+    word, known = who.strip(), names.get(field, {})
+    found = [number for number, name in known.items() if name == word]
+    if len(found) > 1:
+        raise QuantityError(
+            f"{field} {who!r}: several have this name; give one of the numbers "
+            + ", ".join(map(str, found))
+        )
+    if found:
+        return found[0]
+    if word.removeprefix("-").isdecimal():
+        return int(word)
+    if not known:
+        raise QuantityError(f"{field} {who!r}: the log has no names of {field}s; give a number")
+    words = list(known.values())
+    if len(words) > MOST_NAMES:
+        rule = f"not one of the {len(words):,} names in the log; {nearest(word, words)}".rstrip()
+        raise QuantityError(f"{field} {who!r}: {rule.removesuffix(';')}")
+    raise QuantityError(f"{field} {who!r}: {not_one_of(word, words)}, or a number")
+
+
+def numbers_of(names: Names, field: str, whom: str) -> list[int | range]:
+    """Return the numbers that a text such as ``ada,17,20-30`` names, ranges as ranges.
+
+    Parameters
+    ----------
+    names, field
+        As for :func:`number_of`.
+    whom
+        Names, numbers and ranges of numbers, separated by commas.
+
+    Raises
+    ------
+    QuantityError
+        If one of them is neither.
+    """
+    found: list[int | range] = []
+    for part in whom.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        if match and part.strip() not in names.get(field, {}).values():
+            first, last = int(match[1]), int(match[2])
+            if first > last:
+                raise QuantityError(f"{field} {part.strip()!r}: a range goes upwards, as in 20-30")
+            found.append(range(first, last + 1))
+        else:
+            found.append(number_of(names, field, part))
+    return found
 
 
 class Column(IntEnum):
@@ -168,6 +253,11 @@ class JobTable:
         Initial number of jobs; every cell is :data:`UNKNOWN`, every state
         :attr:`State.UNFINISHED`.
 
+    Attributes
+    ----------
+    names
+        Names of users, groups and so on, if the trace has them: ``names["user"][3]``.
+
     Notes
     -----
     :meth:`append` may move the table to a larger matrix: do not keep columns while jobs are added,
@@ -179,6 +269,7 @@ class JobTable:
         self.matrix: Int64s = np.full((len(Column), size), UNKNOWN, np.int64)
         self.matrix[Column.STATE] = State.UNFINISHED
         self._size = size
+        self.names: Names = {}
 
     def __len__(self) -> int:
         return self._size
@@ -250,6 +341,7 @@ class JobTable:
         other = JobTable()
         other.matrix = self.matrix[:, : self._size].copy()
         other._size = self._size
+        other.names = self.names
         return other
 
     def take(self, rows: Int64s) -> JobTable:
@@ -257,7 +349,19 @@ class JobTable:
         other = JobTable()
         other.matrix = self.matrix[:, rows]
         other._size = len(rows)
+        other.names = self.names
         return other
+
+    def who(self, number: int, field: str = "user") -> str:
+        """Return the name of a user, or of a number of another field; the number without one."""
+        return name_of(self.names, field, number)
+
+    def with_names(self, numbers: Int64s, field: str = "user") -> dict[str, Any]:
+        """Return columns for tables: the numbers, and ``user_name`` if there are names."""
+        names = self.names.get(field)
+        if not names:
+            return {field: numbers}
+        return {field: numbers, f"{field}_name": [self.who(n, field) for n in numbers.tolist()]}
 
     def count(self, state: State) -> int:
         """Return how many jobs are in ``state``."""
@@ -299,7 +403,11 @@ class JobTable:
         return ran
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas frame: column names in lower case, states as words."""
+        """Return a pandas frame: column names in lower case, states as words.
+
+        Names of users, groups and others are in columns such as ``user_name``, if the trace has
+        them.
+        """
         import pandas as pd
 
         frame = pd.DataFrame(
@@ -307,6 +415,9 @@ class JobTable:
         )
         words = pd.Index([state.name.lower() for state in State])
         frame["state"] = pd.Categorical.from_codes(self.state, categories=words)
+        for field, names in self.names.items():
+            if field in frame:
+                frame[f"{field}_name"] = frame[field].map(names)
         return frame
 
 
@@ -331,7 +442,8 @@ class Joined:
     ----------
     jobs
         All jobs by recorded submission, numbered from 1; in the same second those of the first
-        table come first. Users, groups and executables of later tables have higher numbers.
+        table come first. Users, groups and executables of later tables have higher numbers; if
+        another site has the same name, it is followed by the place of the table: ``ada (2)``.
     table, row
         The table and row that each job comes from, shape (jobs,).
     first_user
@@ -353,17 +465,27 @@ def join(tables: Sequence[JobTable]) -> Joined:
     source = np.repeat(np.arange(len(tables)), sizes)
     row = np.concatenate([np.arange(size) for size in sizes])
     first_user = np.zeros(len(tables), np.int64)
+    names: dict[str, dict[int, str]] = {}
+    for table in tables:
+        for field, known in table.names.items():
+            names.setdefault(field, {}).update(known)
     for column in NAMED:
-        more = 0
+        more, field = 0, column.name.lower()
+        names.pop(field, None)  # their numbers change
         for place in range(len(tables)):
             mine = (source == place) & (matrix[column] != UNKNOWN)
             if column == Column.USER:
                 first_user[place] = more
             matrix[column, mine] += more
+            known = names.setdefault(field, {})
+            taken = set(known.values())
+            for number, name in tables[place].names.get(field, {}).items():
+                known[number + more] = f"{name} ({place + 1})" if name in taken else name
             more = max(more, int(matrix[column, mine].max(initial=UNKNOWN)) + 1)
     order = np.lexsort((row, source, matrix[Column.RECORDED_SUBMIT]))
     jobs = JobTable(len(order))
     jobs.matrix = np.ascontiguousarray(matrix[:, order])
     jobs.erase_outcome()
     jobs.number[:] = np.arange(1, len(order) + 1)
+    jobs.names = {field: known for field, known in names.items() if known}
     return Joined(jobs, source[order], row[order], first_user)

@@ -29,7 +29,7 @@ from hpcrowd.environment.schedulers.base import (
     WaitingReason,
 )
 from hpcrowd.environment.schedulers.estimates import believed_end
-from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.schedulers.names import scheduler_for
 
 
 def reasons_of(
@@ -119,7 +119,7 @@ def reasons_at(
     """
     if processors < 0:
         raise QuantityError(f"processors {processors}: must be 0 or more")
-    policy = parse_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+    policy = None if scheduler is None else scheduler_for(scheduler, jobs.names)
     here, started = jobs.cluster == cluster, (jobs.start != UNKNOWN) & (jobs.start <= now)
     came = here & (jobs.submit != UNKNOWN) & (jobs.submit <= now)
     late = (jobs.start > now) | ((jobs.start == UNKNOWN) & (jobs.state == 0))

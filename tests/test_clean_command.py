@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import QuantityError, Trace, read_swf, write_swf
-from hpcrowd.scenarios.commands.traces.window import parse_users
+from hpcrowd.environment import Trace, read_swf, write_swf
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -171,11 +170,15 @@ def test_window_without_a_date(call: Call, log: Trace) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-o", "p.swf"], "no part is given; choose one with --from, --to or --only-users"),
+        (["-o", "p.swf"], "no part is given; choose one with --from, --to, --only-users or"),
         (["--from", "1d", "-o", "log.swf"], "is log.swf, which is read"),
         (["--from", "soon", "-o", "p.swf"], "moment 'soon'"),
         (["--from", "2d", "--to", "1d", "-o", "p.swf"], "empty; it must end after it begins"),
         (["--only-users", "7", "-o", "p.swf"], "user 7: has no job in log.swf"),
+        (["--only-users", "5-3", "-o", "p.swf"], "user '5-3': a range goes upwards"),
+        (["--only-states", "done", "-o", "p.swf"], "only-states 'done': not known; choose comp"),
+        (["--only-processors", "8-3", "-o", "p.swf"], "write 64, 1-64 or 128-"),
+        (["--only-queues", "gpu", "-o", "p.swf"], "the log has no names of queues"),
         (["--only-users", "7-9", "-o", "p.swf"], "no job is left of 4: 4 of other users"),
         (["--from", "9000-12-31", "-o", "p.swf"], "no job is left of 4"),
         (["--to", "0001-01-01", "-o", "p.swf"], "no job is left of 4"),
@@ -187,11 +190,3 @@ def test_window_errors(call: Call, log: Trace, arguments: list[str], words: str)
     assert (2, "", 1) == (code, out, err.count("\n"))
     assert words in err
     assert ["log.swf"] == files()
-
-
-def test_lists_of_users() -> None:
-    """Numbers and ranges are parted by commas; a range holds both its ends."""
-    assert [3, 17, range(20, 31)] == parse_users("3, 17,20-30")
-    for text in ("", "3,", "a", "-1", "5-3", "1-2-3"):
-        with pytest.raises(QuantityError, match="not numbers and ranges"):
-            parse_users(text)

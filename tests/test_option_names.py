@@ -14,6 +14,7 @@ from hpcrowd.analysis.models.model import fit
 from hpcrowd.environment.traces.window import window
 from hpcrowd.scenarios.cli import CommandFiles, app
 from hpcrowd.scenarios.kinds.files import KINDS
+from hpcrowd.scenarios.kinds.trace_settings import READING
 
 #: What each option means, wherever it is: a pattern that its help has to match.
 MEANING = {
@@ -26,7 +27,7 @@ MEANING = {
     "--users": r"^How users behave|^Behaviours|^How many users",
     "--population": r"^How many users",
     "--only-users": r"^Only these users",
-    "--user": r"(?i)this user|number of the user",
+    "--user": r"(?i)this user|name or number of the user",
     "--processors": r"^Size of the machine",
     "--model-processors": r"^Size of the machine that the model",
     "--job-processors": r"^Which processors field",
@@ -57,6 +58,10 @@ MEANING = {
     "--loads": r"^System loads",
     "--model": r"last-two, nearest",
     "--traces": r"(?i)folder with",
+    "--zone": r"^Time zone of local times in the trace",
+    "--queue": r"^What of Slurm is the queue of a job",
+    "--map": r"^TOML file that maps the columns of your own table",
+    "--input-format": r"^Format of the trace",
 }
 
 
@@ -124,9 +129,9 @@ def test_settings_are_options_by_their_names(kind: str) -> None:
     ("command", "function", "others"),
     [
         ("generate", generate, {"source", "out", "as_json"}),
-        ("fit", fit, {"model", "trace", "out", "as_json", "which"}),
-        ("window", window, {"out", "as_json"}),
-        ("judge", judge, {"source", "workers", "which", "out", "as_json"}),
+        ("fit", fit, {"model", "trace", "out", "as_json", "which", *READING}),
+        ("window", window, {"out", "as_json", *READING}),
+        ("judge", judge, {"source", "workers", "which", "out", "as_json", *READING}),
     ],
 )
 def test_arguments_in_python_are_options(command: str, function: Any, others: set[str]) -> None:

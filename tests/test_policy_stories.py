@@ -216,7 +216,7 @@ def test_queues_from_a_file(make_jobs: MakeJobs, tmp_path: Path, plain: bool) ->
     [
         ("user-jobs = 0", "user-jobs 0: must be a whole number of at least 1"),
         ("users = 3", "users: not a setting; choose user-jobs, user-processors, queues, other"),
-        ("[[queues]]\npriority = 1", "queues[0].queues None: must be numbers of queues"),
+        ("[[queues]]\npriority = 1", "queues[0].queues None: must be names or numbers of queues"),
         ("[[queues]]\nqueues = [1]\njob = 3", "queues[0].job: not a setting; choose queues, pri"),
         ("[[queues]]\nqueues = [1]\npriority = 'x'", "queues[0].priority 'x': must be a number"),
         ("[[queues]]\nqueues = [1, 1]", "queues[0].queues: 1 is named twice; keep one"),
@@ -245,7 +245,7 @@ def test_wrong_file_of_queues(tmp_path: Path, text: str, told: str) -> None:
         ("multi-queue:file=none.toml", "none.toml: cannot be read"),
         ("multi-queue:user-jobs=0", "a limit of 0 jobs: must be at least 1"),
         ("multi-queue:user_jobs=1", "'user_jobs' is not an option of it"),
-        ("multi-queue:priorities=1", "priorities '1': '1' is not number:value"),
+        ("multi-queue:priorities=1", "priorities '1': '1' is not name:value"),
         ("multi-queue:priorities=1:2+1:3", "1 is named twice"),
         ("fair-share:half-life=0", "half-life '0': must be at least 1 s"),
         ("fair-share:half-life=long", "duration 'long'"),

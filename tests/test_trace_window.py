@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,6 +87,43 @@ def test_users_keep_times_and_jobs_without_submit_time(make_trace: Make) -> None
     assert (0, {"of other users": 2}) == (done.moved, done.left_out)
     assert "hpcrowd window: of users 2, 7-9; 3 of 5 jobs" == part.header.get("Note")
     assert "Thu Jan 01 00:00:00 CET 2004" == part.header.get("StartTime")
+
+
+@pytest.mark.parametrize(
+    ("only", "numbers", "left_out", "note"),
+    [
+        ({"only_users": "ada,3"}, [1, 4], {"of other users": 2}, "of users ada, 3"),
+        ({"only_users": ["ada", range(2, 3)]}, [1, 2], {"of other users": 2}, "of users ada, 2-2"),
+        ({"only_queues": "gpu"}, [1, 2], {"of other queues": 2}, "of queues gpu"),
+        ({"only_groups": [8]}, [3, 4], {"of other groups": 2}, "of groups 8"),
+        ({"only_states": "completed, cancelled"}, [1, 3], {"in other states": 2}, None),
+        ({"only_states": ["unknown"]}, [4], {"in other states": 3}, "in states unknown"),
+        ({"only_processors": "4-"}, [2, 3], {"of other sizes": 2}, "on 4- processors"),
+        ({"only_processors": "-4"}, [1, 2, 4], {"of other sizes": 1}, "on -4 processors"),
+        ({"only_processors": 4}, [2], {"of other sizes": 3}, "on 4 processors"),
+        (
+            {"only_queues": "gpu", "only_processors": "1-2"}, [1],
+            {"of other queues": 2, "of other sizes": 1}, "of queues gpu, on 1-2 processors",
+        ),
+    ],
+)  # fmt: skip
+def test_parts_of_other_kinds(
+    make_trace: Make, only: Any, numbers: list[int], left_out: dict[str, int], note: str | None
+) -> None:
+    """By name or number, by state and by size; a job counts for the first reason that applies."""
+    trace = make_trace(
+        {"user": 1, "group": 7, "queue": 1, "status": 1, "requested_processors": 2},
+        {"user": 2, "group": 7, "queue": 1, "status": 0, "requested_processors": 4},
+        {"user": 4, "group": 8, "queue": 2, "status": 5, "allocated_processors": 8,
+         "requested_processors": -1},
+        {"user": 3, "group": 8, "queue": 2, "status": -1, "requested_processors": 1},
+    )  # fmt: skip
+    trace.names |= {"user": {1: "ada"}, "queue": {1: "gpu", 2: "batch"}}
+    part, done = window(trace, **only)
+    assert (numbers, left_out) == (part["number"].tolist(), done.left_out)
+    if note is not None:
+        told = f"hpcrowd window: {note}; {len(part)} of 4 jobs"
+        assert told == part.header.get("Note")
 
 
 def test_open_beginning_keeps_the_origin(make_trace: Make) -> None:

@@ -83,7 +83,7 @@ class User(mesa.Agent):  # type: ignore[misc]
             ("units over", f"{self.finished:,}"),
             ("jobs", f"{len(rows):,}"),
         ]
-        return notebook_table(f"user {self.number}", [*told, *counts])
+        return notebook_table(f"user {self.model.jobs.who(self.number)}", [*told, *counts])
 
     def remove(self) -> None:
         """Leave: submit nothing from now on; what waits or runs goes on.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, Names, name_of, number_of
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
@@ -32,15 +32,15 @@ class Part:
     share
         Probability for each user that is not named, from 0 to 1.
     groups
-        Numbers of groups whose users have it. A user's group is that of its first job.
+        Groups whose users have it, by name or number. A user's group is that of its first job.
     users
-        Numbers of users that have it; takes precedence over groups.
+        Users that have it, by name or number; takes precedence over groups.
     """
 
     behaviour: str | Callable[..., Any]
     share: float = 0.0
-    groups: Sequence[int] = ()
-    users: Sequence[int] = ()
+    groups: Sequence[int | str] = ()
+    users: Sequence[int | str] = ()
 
 
 class Mixture:
@@ -72,8 +72,10 @@ class Mixture:
         if total and abs(total - 1) > TOLERANCE:
             shares = " + ".join(f"{part.share:g}" for part in self.parts if part.share)
             raise QuantityError(f"shares {shares} = {total:g}: must add up to 1")
-        self._of_user = self._named("users")
-        self._of_group = self._named("groups")
+        for what in ("user", "group"):
+            named = [str(who) for part in self.parts for who in getattr(part, f"{what}s")]
+            for who in {who for who in named if named.count(who) > 1}:
+                raise QuantityError(f"{what}s {who}: named twice; keep one")
 
     def __repr__(self) -> str:
         names = [
@@ -84,12 +86,14 @@ class Mixture:
         ]
         return f"mixture of {', '.join(names)}"
 
-    def _named(self, what: str) -> dict[int, int]:
+    def _named(self, what: str, names: Names) -> dict[int, int]:
+        """Return the part of each user, or group, that a part names."""
         named: dict[int, int] = {}
         for place, part in enumerate(self.parts):
-            for number in getattr(part, what):
+            for who in getattr(part, f"{what}s"):
+                number = number_of(names, what, who)
                 if number in named:
-                    raise QuantityError(f"{what} {number}: named twice; keep one")
+                    raise QuantityError(f"{what}s {who}: named twice; keep one")
                 named[number] = place
         return named
 
@@ -99,29 +103,33 @@ class Mixture:
         Raises
         ------
         QuantityError
-            If a named user or group is not in the trace, or a user has no part.
+            If a named user or group is not in the trace or is named twice, or a user has no part.
         """
+        names = work.jobs.names
+        of_user, of_group = self._named("user", names), self._named("group", names)
         sessions = work.sessions
         groups = work.jobs.group[sessions.rows[sessions.session_first[sessions.user_first[:-1]]]]
         for what, named, there in (
-            ("user", self._of_user, sessions.users),
-            ("group", self._of_group, groups),
+            ("user", of_user, sessions.users),
+            ("group", of_group, groups),
         ):
             missing = sorted(set(named) - set(there.tolist()))
             if missing:
-                raise QuantityError(f"{what} {missing[0]}: named in the mixture, not in the trace")
+                name = name_of(names, what, missing[0])
+                raise QuantityError(f"{what} {name}: named in the mixture, not in the trace")
         bounds = np.cumsum([part.share for part in self.parts])
         assigned = np.full(len(sessions.users), UNKNOWN)
         for place, (user, group) in enumerate(
             zip(sessions.users.tolist(), groups.tolist(), strict=True)
         ):
-            which = self._of_user.get(user, self._of_group.get(group))
+            which = of_user.get(user, of_group.get(group))
             if which is None and bounds[-1]:
                 drawn = streams.generator("mixture", user).random() * bounds[-1]
                 which = int(np.searchsorted(bounds, drawn, side="right"))
             if which is None:
+                name = name_of(names, "user", user)
                 raise QuantityError(
-                    f"user {user}: no part of the mixture names it or its group; give shares"
+                    f"user {name}: no part of the mixture names it or its group; give shares"
                 )
             assigned[place] = which
         return assigned

@@ -139,7 +139,7 @@ def user_graph(
     """
     import networkx as nx
 
-    graph: nx.DiGraph[int] = nx.DiGraph(user=user)
+    graph: nx.DiGraph[int] = nx.DiGraph(user=user, name=jobs.who(user))
     for session in sessions.of_user(user):
         rows = sessions.jobs_of(session)
         cuts = np.flatnonzero(np.diff(jobs.batch[rows])) + 1

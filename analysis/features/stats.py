@@ -14,6 +14,7 @@ from hpcrowd.analysis.features import locality as repetition
 from hpcrowd.analysis.features.feature import Feature, Features, Group, value_of
 from hpcrowd.analysis.features.workload import Settings, Which, Workload
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
 #: All groups, in the order in which they are shown.
 GROUPS: tuple[Group, ...] = (
@@ -34,15 +35,18 @@ def read_workload(
     path: str | os.PathLike[str],
     which: Which = "completed",
     settings: Settings | None = None,
+    options: FormatOptions | None = None,
 ) -> Workload:
     """Return the workload of a trace, or of a folder of results.
 
     Parameters
     ----------
     path
-        A trace in the Standard Workload Format, or a folder that ``hpcrowd replay --out`` wrote.
+        A trace in any format, or a folder that ``hpcrowd replay --out`` wrote.
     which, settings
         As for :meth:`hpcrowd.analysis.features.workload.Workload.from_trace`.
+    options
+        What the file of a trace itself does not say.
 
     Raises
     ------
@@ -55,7 +59,7 @@ def read_workload(
     place = Path(path)
     if place.is_dir():
         return Workload.from_run(read_results(place), which, name=place.name, settings=settings)
-    trace = read_trace(place)
+    trace = read_trace(place, options=options)
     if not len(trace):
         raise TraceError(f"{place}: has no jobs; there is nothing to measure")
     return Workload.from_trace(trace, which, name=place.name, settings=settings)

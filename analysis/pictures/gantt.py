@@ -145,7 +145,8 @@ def _by_work(column: Int64s, jobs: JobTable, what: str) -> Looks:
         Look(
             plots.COLOURS[hue],
             hatch,
-            f"{what} {'unknown' if numbers[place] == UNKNOWN else numbers[place]}",
+            f"{what} "
+            + ("unknown" if numbers[place] == UNKNOWN else jobs.who(int(numbers[place]), what)),
         )
         for place, (hatch, hue) in zip(
             order[:coloured].tolist(), ((h, c) for h in HATCHES for c in HUES), strict=False

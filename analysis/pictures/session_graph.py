@@ -28,7 +28,8 @@ BAR, WAIT = COLOURS["blue"], COLOURS["vermilion"]
 
 def generate_dot(graph: nx.DiGraph[int]) -> str:
     """Return the graph in DOT: sessions with their jobs, edges with think times."""
-    lines = [f'digraph "user {graph.graph["user"]}" {{', "  rankdir=LR; node [shape=box];"]
+    name = graph.name.replace('"', r"\"")
+    lines = [f'digraph "user {name}" {{', "  rankdir=LR; node [shape=box];"]
     for session, data in graph.nodes(data=True):
         length = format_duration(data["end"] - data["start"])
         lines.append(
@@ -105,7 +106,7 @@ def draw_graph(graph: nx.DiGraph[int], clock: Clock | None = None) -> Figure:
     axes.set_xlabel(f"days since {clock.local(origin):%a %d %b %Y %H:%M} ({zone})")
     bars = "bars, number (jobs)" if few else "bars"
     figure.suptitle(
-        f"User {graph.graph['user']}: {len(graph)} sessions ({bars}); lines: think times before "
+        f"User {graph.name}: {len(graph)} sessions ({bars}); lines: think times before "
         "sessions that wait",
         fontsize=10,
     )

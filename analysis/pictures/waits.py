@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -40,10 +41,10 @@ def users_data(run: Run) -> over_time.Columns:
     Returns
     -------
     dict
-        ``user``, ``jobs``, ``work_processor_h`` (of jobs that ran), ``share_of_work``,
-        ``wait_mean_s``, ``bounded_slowdown_mean``; with a record, ``recorded_wait_mean_s`` and
-        ``lateness_mean_s``; and ``behaviour`` if the configuration assigns behaviours to users. NaN
-        where a user has no value.
+        ``user``, ``user_name`` if the trace has names, ``jobs``, ``work_processor_h`` (of jobs that
+        ran), ``share_of_work``, ``wait_mean_s``, ``bounded_slowdown_mean``; with a record,
+        ``recorded_wait_mean_s`` and ``lateness_mean_s``; and ``behaviour`` if the configuration
+        assigns behaviours to users. NaN where a user has no value.
     """
     jobs = run.jobs
     users, which = np.unique(jobs.user, return_inverse=True)
@@ -52,7 +53,7 @@ def users_data(run: Run) -> over_time.Columns:
     order = np.lexsort((users, -work))
     total = float(work.sum())
     found: over_time.Columns = {
-        "user": users[order],
+        **jobs.with_names(users[order]),
         "jobs": np.bincount(which, minlength=len(users))[order],
         "work_processor_h": work[order],
         "share_of_work": (work / total if total else work)[order],
@@ -86,8 +87,9 @@ def behaviours_of(run: Run) -> dict[int, str]:
     groups = run.jobs.group[first]
     found: dict[int, str] = {}
     for user, group in zip(owners.tolist(), groups.tolist(), strict=True):
-        for key, number in (("users", user), ("groups", group)):
-            named = [n for n, entry in enumerate(entries) if number in entry.get(key, ())]
+        for field, number in (("user", user), ("group", group)):
+            whom = {number, str(number), run.jobs.who(number, field)}
+            named = [n for n, one in enumerate(entries) if whom & set(one.get(f"{field}s", ()))]
             if named and user not in found:
                 found[user] = entries[named[0]].get("behaviour") or f"entry {named[0] + 1}"
     return found
@@ -117,7 +119,8 @@ def users_waits(run: Run) -> Figure:
     _axis_of_work(axes, work[known])
     axes.set_xlabel("work of the user, processor-hours", fontsize=8.5)
     named = np.flatnonzero(known)[:NAMED]
-    _name_users(axes, found["user"][named], work[named], np.maximum(wait[named], LEAST))
+    names = [run.jobs.who(user) for user in found["user"][named].tolist()]
+    _name_users(axes, names, work[named], np.maximum(wait[named], LEAST))
     plots.legend_at_right(figure, axes, 2)
     return figure
 
@@ -171,8 +174,8 @@ def _draw_recorded(axes: Axes, work: Floats, wait: Floats, recorded: Floats, kno
     )  # fmt: skip
 
 
-def _name_users(axes: Axes, users: Int64s, work: Floats, wait: Floats) -> None:
-    """Write user numbers at the right edge, below each other, with lines to their dots."""
+def _name_users(axes: Axes, names: Sequence[str], work: Floats, wait: Floats) -> None:
+    """Write names of users at the right edge, below each other, with lines to their dots."""
     low, high = np.log(axes.get_ylim())
     order = np.argsort(wait, kind="stable")
     heights = (np.log(wait[order]) - low) / (high - low)
@@ -183,7 +186,7 @@ def _name_users(axes: Axes, users: Int64s, work: Floats, wait: Floats) -> None:
         heights[place - 1] = min(heights[place - 1], heights[place] - BETWEEN)
     for place, height in zip(order.tolist(), heights.tolist(), strict=True):
         axes.annotate(
-            f"user {users[place]}", (work[place], wait[place]), (1.012, height),
+            f"user {names[place]}", (work[place], wait[place]), (1.012, height),
             textcoords="axes fraction", fontsize=8, va="center", annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.5,
                         "shrinkA": 1, "shrinkB": 3},

@@ -98,7 +98,7 @@ def busiest_day_data(run: Run) -> over_time.Columns:
     rows = running_between(jobs, *find_window(run, None))
     return {
         "number": jobs.number[rows],
-        "user": jobs.user[rows],
+        **jobs.with_names(jobs.user[rows]),
         "processors": jobs.processors[rows],
         "submit_s": jobs.submit[rows],
         "start_s": jobs.start[rows],

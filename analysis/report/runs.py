@@ -314,7 +314,7 @@ def users_part(run: Run) -> list[str]:
     found = users_data(run)
     shown = range(min(MOST_USERS, len(found["user"])))
     columns: dict[str, list[str]] = {
-        "user": [str(found["user"][n]) for n in shown],
+        "user": [run.jobs.who(int(found["user"][n])) for n in shown],
         "jobs": [f"{found['jobs'][n]:,}" for n in shown],
         "processor-hours": [f"{found['work_processor_h'][n]:,.0f}" for n in shown],
         "share of work": [f"{100 * found['share_of_work'][n]:.1f} %" for n in shown],

@@ -53,6 +53,13 @@ def where_known(values: Int64s, known: Any) -> pd.api.extensions.ExtensionArray:
     return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)
 
 
+def by_name(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table for a picture: names of users instead of their numbers, if there are any."""
+    if "user_name" not in frame:
+        return frame
+    return frame.assign(user=frame["user_name"]).drop(columns="user_name")
+
+
 def table_picture(
     moment: Moment,
     what: str,

@@ -97,9 +97,9 @@ def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd
     Returns
     -------
     frame
-        ``row`` in the table of jobs, ``job`` number, ``user``, ``processors``, ``submitted_s``,
-        ``start_s``, ``end_s`` (missing while it runs) and ``expected_end_s`` (the scheduler's), s
-        since the origin.
+        ``row`` in the table of jobs, ``job`` number, ``user``, ``user_name`` if the trace has
+        names, ``processors``, ``submitted_s``, ``start_s``, ``end_s`` (missing while it runs) and
+        ``expected_end_s`` (the scheduler's), s since the origin.
     """
     import pandas as pd
 
@@ -111,7 +111,7 @@ def gantt_table(moment: Moment, back: int = BACK, most: int | None = None) -> pd
         {
             "row": rows,
             "job": jobs.number[rows],
-            "user": jobs.user[rows],
+            **jobs.with_names(jobs.user[rows]),
             "processors": jobs.processors[rows],
             "submitted_s": jobs.submit[rows],
             "start_s": jobs.start[rows],

@@ -250,7 +250,9 @@ def graph_picture(
     graph = graph_now(moment, user, most)
     layout = _lay_out(graph)
     height = min(HIGHEST, HEAD + FOOT + LANE * layout.lanes)
-    figure = figure_at(moment, f"Graph of user {user}", width, height, _words(graph))
+    figure = figure_at(
+        moment, f"Graph of user {moment.jobs.who(user)}", width, height, _words(graph)
+    )
     axes = figure.add_axes((0.015, FOOT / height, 0.97, 1 - (HEAD + FOOT) / height))
     axes.set_axis_off()
     axes.set(xlim=(-0.6, COLUMNS - 0.4), ylim=(layout.lanes - 0.5, -0.5))

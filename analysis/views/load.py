@@ -10,7 +10,7 @@ import numpy as np
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.over_time import TIME_BINS
-from hpcrowd.analysis.views.frames import figure_at, fill_steps, table_picture
+from hpcrowd.analysis.views.frames import by_name, figure_at, fill_steps, table_picture
 from hpcrowd.analysis.views.moment import at_second, averages
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
@@ -218,9 +218,10 @@ def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
     Returns
     -------
     frame
-        ``row`` in the table of jobs, ``job`` number, ``user``, ``processors``,
-        ``requested_time_s``, ``submitted_s`` since the origin, ``waited_s`` so far; with several
-        clusters the name of the ``cluster``, or ``broker`` for grid jobs that are not in a queue.
+        ``row`` in the table of jobs, ``job`` number, ``user``, ``user_name`` if the trace has
+        names, ``processors``, ``requested_time_s``, ``submitted_s`` since the origin, ``waited_s``
+        so far; with several clusters the name of the ``cluster``, or ``broker`` for grid jobs that
+        are not in a queue.
     """
     import pandas as pd
 
@@ -230,7 +231,7 @@ def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
         {
             "row": rows,
             "job": jobs.number[rows],
-            "user": jobs.user[rows],
+            **jobs.with_names(jobs.user[rows]),
             "processors": jobs.processors[rows],
             "requested_time_s": jobs.requested_time[rows],
             "submitted_s": submit,
@@ -240,7 +241,11 @@ def queue_table(moment: Moment, most: int | None = None) -> pd.DataFrame:
     if len(moment.clusters) > 1:
         names = np.array([*moment.clusters, BROKER])
         where = names[np.where(moment.held[rows], len(moment.clusters), jobs.cluster[rows])]
-        frame.insert(4, "cluster", pd.Series(where.tolist(), dtype="str"))
+        frame.insert(
+            frame.columns.tolist().index("processors") + 1,
+            "cluster",
+            pd.Series(where.tolist(), dtype="str"),
+        )
     return frame
 
 
@@ -267,7 +272,7 @@ def queue_picture(
     if reasons is not None:
         told = [reasons.get(row, "") for row in frame["row"].tolist()]
         frame = frame.assign(why_it_waits=told)
-    frame = frame.drop(columns=["row", "submitted_s"])
+    frame = by_name(frame.drop(columns=["row", "submitted_s"]))
     words = [[_word(str(name), value) for value in frame[name].tolist()] for name in frame.columns]
     total = len(moment.queue)
     shown = f"the first {len(frame):,} of " if len(frame) < total else ""

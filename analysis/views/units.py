@@ -333,7 +333,7 @@ def pauses_picture(moment: Moment, user: int, *, width: float = 5.2, height: flo
     early = int((frame["pause_s"] < 0).sum())
     if early:
         words += f"; {early:,} negative ones not drawn"
-    figure = figure_at(moment, f"Pauses of user {user}", width, height, words)
+    figure = figure_at(moment, f"Pauses of user {moment.jobs.who(user)}", width, height, words)
     axes = figure.add_axes((0.85 / width, 0.72 / height, 1 - 1.05 / width, 1 - 1.72 / height))
     tidy(axes)
     if not len(frame):

@@ -14,7 +14,7 @@ from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.generative.shmueli import Doing, ShmueliFeitelson, SiteUser
 from hpcrowd.agents.populations.satisfaction import Minding
 from hpcrowd.agents.presets import preset_of
-from hpcrowd.analysis.views.frames import table_picture, where_known
+from hpcrowd.analysis.views.frames import by_name, table_picture, where_known
 from hpcrowd.environment.clock import moment as local_moment
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.quantities import format_duration, plural
@@ -95,13 +95,13 @@ def users_table(moment: Moment) -> pd.DataFrame:
     Returns
     -------
     frame
-        ``user`` number, ``state`` (one of :data:`STATES`), ``jobs_done`` (ran to their end),
-        ``jobs_waiting``, ``jobs_running``, ``wait_mean_s`` of the jobs that started,
-        ``lateness_mean_s`` of the submitted jobs with a record, ``mood`` in doublings for users
-        with a satisfaction (0: as usual, 1: twice as bad), ``next_submission_s`` since the origin
-        if known, ``behaviour`` if users differ in it, and with several clusters ``submits_to``: the
-        name of one, or ``grid`` for its broker. Unknown values are missing, such as both of the
-        last in a run that was read from a folder.
+        ``user`` number, ``user_name`` if the trace has names, ``state`` (one of :data:`STATES`),
+        ``jobs_done`` (ran to their end), ``jobs_waiting``, ``jobs_running``, ``wait_mean_s`` of the
+        jobs that started, ``lateness_mean_s`` of the submitted jobs with a record, ``mood`` in
+        doublings for users with a satisfaction (0: as usual, 1: twice as bad),
+        ``next_submission_s`` since the origin if known, ``behaviour`` if users differ in it, and
+        with several clusters ``submits_to``: the name of one, or ``grid`` for its broker. Unknown
+        values are missing, such as both of the last in a run that was read from a folder.
     """
     import pandas as pd
 
@@ -151,7 +151,7 @@ def users_table(moment: Moment) -> pd.DataFrame:
     known = following < np.iinfo(np.int64).max
     return pd.DataFrame(
         {
-            "user": numbers,
+            **jobs.with_names(numbers),
             "state": NAMES[states],
             "jobs_done": starts - ran,
             "jobs_waiting": waits,
@@ -217,7 +217,7 @@ def users_picture(moment: Moment, most: int = MOST) -> Figure:
     total = len(frame)
     keys = (frame["user"], -frame["jobs_done"], -frame["jobs_waiting"], -frame["jobs_running"])
     frame = frame.iloc[np.lexsort(keys)[:most]]
-    frame = frame.dropna(axis="columns", how="all")
+    frame = by_name(frame.dropna(axis="columns", how="all"))
     words = [_words(frame[name], moment) for name in frame.columns]
     shown = f"the busiest {len(frame):,} of " if len(frame) < total else ""
     return table_picture(moment, "Users", frame, words, note=f"{shown}{plural(total, 'user')}")
@@ -293,4 +293,4 @@ def decisions_picture(moment: Moment, user: int, most: int = DRAWN) -> Figure:
     frame = decisions_table(moment, user, most).drop(columns="time_s")
     note = f"the last {len(frame):,} decisions" if len(frame) else "no decisions in the log"
     words = [frame[name].tolist() for name in frame.columns]
-    return table_picture(moment, f"User {user}", frame, words, note=note)
+    return table_picture(moment, f"User {moment.jobs.who(user)}", frame, words, note=note)

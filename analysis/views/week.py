@@ -136,7 +136,7 @@ def week_picture(moment: Moment, user: int, *, width: float = 9.0, height: float
     words = f"{plural(int(simulated.sum()), 'job')} until now"
     if recorded.any():
         words += f", {int(recorded.sum()):,} as recorded"
-    figure = figure_at(moment, f"Week of user {user}", width, height, words)
+    figure = figure_at(moment, f"Week of user {moment.jobs.who(user)}", width, height, words)
     axes = figure.add_axes((0.6 / width, 0.5 / height, 1 - 0.75 / width, 1 - 1.62 / height))
     plots.tidy(axes, "Jobs submitted in each hour of the week")
     edges = np.arange(WEEK_HOURS + 1)

@@ -23,7 +23,7 @@ import numpy as np
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.errors import SimulationError
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, Names, State
 from hpcrowd.environment.platform.changes import (
     Change,
     Failures,
@@ -42,7 +42,7 @@ from hpcrowd.environment.schedulers.adaptive import Adaptive
 from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.correlation import WeeklyCorrelation
 from hpcrowd.environment.schedulers.estimates import Estimates
-from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.schedulers.names import scheduler_for
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.streams import Streams
 
@@ -358,7 +358,7 @@ class Timeline:
         self._waiting = self._waiting[~large]
 
     def _switch(self, scheduler: str | Scheduler) -> None:
-        made = parse_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+        made = scheduler_for(scheduler, self.engine.jobs.names)
         self.reviews.end()
         if isinstance(made, Adaptive):
             made = self.reviews.begin(made, self._now)
@@ -476,7 +476,7 @@ class Reviews:
         """Start to use an adaptive scheduler; return the policy that takes over."""
         self._adaptive = adaptive
         self.next_at = now + adaptive.every_s
-        return _made(self._choice(now))
+        return _made(self._choice(now), self.engine.jobs.names)
 
     def end(self) -> None:
         """Stop using an adaptive scheduler."""
@@ -488,7 +488,7 @@ class Reviews:
             return None
         self.next_at = self._next(now, self._adaptive.every_s)
         choice = self._choice(now)
-        return None if choice == self._policy else _made(choice)
+        return None if choice == self._policy else _made(choice, self.engine.jobs.names)
 
     def _next(self, now: int, every: int) -> int:
         """Return the time of the check after one at ``now``: there is none before the first job."""
@@ -534,7 +534,7 @@ class Reviews:
         return self._correlation.expected(now)
 
 
-def _made(policy: str) -> Scheduler:
-    made = parse_scheduler(policy)
+def _made(policy: str, names: Names) -> Scheduler:
+    made = scheduler_for(policy, names)
     assert made is not None
     return made

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import override
 
 from hpcrowd.environment.errors import QuantityError, SchedulerError
+from hpcrowd.environment.jobs import Names
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.schedulers.base import Look, Scheduler, WaitingJob
 
@@ -82,6 +83,14 @@ class Adaptive(Scheduler):
                 raise QuantityError(
                     f"adaptive with {policy!r}: not a policy to switch to; choose another"
                 )
+
+    @override
+    def know(self, names: Names) -> None:
+        from hpcrowd.environment.schedulers.names import scheduler_for
+
+        for policy in self.policies:
+            scheduler_for(policy, names)
+        super().know(names)
 
     @property
     def policies(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from hpcrowd.environment.clock import moment
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import NO_NAMES, UNKNOWN, Int64s, JobTable, Names
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.stops import FOREVER
 
@@ -247,6 +247,8 @@ class Scheduler(Announced):
     windows
         Announced maintenance that has not ended, (start, end) in s since the origin, in order.
         Jobs that are expected to run into the first window may not start.
+    names
+        Names of users, groups and queues, if the trace has them, for options and reasons.
     drains
         Whether :meth:`select` itself respects the windows. Otherwise jobs that would run into one
         are not shown to it.
@@ -261,6 +263,7 @@ class Scheduler(Announced):
     plans = False
     remembers = False
     promises: dict[int, int]
+    names: Names = NO_NAMES
     drains = False
     compiled: ClassVar[str] = ""
 
@@ -271,6 +274,18 @@ class Scheduler(Announced):
             cls._named = True
         elif not cls._named:
             cls.name = cls.__name__
+
+    def know(self, names: Names) -> None:
+        """Take note of the names of users, groups and queues; called before :meth:`begin`.
+
+        Policies whose options name some find their numbers here.
+
+        Raises
+        ------
+        QuantityError
+            If an option has a name that is not in the trace.
+        """
+        self.names = names
 
     def begin(self, total: int) -> None:
         """Forget earlier runs: a machine of ``total`` processors starts empty.

@@ -10,7 +10,7 @@ from typing import override
 import numpy as np
 
 from hpcrowd.environment.errors import QuantityError, check_choice
-from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.jobs import Int64s, JobTable, Names
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.schedulers.base import (
     EndedJob,
@@ -19,7 +19,7 @@ from hpcrowd.environment.schedulers.base import (
     WaitingJob,
     WaitingReason,
 )
-from hpcrowd.environment.schedulers.limits import parse_numbers
+from hpcrowd.environment.schedulers.limits import by_number, numbers_alone, parse_values
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
 
 #: Half-life of usage: the default of Slurm's PriorityDecayHalfLife (slurm.conf).
@@ -184,7 +184,8 @@ class FairShare(UsageScheduler):
     by
         ``user`` or ``group``.
     shares
-        Shares other than 1, such as ``3:2+17:0.5``: number of user or group, colon, share.
+        Shares other than 1, such as ``ada:2+17:0.5``: name or number of user or group, colon,
+        share.
     backfill
         The order in which later jobs are tried, see :class:`~environment.schedulers.easy.EASY`, or
         ``none``.
@@ -208,10 +209,16 @@ class FairShare(UsageScheduler):
         if self.half_life_s < 1:
             raise QuantityError(f"half-life {self.half_life!r}: must be at least 1 s")
         check_choice("by", self.by, ("user", "group"))
-        self._shares = parse_numbers(self.shares, "shares", positive=True)
+        self._asked = parse_values(self.shares, "shares", positive=True)
+        self._shares = numbers_alone(self._asked)
         check_backfill(self.backfill, none=True)
         self.usages: dict[int, Usage] = {}  #: by user or group
         self._levels: dict[int, float] = {}
+
+    @override
+    def know(self, names: Names) -> None:
+        super().know(names)
+        self._shares = by_number(self._asked, names, self.by, "shares")
 
     @override
     def share(self, holder: int) -> float:

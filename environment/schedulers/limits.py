@@ -6,7 +6,7 @@ Tables of queues come from a TOML file::
     user-processors = 512
 
     [[queues]]
-    queues = [1, 2]             # their numbers in the trace; the limits hold for each by itself
+    queues = ["gpu", 2]         # by name or number; the limits hold for each by itself
     priority = 10               # large ones first; 0 unless given
     jobs = 40                   # running at once
     processors = 2000
@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import NO_NAMES, Names, name_of, number_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.base import RunningJob, WaitingJob
 from hpcrowd.environment.toml_files import read_toml
@@ -77,12 +78,17 @@ class Held:
         Returns the accounts of a job, from its user and queue.
     running
         The running jobs.
+    names
+        Names of users and queues, for reasons.
     """
 
     def __init__(
-        self, charges: Callable[[int, int], Charges], running: Iterable[RunningJob]
+        self,
+        charges: Callable[[int, int], Charges],
+        running: Iterable[RunningJob],
+        names: Names = NO_NAMES,
     ) -> None:
-        self._charges = charges
+        self._charges, self._names = charges, names
         self._jobs: Counter[Hashable] = Counter()
         self._processors: Counter[Hashable] = Counter()
         for job in running:
@@ -96,10 +102,12 @@ class Held:
         for account, limit in self._charges(job.user, job.queue):
             jobs, held = self._jobs[account], self._processors[account]
             if limit.jobs is not None and jobs >= limit.jobs:
-                return f"{_name(account)} is at its limit of {plural(limit.jobs, 'job')} at once"
+                who = _name(account, self._names)
+                return f"{who} is at its limit of {plural(limit.jobs, 'job')} at once"
             if limit.processors is not None and jobs and held + job.processors > limit.processors:
                 return (
-                    f"requests {plural(job.processors, 'processor')}, {_name(account)} holds "
+                    f"requests {plural(job.processors, 'processor')}, "
+                    f"{_name(account, self._names)} holds "
                     f"{held:,} and may hold {limit.processors:,}"
                 )
         return None
@@ -111,11 +119,12 @@ class Held:
             self._processors[account] += count * job.processors
 
 
-def _name(account: Hashable) -> str:
-    """Return an account in words: ``user 3 in queue 2``; your own accounts as they are."""
+def _name(account: Hashable, names: Names) -> str:
+    """Return an account in words: ``user ada in queue 2``; your own accounts as they are."""
     if not isinstance(account, tuple) or len(account) % 2:
         return str(account)
-    return " in ".join(f"{account[i]} {account[i + 1]}" for i in range(0, len(account), 2))
+    pairs = zip(account[::2], account[1::2], strict=True)
+    return " in ".join(f"{field} {name_of(names, field, number)}" for field, number in pairs)
 
 
 #: Settings of the limits on users; of queues.
@@ -156,13 +165,13 @@ class QueueTable:
     user
         Limits of each user over all queues.
     queues
-        Rules of queues by number.
+        Rules of queues by name or number.
     other
         Rules of queues that are not named.
     """
 
     user: Limit = NO_LIMIT
-    queues: dict[int, QueueRules] = field(default_factory=dict)
+    queues: dict[str, QueueRules] = field(default_factory=dict)
     other: QueueRules = NO_RULES
 
 
@@ -184,7 +193,7 @@ def read_queues(path: str | os.PathLike[str]) -> QueueTable:
 
 def _table(values: dict[str, Any]) -> QueueTable:
     _only(values, (*USER, "queues", "other"), "")
-    queues: dict[int, QueueRules] = {}
+    queues: dict[str, QueueRules] = {}
     tables = values.get("queues", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise QuantityError("queues: must be tables; write [[queues]] above each")
@@ -192,11 +201,13 @@ def _table(values: dict[str, Any]) -> QueueTable:
         place = f"queues[{number}]."
         _only(table, ("queues", *QUEUE), place)
         named = table.get("queues")
-        if not isinstance(named, list) or not named or not all(type(one) is int for one in named):
+        good = isinstance(named, list) and all(type(one) in (int, str) for one in named)
+        if not good or not named:
             raise QuantityError(
-                f"{place}queues {named!r}: must be numbers of queues, for example queues = [1, 2]"
+                f"{place}queues {named!r}: must be names or numbers of queues, for example "
+                'queues = ["gpu", 2]'
             )
-        for one in named:
+        for one in map(str, named):
             if one in queues:
                 raise QuantityError(f"{place}queues: {one} is named twice; keep one")
             queues[one] = _rules(table, place)
@@ -235,23 +246,25 @@ def _only(table: dict[str, Any], known: Iterable[str], place: str) -> None:
             raise QuantityError(f"{place}{name}: not a setting; choose {', '.join(known)}")
 
 
-def parse_numbers(text: str, what: str, *, positive: bool = False) -> dict[int, float]:
-    """Parse values by number; none for an empty text.
+def parse_values(text: str, what: str, *, positive: bool = False) -> dict[str, float]:
+    """Parse values by name or number, as text; none for an empty text.
 
     Raises
     ------
     QuantityError
-        If it does not consist of number, colon and value, joined by plus signs.
+        If it does not consist of name or number, colon and value, joined by plus signs.
     """
-    values: dict[int, float] = {}
+    values: dict[str, float] = {}
     for part in text.split("+") if text else ():
-        number, _, value = part.partition(":")
+        who, _, value = (piece.strip() for piece in part.rpartition(":"))
         try:
-            who, amount = int(number), float(value)
+            amount = float(value)
         except ValueError:
+            amount, who = 0, ""
+        if not who:
             raise QuantityError(
-                f"{what} {text!r}: {part!r} is not number:value; write for example 3:2+17:0.5"
-            ) from None
+                f"{what} {text!r}: {part!r} is not name:value; write for example ada:2+17:0.5"
+            )
         if not isfinite(amount) or (positive and amount <= 0):
             rule = "positive" if positive else "finite"
             raise QuantityError(f"{what} {text!r}: the value of {who} must be {rule}")
@@ -259,3 +272,34 @@ def parse_numbers(text: str, what: str, *, positive: bool = False) -> dict[int, 
             raise QuantityError(f"{what} {text!r}: {who} is named twice; keep one")
         values[who] = amount
     return values
+
+
+def numbers_alone[V](asked: Mapping[str, V]) -> dict[int, V]:
+    """Return the values that are given by number, until the names of the trace are known."""
+    return {int(who): value for who, value in asked.items() if who.isdecimal()}
+
+
+def by_number[V](asked: Mapping[str, V], names: Names, field: str, what: str) -> dict[int, V]:
+    """Return values by number, for values by name or number.
+
+    Parameters
+    ----------
+    asked
+        The values.
+    names, field
+        As for :func:`~hpcrowd.environment.jobs.number_of`.
+    what
+        Name of the option, for messages.
+
+    Raises
+    ------
+    QuantityError
+        If a name is not in the trace, or the same one is named twice.
+    """
+    found: dict[int, V] = {}
+    for who, value in asked.items():
+        number = number_of(names, field, who)
+        if number in found:
+            raise QuantityError(f"{what}: {field} {who} is named twice; keep one")
+        found[number] = value
+    return found

@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from typing import override
 
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import Names
 from hpcrowd.environment.schedulers.base import WaitingJob
 from hpcrowd.environment.schedulers.limits import (
     Charges,
     Limit,
     QueueRules,
-    parse_numbers,
+    by_number,
+    numbers_alone,
+    parse_values,
     read_queues,
 )
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
@@ -45,7 +48,8 @@ class MultiQueue(OrderedScheduler):
     queue_jobs, queue_processors
         Limits on the running jobs of each queue without limits in the file.
     priorities
-        Priorities of queues by number, such as ``1:10+2:5``, others have 0; large ones first.
+        Priorities of queues by name or number, such as ``gpu:10+2:5``, others have 0; large ones
+        first.
     backfill
         The order in which later jobs are tried, see :class:`~environment.schedulers.easy.EASY`, or
         ``none``.
@@ -73,19 +77,25 @@ class MultiQueue(OrderedScheduler):
         rules = read_queues(self.file) if self.file else None
         self._user = Limit(self.user_jobs, self.user_processors)
         self._other = QueueRules(limit=Limit(self.queue_jobs, self.queue_processors))
-        self._queues: dict[int, QueueRules] = {}
+        self._asked: dict[str, QueueRules] = {}
         if rules is not None:
             self._user = _or(self._user, rules.user)
             self._other = replace(rules.other, limit=_or(rules.other.limit, self._other.limit))
             limits = self._other.limit
-            self._queues = {
-                number: replace(queue, limit=_or(queue.limit, limits))
-                for number, queue in rules.queues.items()
+            self._asked = {
+                name: replace(queue, limit=_or(queue.limit, limits))
+                for name, queue in rules.queues.items()
             }
-        for number, priority in parse_numbers(self.priorities, "priorities").items():
-            if number in self._queues:
-                raise QuantityError(f"priorities: queue {number} is also in {self.file}; keep one")
-            self._queues[number] = replace(self._other, priority=priority)
+        for queue, priority in parse_values(self.priorities, "priorities").items():
+            if queue in self._asked:
+                raise QuantityError(f"priorities: queue {queue} is also in {self.file}; keep one")
+            self._asked[queue] = replace(self._other, priority=priority)
+        self._queues = numbers_alone(self._asked)
+
+    @override
+    def know(self, names: Names) -> None:
+        super().know(names)
+        self._queues = by_number(self._asked, names, "queue", "queues")
 
     def rules(self, queue: int) -> QueueRules:
         """Return the rules of a queue."""
@@ -98,7 +108,7 @@ class MultiQueue(OrderedScheduler):
     @property
     @override
     def order_words(self) -> str:
-        others = (rules.priority != self._other.priority for rules in self._queues.values())
+        others = (rules.priority != self._other.priority for rules in self._asked.values())
         return "by priority of the queues" if any(others) else ""
 
     @override

@@ -8,6 +8,7 @@ from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.jobs import Names
 from hpcrowd.environment.registry import Registry, own, place_of, said
 from hpcrowd.environment.schedulers.base import Scheduler, options_of
 
@@ -73,6 +74,30 @@ def parse_scheduler(text: str) -> Scheduler | None:
         return policy(**options)
     except QuantityError as error:
         raise QuantityError(f"scheduler {text!r}: {error}") from None
+
+
+def scheduler_for(given: str | Scheduler, names: Names) -> Scheduler | None:
+    """Return the scheduler of a run, which knows the names in its trace; None for ``recorded``.
+
+    Parameters
+    ----------
+    given
+        A scheduler, or the text of one.
+    names
+        Names of users, groups and queues.
+
+    Raises
+    ------
+    QuantityError
+        If there is no such scheduler, or it has an option with a name that is not in the trace.
+    """
+    made = parse_scheduler(given) if isinstance(given, str) else given
+    if made is not None:
+        try:
+            made.know(names)
+        except QuantityError as error:
+            raise QuantityError(f"scheduler {str(given)!r}: {error}") from None
+    return made
 
 
 def own_scheduler(thing: Any, text: str = "") -> Scheduler:

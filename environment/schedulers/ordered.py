@@ -223,7 +223,7 @@ class OrderedScheduler(Scheduler):
             maintenance keeps it from starting, the code and the fields of its reason follow.
         """
         now, free, closes = look.now, look.free, self.closes
-        held = Held(self.charges, look.running)
+        held = Held(self.charges, look.running, self.names)
         ends = [(job.expected_end, job.processors) for job in look.running]
         queue = iter(self._in_order(look))
         for head in queue:

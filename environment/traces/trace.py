@@ -319,6 +319,7 @@ def jobs_from_trace(
         return values.astype(np.int64)
 
     jobs = JobTable(len(rows))
+    jobs.names = trace.names
     jobs.number[:] = whole("number")
     jobs.user[:] = whole("user")
     jobs.group[:] = whole("group")
@@ -387,6 +388,7 @@ def take_jobs(trace: Trace, rows: Int64s | NDArray[np.bool_]) -> Trace:
     """Return a trace of some jobs, unchanged and in their order.
 
     Header and line ends stay; a comment among the jobs stays before the next job that is kept.
+    Names that no job is left of go.
 
     Parameters
     ----------
@@ -399,7 +401,11 @@ def take_jobs(trace: Trace, rows: Int64s | NDArray[np.bool_]) -> Trace:
     columns = {name: smallest(values[rows]) for name, values in trace.columns.items()}
     extra = {name: values[rows] for name, values in trace.extra.items()}
     comments = [(int(np.searchsorted(rows, job)), line) for job, line in trace.comments]
-    return replace(trace, columns=columns, extra=extra, comments=comments, sha256="")
+    names = {}
+    for name, words in trace.names.items():
+        left = set(columns[name].tolist())
+        names[name] = {number: word for number, word in words.items() if number in left}
+    return replace(trace, columns=columns, extra=extra, comments=comments, names=names, sha256="")
 
 
 def cut_references(whole: Trace, part: Trace) -> tuple[Trace, int]:

@@ -15,6 +15,7 @@ from hpcrowd.environment.quantities import duration_text
 from hpcrowd.scenarios.commands.options import sentence
 from hpcrowd.scenarios.kinds.base import Scenario
 from hpcrowd.scenarios.kinds.fields import OF_DURATION
+from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 #: Types that options may have; settings of other types are given as text.
 PLAIN = (bool, int, float)
@@ -22,10 +23,12 @@ PLAIN = (bool, int, float)
 Command = Callable[..., None]
 
 
-def takes_settings(kind: type[Scenario], only: Sequence[str] = ()) -> Callable[[Command], Command]:
+def takes_settings(
+    kind: type[Scenario], only: Sequence[str] = (), into: str = "settings"
+) -> Callable[[Command], Command]:
     """Give a command an option for each setting of a kind of run.
 
-    The options take the place of the command's parameter ``settings``, which receives a dictionary
+    The options take the place of one of the command's parameters, which receives a dictionary
     of the settings that have a value.
 
     Parameters
@@ -35,6 +38,8 @@ def takes_settings(kind: type[Scenario], only: Sequence[str] = ()) -> Callable[[
     only
         Names of the settings that become options; all settings unless given. These options have no
         defaults, because a file gives the values of those left out.
+    into
+        The parameter of the command.
     """
     names = only or tuple(kind.settings())
     chosen = {name: kind.model_fields[name] for name in names}
@@ -49,11 +54,11 @@ def takes_settings(kind: type[Scenario], only: Sequence[str] = ()) -> Callable[[
                     settings[name] = named_numbers(name, value, parts)
                 elif value is not None:
                     settings[name] = value
-            command(settings=settings, **given)
+            command(**{into: settings}, **given)
 
         parameters = []
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
-            if parameter.name == "settings":
+            if parameter.name == into:
                 parameters += [
                     _option(name, field, given_by_file=bool(only)) for name, field in chosen.items()
                 ]
@@ -65,6 +70,22 @@ def takes_settings(kind: type[Scenario], only: Sequence[str] = ()) -> Callable[[
         return run
 
     return decorate
+
+
+#: How traces are read: settings that have a value, for :func:`reading_options`.
+Reading = dict[str, Any]
+
+
+def reads_traces(command: Command) -> Command:
+    """Give a command the options of how traces are read; its parameter ``how`` receives them."""
+    return takes_settings(TraceScenario, READING, into="how")(command)
+
+
+def reading_words(how: Reading) -> list[str]:
+    """Return the options of :func:`reads_traces` as words of a command line."""
+    return [
+        word for name, value in how.items() for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
 
 
 def _option(name: str, field: FieldInfo, *, given_by_file: bool) -> inspect.Parameter:

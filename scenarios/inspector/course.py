@@ -19,7 +19,7 @@ from hpcrowd.agents.behaviours.user import User
 from hpcrowd.analysis.views import Moment, activity_count, next_event_of
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, number_of
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 
@@ -358,6 +358,22 @@ class Sitting:
     def courses(self) -> list[Course]:
         """The runs that could begin."""
         return [seat.course for seat in self.seats if seat.course is not None]
+
+    def number_of(self, user: str) -> int | None:
+        """Return the number of a user who is asked for by name; None without a run.
+
+        Raises
+        ------
+        QuantityError
+            When no user has the name.
+        """
+        if not self.courses:
+            return None
+        return number_of(self.courses[0].moment().jobs.names, "user", user)
+
+    def who(self, user: int) -> str:
+        """Return the name of a user, or its number without one."""
+        return self.courses[0].moment().jobs.who(user) if self.courses else str(user)
 
     @property
     def now(self) -> int:

@@ -98,7 +98,8 @@ class Desk:
         except HpcrowdError as error:
             self.message.set(str(error))
         self.tab = solara.reactive(view.tab)
-        self.user = solara.reactive(view.user)
+        self._asked = view.user if isinstance(view.user, str) else None
+        self.user = solara.reactive(view.user if isinstance(view.user, int) else None)
         self.span = solara.reactive(view.span)
         self._lock = threading.Lock()
         if view.two and len(subjects) == 1:
@@ -112,6 +113,8 @@ class Desk:
         def work() -> None:
             self.sitting.begin(self._settings)
             self._show()
+            if self._asked is not None:
+                self.user.set(self.sitting.number_of(self._asked))
             if self._at:
                 self._go(self._at)
 
@@ -173,11 +176,11 @@ class Desk:
         def work() -> None:
             if not self.sitting.advance_to_event(0, user):
                 self.message.set(
-                    f"Nothing more happens to user {user}"
+                    f"Nothing more happens to user {self.sitting.who(user)}"
                     + ("." if self.sitting.over else " soon; press again to look further.")
                 )
 
-        self._do(f"Looking for the next event of user {user}", work)
+        self._do(f"Looking for the next event of user {self.sitting.who(user)}", work)
 
     def reset(self, place: int, given: dict[str, str]) -> None:
         """Begin a run again with these settings; with one run, also the time begins again."""

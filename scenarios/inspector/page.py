@@ -72,7 +72,7 @@ def Bar(desk: Desk) -> None:
                 )  # fmt: skip
             user = desk.user.value
             solara.Button(
-                "Next event" if user is None else f"Next event of user {user}",
+                "Next event" if user is None else f"Next event of user {sitting.who(user)}",
                 on_click=desk.advance_to_event, small=True,
                 disabled=not idle or user is None or sitting.over,
             )  # fmt: skip

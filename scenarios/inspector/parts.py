@@ -318,6 +318,8 @@ def _queue_item(row: dict[str, Any]) -> dict[str, Any]:
     }
     for key in ("requested_time_s", "waited_s"):
         item[f"{key}_text"] = format_duration(item[key]) if item[key] >= 0 else "none"
+    if "user_name" in row:
+        item["user_text"] = row["user_name"]
     return item
 
 
@@ -336,6 +338,7 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     """
     frame = solara.use_memo(lambda: held(desk, lambda: users_table(moment)), [moment])
     names = [one for one in USER_COLUMNS if not frame[one[0]].isna().all()]
+    shown = [*(key for key, _, _ in names), *frame.columns.intersection(["user_name"])]
     Table(
         desk=desk,
         name=f"users-{'ab'[place]}",
@@ -345,10 +348,7 @@ def UsersPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
             for key, text, number in names
         ],
         items=solara.use_memo(
-            lambda: [
-                item_of(row, moment.clock)
-                for row in frame[[key for key, _, _ in names]].to_dict("records")
-            ],
+            lambda: [item_of(row, moment.clock) for row in frame[shown].to_dict("records")],
             [moment],
         ),
         draw=lambda: users_picture(moment),
@@ -372,6 +372,8 @@ def item_of(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
         missing = value is None or (isinstance(value, float) and math.isnan(value))
         if missing:
             item[key], item[f"{key}_text"] = None, ""
+        elif key == "user_name":
+            item["user_text"] = value
         elif key in ("wait_mean_s", "lateness_mean_s"):
             item[key], item[f"{key}_text"] = float(value), format_duration(value)
         elif key == "next_submission_s":
@@ -399,11 +401,13 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
     user = desk.user.value
     frame = solara.use_memo(lambda: held(desk, lambda: users_table(moment)), [moment])
     numbers = frame["user"].tolist()
+    labels = {moment.jobs.who(number): number for number in numbers}
+    name = None if user is None else moment.jobs.who(user)
     solara.Select(
         "User",
-        numbers,
-        value=user if user in numbers else None,
-        on_value=desk.choose,
+        [*labels],
+        value=name if user in numbers else None,
+        on_value=lambda label: desk.choose(labels.get(label)),
         dense=True,
         style="max-width: 160px",
     )
@@ -411,7 +415,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
         solara.Text("Choose a user here, or in the table of users.")
         return
     if user not in numbers:
-        solara.Text(f"User {user} is not in this run.")
+        solara.Text(f"User {name} is not in this run.")
         return
     row = item_of(frame[frame["user"] == user].to_dict("records")[0], moment.clock)
     solara.Text(_words(row), classes=["hpcrowd-user-words"])
@@ -421,7 +425,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
         Picture(
             desk=desk,
             name=f"graph-{run}",
-            title=f"What user {user} waits for",
+            title=f"What user {name} waits for",
             draw=lambda: graph_picture(moment, user, width=WIDE),
             table=lambda: graph_table(moment, user),
             version=version,
@@ -429,7 +433,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
         Picture(
             desk=desk,
             name=f"week-{run}",
-            title=f"Week of user {user}",
+            title=f"Week of user {name}",
             draw=lambda: week_picture(moment, user, width=WIDE, height=LOW),
             table=lambda: week_table(moment, user),
             version=version,
@@ -437,7 +441,7 @@ def UserPart(desk: Desk, course: Course, moment: Moment, place: int) -> None:
         Picture(
             desk=desk,
             name=f"pauses-{run}",
-            title=f"Think times of user {user}",
+            title=f"Think times of user {name}",
             draw=lambda: pauses_picture(moment, user, width=WIDE, height=LOW),
             table=lambda: pauses_table(moment, user),
             version=version,
@@ -461,7 +465,7 @@ def _Decisions(desk: Desk, course: Course, moment: Moment, user: int, run: str) 
     Table(
         desk=desk,
         name=f"decisions-{run}",
-        title=f"Decisions of user {user}, the latest first",
+        title=f"Decisions of user {moment.jobs.who(user)}, the latest first",
         headers=[{"value": key, "text": text} for key, text in DECISION_COLUMNS.items()],
         items=items,
         draw=lambda: decisions_picture(moment, user),
@@ -473,7 +477,7 @@ def _Decisions(desk: Desk, course: Course, moment: Moment, user: int, run: str) 
 
 def _words(row: dict[str, Any]) -> str:
     """Return a line of text about the user."""
-    found = [f"User {row['user']} ({row['state']})"]
+    found = [f"User {row.get('user_text', row['user'])} ({row['state']})"]
     for key, words in (("behaviour", "behaves as"), ("submits_to", "submits to")):
         if row.get(key):  # shown if users differ in it
             found.append(f"{words} {row[key]}")

@@ -6,7 +6,7 @@ A view is the query of an address: ``?tab=user&user=17&at=864000&a.processors=2x
 key        meaning
 ========== =====================================================================================
 tab        which part of the page is shown
-user       the user that is chosen
+user       the user that is chosen, by number or name
 at         the time of the run, s since the origin
 span       days that pictures over time show, 0 for the whole run
 two        whether there is a second run
@@ -60,7 +60,7 @@ class View:
     tab, span
         See the module.
     user
-        None if no user is chosen.
+        Number or name; None if no user is chosen.
     at
         s since the origin.
     two
@@ -70,7 +70,7 @@ class View:
     """
 
     tab: str = TABS[0]
-    user: int | None = None
+    user: int | str | None = None
     at: int = 0
     span: int = 7
     two: bool = False
@@ -93,7 +93,9 @@ def parse_view(query: str | None) -> View:
     tab = found.pop("tab", TABS[0])
     if tab not in TABS:
         raise QuantityError(f"link: tab {tab[:40]!r}: {not_one_of(tab, TABS)}")
-    user = _number(found, "user", None)
+    user: Any = found.pop("user", None)
+    if user is not None and user.removeprefix("-").isdecimal():
+        user = _number({"user": user}, "user", None)
     at = _number(found, "at", 0)
     span = _number(found, "span", 7)
     two = _number(found, "two", 0)

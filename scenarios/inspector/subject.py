@@ -125,8 +125,15 @@ class ResultsSubject(Subject):
         return PlayedBack(self.run)
 
 
-def subject_of(path: Path) -> Subject:
+def subject_of(path: Path, how: Mapping[str, Any] | None = None) -> Subject:
     """Return the subject for a path on the command line.
+
+    Parameters
+    ----------
+    path
+        A trace, a scenario in a TOML file, or a folder of results.
+    how
+        How a trace is read: settings of a replay.
 
     Raises
     ------
@@ -142,5 +149,7 @@ def subject_of(path: Path) -> Subject:
         )
     if path.suffix == ".toml":
         return ScenarioSubject(partial(read_scenario, path), path.name)
-    settings = {"kind": "replay", "trace": path.name}
+    settings = {"kind": "replay", "trace": path.name, **(how or {})}
+    if "map" in settings:
+        settings["map"] = str(Path(settings["map"]).absolute())
     return ScenarioSubject(partial(scenario_of, settings, path.parent), path.name)

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.environment.traces.trace import Trace
 
 
 #: Called with the simulation now and then.
@@ -276,15 +275,6 @@ def _own_in(settings: Any, folder: Path = Path()) -> Iterator[Any]:
     elif isinstance(settings, list | tuple):
         for value in settings:
             yield from _own_in(value, folder)
-
-
-def given_trace(trace: Trace | str | os.PathLike[str]) -> Trace:
-    """Return a trace, which is read if a path is given."""
-    if not isinstance(trace, str | os.PathLike):
-        return trace
-    from hpcrowd.environment.traces.formats.registry import read_trace
-
-    return read_trace(trace_path(trace))
 
 
 #: Types of settings that take more than the model stores.

@@ -67,7 +67,7 @@ from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum, laid_over, with_settings
-from hpcrowd.scenarios.kinds.fields import Sessions, Strict
+from hpcrowd.scenarios.kinds.fields import Sessions
 from hpcrowd.scenarios.kinds.population_files import (
     ClusterConfig,
     UsersConfig,
@@ -75,6 +75,7 @@ from hpcrowd.scenarios.kinds.population_files import (
     switches_of,
 )
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, units_waited_for
+from hpcrowd.scenarios.kinds.trace_settings import TraceReading
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -90,10 +91,10 @@ else:
 READY = {path.stem: path for path in sorted((Path(__file__).parent / "grids").glob("*.toml"))}
 
 #: Settings of a workload that may name files.
-NAMING = ("trace", "model")
+NAMING = ("trace", "model", "map")
 
 
-class WorkloadConfig(Strict):
+class WorkloadConfig(TraceReading):
     """The source of jobs: a trace, or a model."""
 
     trace: Path | None = Field(
@@ -313,6 +314,8 @@ class GridConfig(Scenario):
         for place, workload in (*self.clusters.items(), ("grid", self.grid)):
             if workload.trace is not None:
                 found[f"{place}.trace"] = self.trace_file(workload.trace)
+                if workload.map is not None:
+                    found[f"{place}.map"] = self.folder / workload.map
             elif workload.model is not None and workload.model.endswith(".json"):
                 found[f"{place}.model"] = self.folder / workload.model
         return found
@@ -609,7 +612,7 @@ def _table(
         return JobTable()
     if workload.trace is not None:
         path = trace_path(workload.trace, folder=config.folder)
-        trace = read_trace(path)
+        trace = read_trace(path, options=workload.reading(config.folder))
         loaded.files[str(workload.trace)] = trace.sha256
         if not any(len(table) for table in loaded.tables):
             loaded.clock = Clock.of(trace.header)
@@ -676,7 +679,7 @@ def _with_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             name: str((folder / workload[name]).absolute())
             for name in NAMING
             if isinstance(workload.get(name), str)
-            and (name == "trace" or workload[name].endswith(".json"))
+            and (name != "model" or workload[name].endswith(".json"))
             and not workload[name].startswith(ARCHIVE_PREFIX)
         }
         if isinstance(workload.get("scheduler"), str):

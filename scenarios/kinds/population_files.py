@@ -62,8 +62,10 @@ class _Entry(Strict):
 
     behaviour: str | None = Field(None, description="a preset, which the parts below change")
     share: float = Field(0, ge=0, le=1, description="probability for each user who is not named")
-    groups: tuple[int, ...] = Field((), description="groups, by number, whose users have it")
-    users: tuple[int, ...] = Field((), description="users, by number, that have it")
+    groups: tuple[int | str, ...] = Field(
+        (), description="groups, by name or number, whose users have it"
+    )
+    users: tuple[int | str, ...] = Field((), description="users, by name or number, that have it")
     when: str | None = Field(None, description=f"which work comes next: {', '.join(WHEN)}")
     think: str | None = Field(None, description=f"pauses: {', '.join(THINK)}")
     window: str | None = Field(None, description=f"when users are at work: {', '.join(WINDOWS)}")

@@ -22,8 +22,8 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, given_trace, with_settings
-from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
+from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, with_settings
+from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,7 +80,7 @@ class ReplayConfig(TraceScenario):
 
     AFTER: ClassVar[Mapping[str, str]] = {"platform": "overrun"}
     PREPARED_FROM: ClassVar[tuple[str, ...]] = (
-        "trace", "job_processors", "requested", "sessions", "strict",
+        "trace", "job_processors", "requested", "sessions", "strict", *READING,
     )  # fmt: skip
 
     kind: Literal["replay"] = Field("replay", description="a recorded trace, with users who react")
@@ -153,7 +153,7 @@ class ReplayConfig(TraceScenario):
         for name, value in plain.items():
             if name in ("users", "scheduler"):
                 words.append(value["name"] if isinstance(value, dict) else str(value))
-            elif name != "strict":
+            elif name not in ("strict", *READING):
                 words += self.difference(name, value)
         return ", ".join(words)
 
@@ -176,7 +176,7 @@ class ReplayConfig(TraceScenario):
         """Return what the converted trace depends on, or the trace if each run converts it."""
         found = super().sharing()
         if self._draws_requests:
-            return {"kind": found["kind"], "trace": found["trace"]}
+            return {name: found[name] for name in ("kind", "trace", *READING)}
         return found | {"follows": self.users != "rigid"}
 
     @property
@@ -268,6 +268,8 @@ class ReplayConfig(TraceScenario):
             files[self.platform.file.name] = self.platform.sha256
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             files[self.estimates] = checksum(Path(self.estimates))
+        if self.map is not None:
+            files[self.map] = checksum(self.folder / self.map)
         return found | self.of_sources() | ({"files_sha256": files} if files else {})
 
 
@@ -336,8 +338,7 @@ def replay(
     1
     """
     config = config or ReplayConfig.configure(**choices)
-    trace = given_trace(trace)
-    return config.stage(prepared or trace, log).run(progress)
+    return config.stage(prepared or config.given(trace), log).run(progress)
 
 
 def _source_row(replayed: Int64s, jobs: int) -> Int64s:

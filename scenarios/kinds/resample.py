@@ -21,9 +21,9 @@ from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, given_trace, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration
-from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
+from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
@@ -63,7 +63,7 @@ class ResampleConfig(TraceScenario):
     """Simulate a population resampled from a trace."""
 
     AFTER: ClassVar[Mapping[str, str]] = {"unit": "sessions", "warm_up": "overrun"}
-    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("trace",)
+    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("trace", *READING)
 
     kind: Literal["resample"] = Field("resample", description="a population like that of a trace")
     days: int | None = Field(
@@ -182,7 +182,7 @@ class ResampleConfig(TraceScenario):
             words[0] += f" with satisfaction {self.satisfaction}"
         words.append(str(plain["scheduler"]))
         for name, value in plain.items():
-            if name not in ("users", "satisfaction", "scheduler", "strict"):
+            if name not in ("users", "satisfaction", "scheduler", "strict", *READING):
                 words += self.difference(name, value)
         return ", ".join(words)
 
@@ -226,6 +226,8 @@ class ResampleConfig(TraceScenario):
         openness = self.openness(people)
         roster = draw_roster(people, weeks, openness, Streams(self.seed))
         jobs = JobTable()
+        # Users are drawn anew and get numbers of their own.
+        jobs.names = {field: known for field, known in prepared.names.items() if field != "user"}
         simulation = self.simulation(jobs, prepared, people.clock)
         living.visits.log = log
         users = add_members(
@@ -314,7 +316,7 @@ def resample(
         One line that says what is wrong.
     """
     config = config or ResampleConfig.configure(**choices)
-    return config.stage(given_trace(trace), log, model=model, formula=formula).run(progress)
+    return config.stage(config.given(trace), log, model=model, formula=formula).run(progress)
 
 
 def _how_many(population: str) -> tuple[float, bool]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args, override
 
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
+from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import parse_factor, parse_processors
 from hpcrowd.environment.registry import located, text_of
@@ -18,19 +20,92 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
-from hpcrowd.scenarios.kinds.fields import FOLDER, Processors, SchedulerChoice, Sessions
+from hpcrowd.scenarios.kinds.fields import FOLDER, Processors, SchedulerChoice, Sessions, Strict
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.jobs import JobTable
     from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
+
+#: The column of Slurm's accounting that becomes the queue.
+QueueOf = Literal["partition", "qos"]
 
 _QUEUE_FILE = re.compile(r"(?<=file=)[^,]+")
 
 
-class TraceScenario(Scenario):
+#: Settings of how a trace is read: what the file itself does not say.
+READING = ("input_format", "map", "zone", "queue")
+
+
+def reading_options(
+    input_format: str | None = None,
+    map: str | Path | None = None,  # noqa: A002 as the option is called
+    zone: str | None = None,
+    queue: str | None = None,
+) -> FormatOptions:
+    """Return how a trace is read, from the settings of :data:`READING`.
+
+    A trace with a mapping is your own table, unless the format is given.
+
+    Raises
+    ------
+    QuantityError
+        When a format or a zone is not known, or the mapping of a table cannot be read.
+    """
+    from hpcrowd.environment.traces.formats.common.base import FormatOptions
+    from hpcrowd.environment.traces.formats.registry import parse_format
+    from hpcrowd.environment.traces.headers import parse_zone
+
+    parse_zone(zone)
+    queue = queue or "partition"
+    check_choice("queue", queue, get_args(QueueOf))
+    table = None
+    if map is not None:
+        from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
+
+        table = read_mapping(Path(map))
+    name = input_format or (None if map is None else "table")
+    known = None if name is None else parse_format(name).name
+    return FormatOptions(zone=zone, queue=cast("QueueOf", queue), mapping=table, format=known)
+
+
+class TraceReading(Strict):
+    """The settings of how a trace is read."""
+
+    input_format: str | None = Field(
+        None, description="format of the trace; detected unless given, see `hpcrowd convert --list`"
+    )
+    map: str | None = Field(
+        None, description="TOML file that maps the columns of your own table to fields"
+    )
+    zone: str | None = Field(
+        None,
+        description="time zone of local times in the trace, such as Europe/Stockholm; UTC unless "
+        "given",
+    )
+    queue: QueueOf | None = Field(
+        None,
+        description="what of Slurm is the queue of a job: partition or qos; partition unless given",
+    )
+
+    @field_validator("zone", "input_format")
+    @classmethod
+    def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
+        reading_options(**{str(info.field_name): value})
+        return value
+
+    def reading(self, folder: Path) -> FormatOptions:
+        """Return how the trace is read; the mapping of a table is relative to a folder."""
+        given = {name: getattr(self, name) for name in READING}
+        if self.map is not None:
+            given["map"] = folder / self.map
+        return reading_options(**given)
+
+
+class TraceScenario(TraceReading, Scenario):
     """The settings of a run that begins with a trace."""
 
     INPUT: ClassVar[str] = "trace"
@@ -118,15 +193,17 @@ class TraceScenario(Scenario):
     @override
     @classmethod
     def shared_settings(cls) -> tuple[str, ...]:
-        others = ("trace", "strict", *Scenario.model_fields)
+        others = ("trace", "strict", *READING, *Scenario.model_fields)
         names = [name for name in TraceScenario.model_fields if name not in others]
-        return (*names, "seed", "strict")
+        return (*names, "seed", "strict", *READING)
 
     @override
     def files(self) -> dict[str, Path]:
         found = {}
         if self.trace is not None:
             found["trace"] = self.trace_file(self.trace)
+        if self.map is not None:
+            found["map"] = self.folder / self.map
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             found["estimates"] = Path(self.estimates)
         return found
@@ -184,8 +261,8 @@ class TraceScenario(Scenario):
             seed=self.seed,
         )
 
-    def read(self) -> Trace:
-        """Read the trace.
+    def read(self, trace: str | os.PathLike[str] | None = None) -> Trace:
+        """Read a trace, that of the settings unless another is given.
 
         Raises
         ------
@@ -194,7 +271,27 @@ class TraceScenario(Scenario):
         """
         from hpcrowd.environment.traces.formats.registry import read_trace
 
-        return read_trace(self.files()["trace"])
+        return read_trace(
+            self.files()["trace"] if trace is None else trace, options=self.reading(self.folder)
+        )
+
+    def given(self, trace: Trace | str | os.PathLike[str]) -> Trace:
+        """Return a trace as a function is given one: a trace, or the path of one to read.
+
+        Raises
+        ------
+        QuantityError
+            When settings say how to read it, but it has been read already.
+        """
+        if isinstance(trace, str | os.PathLike):
+            return self.read(trace)
+        for name in READING:
+            if getattr(self, name) is not None:
+                raise QuantityError(
+                    f"{name}: the trace has been read already; give its path, or read it with "
+                    "FormatOptions"
+                )
+        return trace
 
     def recorded(self, trace: Trace, conversion: Conversion) -> tuple[Conversions, Work]:
         """Return the jobs of a trace, and the sessions of all users.

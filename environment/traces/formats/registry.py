@@ -64,10 +64,7 @@ def find_format(path: str | os.PathLike[str]) -> Format:
     found = found or format_by_name(path)
     if found is None:
         known = ", ".join(FORMATS)
-        raise TraceError(
-            f"{path}: not in a known format; give it with `hpcrowd convert --input-format` "
-            f"({known})"
-        )
+        raise TraceError(f"{path}: not in a known format; give it with --input-format ({known})")
     return found
 
 
@@ -93,7 +90,7 @@ def read_trace(
         The file, or ``archive:NAME`` for a log of the archive, see
         :func:`hpcrowd.environment.traces.archive.logs.trace_path`.
     kind
-        Its format; recognised from the content unless given.
+        Its format; that of the options unless given, else recognised from the content.
     options
         What the file itself does not say.
 
@@ -105,6 +102,8 @@ def read_trace(
         If a line is malformed; the error names line, field and value.
     """
     place = trace_path(path)
+    if kind is None and options is not None and options.format is not None:
+        kind = parse_format(options.format)
     return (kind or find_format(place)).read(place, options)
 
 

@@ -20,6 +20,8 @@ from hpcrowd.analysis.comparison.report import (
 from hpcrowd.analysis.results import read_run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import AsJson, all_at_hand
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_folder
 from hpcrowd.scenarios.terminal import (
     plain_table,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+@reads_traces
 def command(
     runs: Annotated[
         list[Path],
@@ -41,6 +44,7 @@ def command(
             metavar="RUN", help="Folders of results, or recorded traces.", callback=all_at_hand
         ),
     ],
+    how: Reading,
     out: Annotated[Path | None, typer.Option(help="Folder for the tables and pictures.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +63,8 @@ def command(
     if out is not None:
         check_folder(out, runs)
     with progress_bar() as progress:
-        comparison = compare([read_run(path) for path in reading(runs, progress)])
+        options = reading_options(**how)
+        comparison = compare([read_run(path, options) for path in reading(runs, progress)])
     if out is not None:
         from hpcrowd.analysis.comparison.report import write_comparison
 

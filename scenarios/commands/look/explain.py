@@ -15,7 +15,7 @@ from hpcrowd.analysis.results import read_results
 from hpcrowd.analysis.tables import word
 from hpcrowd.environment.clock import moment, second_of
 from hpcrowd.environment.errors import QuantityError, ResultsError
-from hpcrowd.environment.jobs import UNKNOWN, State
+from hpcrowd.environment.jobs import UNKNOWN, State, number_of
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson
 from hpcrowd.scenarios.kinds.fields import parse_moment
@@ -39,7 +39,7 @@ def command(
         Path,
         typer.Argument(metavar="RUN", help="Folder of results, written with --log-decisions."),
     ],
-    user: Annotated[int, typer.Option(help="Number of the user.")],
+    user: Annotated[str, typer.Option(help="Name or number of the user.")],
     begin: Annotated[
         str | None,
         typer.Option(
@@ -72,14 +72,17 @@ def command(
     first, last = span = [_second(moment, run.clock) for moment in moments]
     if first is not None and last is not None and first >= last:
         raise QuantityError(f"from {begin} to {end}: is empty; --to has to come after --from")
-    check_known(run.decisions, user)
-    found = list(run.decisions.of_user(user, *span))
-    own = OwnJobs(run, user) if with_jobs else None
+    number = number_of(run.jobs.names, "user", user)
+    check_known(run.decisions, number)
+    found = list(run.decisions.of_user(number, *span))
+    own = OwnJobs(run, number) if with_jobs else None
+    name = run.jobs.who(number)
     if as_json:
         print_json(
             {
                 "run": run.label,
-                "user": user,
+                "user": number,
+                **({"user_name": name} if name != str(number) else {}),
                 "from_s": first,
                 "to_s": last,
                 "decisions": [wire(decision, run.clock, own) for decision in found],
@@ -89,9 +92,9 @@ def command(
         return
     for line in lines(found, run.clock, own):
         sys.stdout.write(f"{line}\n")
-    sys.stdout.write(f"{plural(len(found), 'decision')} of user {user}, {run.label}\n")
+    sys.stdout.write(f"{plural(len(found), 'decision')} of user {name}, {run.label}\n")
     if not found:
-        sys.stdout.write(f"{_when(run.decisions, user, run.clock)}\n")
+        sys.stdout.write(f"{_when(run.decisions, number, run.clock)}\n")
     if run.decisions.dropped:
         sys.stdout.write(
             f"the log was full: {plural(run.decisions.dropped, 'later decision')} of all users "

@@ -10,6 +10,7 @@ import typer
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import all_at_hand
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.status import status
 from hpcrowd.scenarios.terminal import say
 
@@ -17,6 +18,7 @@ from hpcrowd.scenarios.terminal import say
 MOST = 2
 
 
+@reads_traces
 def command(
     what: Annotated[
         list[Path],
@@ -26,6 +28,7 @@ def command(
             callback=all_at_hand,
         ),
     ],
+    how: Reading,
     port: Annotated[
         int | None,
         typer.Option(
@@ -52,7 +55,7 @@ def command(
     check_installed()
     from hpcrowd.scenarios.inspector.subject import subject_of
 
-    subjects = [subject_of(path) for path in what]
+    subjects = [subject_of(path, how) for path in what]
     listening = bound_socket(host, port)
     number = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host

@@ -16,7 +16,9 @@ from hpcrowd.analysis.run import Run
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.output.whole import whole_folder
 from hpcrowd.scenarios.commands.options import AsJson, all_at_hand
+from hpcrowd.scenarios.commands.setting_options import Reading, reading_words, reads_traces
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_folder, check_writable, write_whole
 from hpcrowd.scenarios.terminal import print_json, progress_bar, reading, say
 
@@ -30,6 +32,7 @@ FILES = {"users": "USERS.toml", "platform": "PLATFORM.toml"}
 ALWAYS = ("users", "scheduler")
 
 
+@reads_traces
 def command(
     runs: Annotated[
         list[Path],
@@ -39,6 +42,7 @@ def command(
             callback=all_at_hand,
         ),
     ],
+    how: Reading,
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the report.")] = Path(
         "report.html"
     ),
@@ -70,9 +74,10 @@ def command(
     if figures is not None:
         check_folder(figures, (*found, out), "--figures")
     with progress_bar() as progress:
-        read = [read_run(path) for path in reading(found, progress)]
+        options = reading_options(**how)
+        read = [read_run(path, options) for path in reading(found, progress)]
         comparison = Comparison(group_runs(read))
-        commands = [_command(runs, out, title, figures)]
+        commands = [_command([*map(str, runs), *reading_words(how)], out, title, figures)]
         commands += dict.fromkeys(filter(None, map(command_of, comparison.runs)))
         page = report_html(comparison, title=title, again=commands, progress=progress)
         if figures is None:
@@ -130,8 +135,8 @@ def command_of(run: Run) -> str:
     return shlex.join(words)
 
 
-def _command(paths: Sequence[Path], out: Path, title: str, figures: Path | None) -> str:
-    words = ["hpcrowd", "report", *map(str, paths), "-o", str(out)]
+def _command(paths: Sequence[str], out: Path, title: str, figures: Path | None) -> str:
+    words = ["hpcrowd", "report", *paths, "-o", str(out)]
     words += ["--title", title] if title else []
     words += ["--figures", str(figures)] if figures is not None else []
     return shlex.join(words)

@@ -14,13 +14,16 @@ from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.analysis.metrics import session_stats
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import number_of
 from hpcrowd.environment.output.guard import WRITER
 from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.options import AsJson, TracePath, sentence
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import STANDARD, write_whole
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 
@@ -28,12 +31,14 @@ from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 SESSIONS = ReplayConfig.model_fields["sessions"]
 
 
+@reads_traces
 def command(
     trace: TracePath,
+    how: Reading,
     sessions: Annotated[
         str, typer.Option(help=sentence(str(SESSIONS.description)))
     ] = SESSIONS.default,
-    user: Annotated[int | None, typer.Option(help="Only this user.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only this user, by name or number.")] = None,
     dot: Annotated[
         Path | None,
         typer.Option(help="Write the graph of --user for Graphviz; - is standard output."),
@@ -47,15 +52,16 @@ def command(
     if as_json and str(dot) == "-":
         raise QuantityError("--json and --dot - both print to standard output; give --dot a file")
     chosen = SessionDefinition.parse(sessions)
-    log = read_trace(trace)
+    log = read_trace(trace, options=reading_options(**how))
     converted = jobs_from_trace(log, runnable=False)
     jobs = converted.jobs
     work = Work.recorded(log, converted, chosen)
-    stats = session_stats(jobs, work, user)
-    if user is not None and (dot or png):
+    number = None if user is None else number_of(jobs.names, "user", user)
+    stats = session_stats(jobs, work, number)
+    if number is not None and (dot or png):
         from hpcrowd.analysis.pictures.session_graph import draw_graph, generate_dot
 
-        graph = user_graph(jobs, work.sessions, work.dependencies, user)
+        graph = user_graph(jobs, work.sessions, work.dependencies, number)
         if dot is not None and str(dot) == STANDARD:
             sys.stdout.write(generate_dot(graph))
         elif dot is not None:
@@ -65,15 +71,16 @@ def command(
             with whole_file(png) as temporary:
                 picture.savefig(temporary, dpi=150, format="png", metadata={"Software": WRITER})
     if as_json:
-        wire = {"trace": trace.name, "user": user, **stats}
+        wire = {"trace": trace.name, "user": number, **stats}
         print_json(
             wire | {"repaired": dict(converted.repaired), "dropped": dict(converted.dropped)}
         )
     elif str(dot) != "-":
-        _show(trace.name, user, stats, converted.dropped)
+        name = None if number is None else jobs.who(number)
+        _show(trace.name, name, stats, converted.dropped)
 
 
-def _show(name: str, user: int | None, stats: dict[str, Any], dropped: dict[str, int]) -> None:
+def _show(name: str, user: str | None, stats: dict[str, Any], dropped: dict[str, int]) -> None:
     console = standard_output()
     whose = "" if user is None else f", user {user}"
     console.print(f"{name}{whose}, sessions by {stats['sessions_definition']}")

@@ -11,10 +11,13 @@ from hpcrowd.analysis.features.stats import read_workload
 from hpcrowd.analysis.models.model import MODELS, fit, job_model, parse_model, write_model
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson, TraceOrRun, WhichJobs
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
 
 
+@reads_traces
 def command(
     model: Annotated[
         str,
@@ -23,6 +26,7 @@ def command(
         ),
     ],
     trace: TraceOrRun,
+    how: Reading,
     out: Annotated[Path, typer.Option("--out", "-o", help="File of the model, .json.")],
     arrivals: Annotated[
         str | None, typer.Option(help="Model of arrivals; the model's own unless given.")
@@ -46,7 +50,7 @@ def command(
     job_model(name)
     with progress_bar() as progress:
         progress(f"reading {trace.name}", 0, 2)
-        workload = read_workload(trace, which)
+        workload = read_workload(trace, which, options=reading_options(**how))
         progress(f"fitting {name}, arrivals {arrivals or MODELS[name].arrivals}", 1, 2)
         found = fit(name, workload, arrivals=arrivals, cycle=cycle, options=options)
     write_model(found, out)

@@ -17,6 +17,8 @@ from hpcrowd.scenarios.commands.options import (
     TraceOrRun,
     WhichJobs,
 )
+from hpcrowd.scenarios.commands.setting_options import Reading, reading_words, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable, write_whole
 from hpcrowd.scenarios.terminal import (
     Reasons,
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.models.judgement import Judgement, Replication, Task
 
 
+@reads_traces
 def command(
     source: ModelSource,
     trace: TraceOrRun,
+    how: Reading,
     seeds: Annotated[
         int,
         typer.Option(max=MOST_RUNS, help="Workloads to generate, each with its own seed."),
@@ -61,13 +65,13 @@ def command(
         for _, found in each_in_processes(task, mine, workers):
             yield found
 
-    workload = read_workload(trace, which)
+    workload = read_workload(trace, which, options=reading_options(**how))
     largest = int(workload.processors.max(initial=1))
     model = model_of(source, workload.machine or largest)
     with progress_bar() as progress:
         found = judge(model, workload, seeds=seeds, seed=seed, each=each, progress=progress)
         if out is not None:
-            words = ["hpcrowd", "judge", source, str(trace), "--out", str(out)]
+            words = ["hpcrowd", "judge", source, str(trace), *reading_words(how), "--out", str(out)]
             write_whole(out, judgement_html(found, again=shlex.join(words)))
     if out is not None:
         say(f"The report is {out}")

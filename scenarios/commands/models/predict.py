@@ -15,6 +15,8 @@ from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityE
 from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_SEARCHES
 from hpcrowd.environment.quantities import parse_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
 
 if TYPE_CHECKING:
@@ -48,8 +50,10 @@ class Line:
     training: Accuracy | None
 
 
+@reads_traces
 def command(
     trace: TracePath,
+    how: Reading,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -118,7 +122,7 @@ def command(
     chosen = {text: _with_history(text, history, untrained=train) for text in asked}
     cut = None if years is None else parse_years(years)
 
-    past = past_jobs(read_trace(trace), cut)
+    past = past_jobs(read_trace(trace, options=reading_options(**how)), cut)
     training = training_jobs(split, len(past))
     found: Trained | None = None
     if train:

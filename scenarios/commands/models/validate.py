@@ -11,6 +11,8 @@ import typer
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import (
     plain_table,
     print_json,
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
 PAUSES = ("drawn", "recorded")
 
 
+@reads_traces
 def command(
     trace: TracePath,
+    how: Reading,
     users: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +83,7 @@ def command(
     models = models_of(names)
     if out is not None:
         check_replaceable(out)
-    log = read_trace(trace)
+    log = read_trace(trace, options=reading_options(**how))
     check_waits(log["wait"], Path(log.source).name)
     with progress_bar() as progress:
         found = validate(

@@ -43,13 +43,12 @@ def command(
 ) -> None:
     """Replay a trace with users who react to the scheduler."""
     from hpcrowd.environment.clock import Clock
-    from hpcrowd.environment.traces.formats.registry import read_trace
 
     config = ReplayConfig.configure(**settings)
     picture = GanttOption.of(gantt, window)
 
     def read() -> Trace:
-        found = read_trace(trace)
+        found = config.read(trace)
         if picture is not None:
             picture.check(Clock.of(found.header))
         return found

@@ -28,9 +28,7 @@ def command(
     hpcrowd resample log.swf.gz --speed 2x --satisfaction habit --seed 1 --out runs/faster-1
     hpcrowd resample log.swf.gz --users rigid --scheduler recorded --out draw
     """
-    from hpcrowd.environment.traces.formats.registry import read_trace
-
     config = ResampleConfig.configure(**settings)
     carry_out(
-        config, lambda: read_trace(trace), out=out, log_decisions=log_decisions, as_json=as_json
+        config, lambda: config.read(trace), out=out, log_decisions=log_decisions, as_json=as_json
     )

@@ -21,6 +21,8 @@ from hpcrowd.environment.traces.cleaning import (
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import plain_table, print_json, standard_output
 from hpcrowd.scenarios.trace_files import keep_part, show_reading
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+@reads_traces
 def command(
     trace: TracePath,
+    how: Reading,
     flurries: Annotated[
         str | None,
         typer.Option(
@@ -83,7 +87,7 @@ def command(
                 "--no-run-time, --no-user, --first DAYS or --last DAYS"
             )
         check_writable(out, "-o")
-    log = read_trace(trace)
+    log = read_trace(trace, options=reading_options(**how))
     asked = rules or CleaningRules.every(log)
     if out is None:
         _, cleaned = judge(log, asked)
@@ -100,8 +104,8 @@ def command(
     if not rules and not asked.larger:
         console.print("No MaxProcs in the header: jobs too large for the machine cannot be found.")
     if out is None:
-        how = "-o FILE writes the remaining jobs" if rules else "give rules, and -o FILE"
-        console.print(f"Nothing is written; {how}.")
+        cure = "-o FILE writes the remaining jobs" if rules else "give rules, and -o FILE"
+        console.print(f"Nothing is written; {cure}.")
         return
     cut = f"; {plural(cleaned.cut, 'reference')} to removed jobs set to -1" if cleaned.cut else ""
     console.print(f"{out}: {plural(len(left), 'job')}{cut}", soft_wrap=True)

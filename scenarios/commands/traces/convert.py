@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -19,8 +19,8 @@ from hpcrowd.environment.limits.inputs import Unreadable, check_readable, read_a
 from hpcrowd.environment.limits.numbers import MOST_PROCESSORS
 from hpcrowd.environment.output.guard import is_stream
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions
-from hpcrowd.environment.traces.formats.common.names import anonymised
+from hpcrowd.environment.traces.formats.common.base import Format
+from hpcrowd.environment.traces.formats.common.names import anonymised, parse_names
 from hpcrowd.environment.traces.formats.registry import (
     FORMATS,
     find_format,
@@ -28,16 +28,18 @@ from hpcrowd.environment.traces.formats.registry import (
     parse_format,
     read_trace,
 )
-from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 from hpcrowd.environment.traces.formats.tables.text import listed
-from hpcrowd.environment.traces.headers import parse_zone, with_values
+from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.commands.options import AsJson, at_hand
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import STANDARD, check_writable
 from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, say, standard_output
 from hpcrowd.scenarios.trace_files import (
     Kept,
     keep_trace,
+    names_beside,
     reading_lines,
 )
 
@@ -45,6 +47,7 @@ from hpcrowd.scenarios.trace_files import (
 RUN_TRACE = "trace.swf.gz"
 
 
+@reads_traces
 def command(
     context: typer.Context,
     source: Annotated[
@@ -63,24 +66,11 @@ def command(
             show_default=False,
         ),
     ] = None,
-    input_format: Annotated[
-        str | None, typer.Option(help="Format of IN; detected unless given.")
-    ] = None,
+    *,
+    how: Reading,
     output_format: Annotated[
         str | None, typer.Option(help="Format of OUT; decided by its name unless given.")
     ] = None,
-    mapping: Annotated[
-        Path | None,
-        typer.Option("--map", help="TOML file that maps the columns of your own table."),
-    ] = None,
-    zone: Annotated[
-        str | None,
-        typer.Option(help="Time zone of local times in IN, such as Europe/Stockholm; else UTC."),
-    ] = None,
-    queue: Annotated[
-        Literal["partition", "qos"],
-        typer.Option(help="What of Slurm to use as the queue of a job."),
-    ] = "partition",
     processors: Annotated[
         int | None,
         typer.Option(min=1, max=MOST_PROCESSORS, help="Size of the machine, for the header."),
@@ -123,23 +113,22 @@ def command(
         raise HpcrowdError("convert: needs IN and OUT; `hpcrowd convert --list` shows the formats")
     if as_json and target == STANDARD:
         raise HpcrowdError("--json: standard output is used for OUT; name a file")
-    table = None if mapping is None else read_mapping(mapping)
-    parse_zone(zone)
-    options = FormatOptions(zone=zone, queue=queue, mapping=table)
+    options = reading_options(**how)
     kind = _target_format(target, output_format)
     if target != STANDARD:
         check_writable(Path(target), "OUT")
     with _source(source) as path:
         try:
-            from_kind = _source_format(
-                path, input_format, mapped=table is not None and kind.name != "table"
-            )
+            mapped = options.mapping is not None and kind.name != "table"
+            from_kind = _source_format(path, how.get("input_format"), mapped=mapped)
             with _shown(f"reading {source}", 0):
                 trace = read_trace(path, from_kind, options)
         except HpcrowdError as error:  # name the pipe, not its copy
             raise HpcrowdError(str(error).replace(str(path), source)) from None
     if path != Path(source):
         trace.source = source
+        if (names := names_beside(path)).is_file():
+            trace.names = parse_names(names.read_text(encoding="utf-8"), str(names))
     if processors is not None:
         trace.header = _with_processors(trace.header, processors)
     left_out: list[str] = []

@@ -25,6 +25,8 @@ from hpcrowd.analysis.features.workload import Settings
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import format_duration, parse_duration, plural
 from hpcrowd.scenarios.commands.options import AsJson, ReportFile, WhichJobs, all_at_hand
+from hpcrowd.scenarios.commands.setting_options import Reading, reading_words, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable, write_whole
 from hpcrowd.scenarios.terminal import (
     Reasons,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+@reads_traces
 def command(
     traces: Annotated[
         list[Path] | None,
@@ -50,6 +53,8 @@ def command(
             callback=all_at_hand,
         ),
     ] = None,
+    *,
+    how: Reading,
     which: WhichJobs = "completed",
     time_scale: Annotated[
         str,
@@ -95,11 +100,14 @@ def command(
     if out is not None:
         check_writable(out)
     with progress_bar() as progress:
-        workloads = [read_workload(path, which, settings) for path in reading(traces, progress)]
+        options = reading_options(**how)
+        workloads = [
+            read_workload(path, which, settings, options) for path in reading(traces, progress)
+        ]
         measured = measure_all(workloads, progress=progress)
         if out is not None:
             progress("drawing", 1, 1)
-            words = ["hpcrowd", "stats", *map(str, traces), "--out", str(out)]
+            words = ["hpcrowd", "stats", *map(str, traces), *reading_words(how), "--out", str(out)]
             write_whole(out, features_html(measured, again=shlex.join(words)))
     if out is not None:
         say(f"The report is {out}")

@@ -1,10 +1,9 @@
-"""The command ``hpcrowd window``: a part of a trace, by time and by user."""
+"""The command ``hpcrowd window``: a part of a trace, by time, user, queue, state and size."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -14,18 +13,20 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.environment.traces.window import window
+from hpcrowd.environment.traces.window import STATES, window
 from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.fields import parse_moment
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, standard_output
 from hpcrowd.scenarios.trace_files import keep_part, show_reading
 
-_USERS = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 
-
+@reads_traces
 def command(
     trace: TracePath,
+    how: Reading,
     out: Annotated[
         Path,
         typer.Option(
@@ -48,11 +49,28 @@ def command(
         str | None, typer.Option("--to", metavar="WHEN", help="Jobs submitted before then.")
     ] = None,
     only_users: Annotated[
-        str | None, typer.Option(metavar="NUMBERS", help="Only these users: 3,17,20-30.")
+        str | None,
+        typer.Option(metavar="USERS", help="Only these users, by name or number: ada,17,20-30."),
+    ] = None,
+    only_groups: Annotated[
+        str | None,
+        typer.Option(metavar="GROUPS", help="Only these groups (accounts), by name or number."),
+    ] = None,
+    only_queues: Annotated[
+        str | None,
+        typer.Option(metavar="QUEUES", help="Only these queues, by name or number."),
+    ] = None,
+    only_states: Annotated[
+        str | None,
+        typer.Option(metavar="STATES", help=f"Only jobs in these states: {', '.join(STATES)}."),
+    ] = None,
+    only_processors: Annotated[
+        str | None,
+        typer.Option(metavar="SIZES", help="Only jobs of these sizes: 64, 1-64, or 128-."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Extract the jobs submitted in a time window, or by some users.
+    """Extract the jobs submitted in a time window, of some users, groups, queues, states or sizes.
 
     Dates are local times of the log. Submit times of the new trace count from the beginning of the
     window; its header says so. In Python: hc.window.
@@ -60,16 +78,24 @@ def command(
     \b
     hpcrowd window log.swf.gz --from 2004-01-01 --to 2004-02-01 -o january.swf.gz
     hpcrowd window log.swf.gz --from 30d --to 60d --only-users 3,17,20-30 -o part.swf.gz
+    hpcrowd window jobs.txt --only-users ada,bob --only-queues gpu --only-processors 64- -o big.csv
     """
-    if begin is None and end is None and only_users is None:
+    only: dict[str, Any] = {
+        "only_users": only_users,
+        "only_groups": only_groups,
+        "only_queues": only_queues,
+        "only_states": only_states,
+        "only_processors": only_processors,
+    }
+    if all(each is None for each in (begin, end, *only.values())):
         raise QuantityError(
-            "window: no part is given; choose one with --from, --to or --only-users"
+            "window: no part is given; choose one with --from, --to, "
+            + " or ".join(f"--{name.replace('_', '-')}" for name in only)
         )
     edges = [None if each is None else parse_moment(each) for each in (begin, end)]
-    wanted = None if only_users is None else parse_users(only_users)
     check_writable(out, "-o")
-    log = read_trace(trace)
-    part, windowed = window(log, *edges, only_users=wanted)
+    log = read_trace(trace, options=reading_options(**how))
+    part, windowed = window(log, *edges, **only)
     kept = keep_part(part, out)
     if as_json:
         wire = {
@@ -103,24 +129,6 @@ def command(
         console.print(f"  {clock.note}", soft_wrap=True)
     for line in kept.lines():
         console.print(line, soft_wrap=True)
-
-
-def parse_users(text: str) -> list[int | range]:
-    """Return the users that a text such as ``3,17,20-30`` names.
-
-    Raises
-    ------
-    QuantityError
-        When it is not a list of numbers and ranges.
-    """
-    found: list[int | range] = []
-    for part in text.split(","):
-        match = _USERS.fullmatch(part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if match is None or first > last:
-            raise QuantityError(f"only-users {text!r}: not numbers and ranges such as 3,17,20-30")
-        found.append(range(first, last + 1) if match[2] else first)
-    return found
 
 
 def _users(trace: Trace) -> int:

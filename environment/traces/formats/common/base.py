@@ -43,11 +43,14 @@ class FormatOptions:
     mapping
         Names and units of the columns of your own table, a
         :class:`~hpcrowd.environment.traces.formats.tables.mapping.TableMapping`.
+    format
+        Name of the format of a file that is read; recognised from its content unless given.
     """
 
     zone: str | None = None
     queue: Literal["partition", "qos"] = "partition"
     mapping: Any = None
+    format: str | None = None
 
 
 @dataclass

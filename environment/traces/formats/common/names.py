@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.traces.trace import Trace
 
@@ -172,6 +173,31 @@ def names_table(trace: Trace) -> str:
         pairs = zip(trace["number"].tolist(), trace.extra["job_id"], strict=True)
         rows.writerows(("job", number_text(number), name) for number, name in pairs)
     return text.getvalue()
+
+
+def parse_names(text: str, source: str = "names") -> dict[str, dict[int, str]]:
+    """Return the names in a text of :func:`names_table`, by field and number.
+
+    Identifiers of jobs are left out.
+
+    Raises
+    ------
+    TraceError
+        If a line is not a field, a number and a name.
+    """
+    found: dict[str, dict[int, str]] = {}
+    for place, row in enumerate(csv.reader(io.StringIO(text)), start=1):
+        if place == 1 or row[:1] == ["job"]:
+            continue
+        try:
+            field, number, name = row
+            names = found.setdefault(field, {})
+            names[int(number)] = name
+        except ValueError:
+            raise TraceError(
+                f"{source}, line {place}: {','.join(row)!r} is not field,number,name"
+            ) from None
+    return found
 
 
 def parse_numbers(words: Sequence[bytes]) -> NDArray[np.float64] | None:
