@@ -323,6 +323,14 @@ def component_columns_table() -> str:
     return table(("column", "meaning"), rows)
 
 
+def site_columns_table() -> str:
+    """Return the columns beyond the fields of a trace."""
+    from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
+
+    rows = [(f"`{name}`", meaning) for name, meaning in SITE_COLUMNS.items()]
+    return table(("column", "meaning"), rows)
+
+
 def platform_accounts_table() -> str:
     """Return what ``summary.json`` says about changes of the platform."""
     from hpcrowd.analysis.accounts.platform import ACCOUNTS
@@ -391,6 +399,7 @@ PLACES = {
     "reaction_columns": reaction_columns_table,
     "attempt_columns": attempt_columns_table,
     "component_columns": component_columns_table,
+    "site_columns": site_columns_table,
     "platform_accounts": platform_accounts_table,
     "platform_settings": platform_settings_table,
     "reaction_accounts": reaction_accounts_table,

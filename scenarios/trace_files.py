@@ -154,9 +154,14 @@ def reading_lines(trace: Trace) -> list[str]:
     ]
 
 
+def not_read_lines(trace: Trace) -> list[str]:
+    """Return a line that names the columns of the log which are not read, if there are any."""
+    return [f"columns not read: {', '.join(trace.not_read)}"] if trace.not_read else []
+
+
 def show_reading(console: Console, trace: Trace) -> None:
     """Print what reading a trace dropped and repaired, indented."""
-    for line in reading_lines(trace):
+    for line in (*reading_lines(trace), *not_read_lines(trace)):
         console.print(f"  {line}", soft_wrap=True)
 
 

@@ -105,7 +105,17 @@ def test_command_asks_for_columns_that_are_read() -> None:
     """The command that errors and the guide show asks for what the tests tell of a job."""
     assert set(JOB) == set(COLUMNS)
     assert set(STEP) <= set(JOB)
-    assert re.fullmatch(r"sacct -a -D -P -S [-0-9]+ --format=[\w,]+", COMMAND)
+    assert re.fullmatch(r"sacct -a -D -P -S now-90days --format=[\w,]+", COMMAND)
+
+
+def test_command_of_the_guide_asks_for_columns_that_are_read(root: Path) -> None:
+    """Every column that the guide asks for has a place in the trace."""
+    guide = (root / "docs/guides/slurm.md").read_text()
+    found = re.search(r"^sacct .* --format=([\w,]+) > jobs.txt$", guide, re.MULTILINE)
+    assert found is not None
+    layout = sacct_table.find_layout(found[1].replace(",", "|").encode() + b"\n")
+    assert layout is not None
+    assert [] == layout.unused
 
 
 def test_row_with_too_few_values() -> None:
@@ -291,5 +301,5 @@ def test_whatever_rows_stand_together(
     again = trace_or_error(generate_sacct(trace, lost, options), options)
     assert isinstance(again, Trace)
     assert table(trace) == table(again)
-    allowed = {"header", "job_id", "executable", "restarts", "lost_work"}
+    allowed = {"header", "job_id", "executable", "restarts", "lost_work", "final_state"}
     assert allowed >= {field for field, _ in lost.counts}

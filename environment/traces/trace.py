@@ -85,6 +85,8 @@ class Trace:
         text means unknown.
     repaired, dropped
         Number of jobs that were repaired or dropped while reading the log, by reason.
+    not_read
+        Names of columns of the log that are not read.
     """
 
     header: Header
@@ -97,6 +99,7 @@ class Trace:
     extra: dict[str, NDArray[np.object_]] = field(default_factory=dict)
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    not_read: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.columns["number"])

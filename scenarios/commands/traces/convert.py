@@ -40,6 +40,7 @@ from hpcrowd.scenarios.trace_files import (
     Kept,
     keep_trace,
     names_beside,
+    not_read_lines,
     reading_lines,
 )
 
@@ -228,6 +229,7 @@ def _wire(
         "jobs": len(trace),
         "dropped": dict(trace.dropped),
         "repaired": dict(trace.repaired),
+        "not_read": list(trace.not_read),
         "lost": [
             {"field": field, "reason": reason, "count": count}
             for (field, reason), count in kept.lost.counts.items()
@@ -242,11 +244,12 @@ def _tell(trace: Trace, wire: dict[str, Any], kept: Kept) -> None:
     piped = wire["target"] == STANDARD or is_stream(wire["target"])
     tell = say if piped else print
     tell(f"{wire['source']} ({wire['from']}): {plural(wire['jobs'], 'job')}")
-    for line in reading_lines(trace):
+    for line in (*reading_lines(trace), *not_read_lines(trace)):
         tell(f"  {line}")
     if wire["left_out"]:
         tell(f"  left out, as they may identify people: {listed(wire['left_out'])}")
     target = "standard output" if wire["target"] == STANDARD else wire["target"]
-    tell(f"{target} ({wire['to']}): {'written' if kept.lost else 'nothing is lost'}")
+    some = kept.lost or trace.dropped or trace.not_read or wire["left_out"]
+    tell(f"{target} ({wire['to']}): {'written' if some else 'nothing is lost'}")
     for line in kept.lines():
         tell(line)

@@ -22,6 +22,7 @@ from hpcrowd.environment.traces.formats.common.files import (
     write_file,
 )
 from hpcrowd.environment.traces.formats.common.names import NAMED, known, worded
+from hpcrowd.environment.traces.formats.common.site_columns import said_by_status
 from hpcrowd.environment.traces.trace import FIELDS, Trace
 
 #: Repairs of times that several formats count.
@@ -82,10 +83,14 @@ class Losses:
             self.add(name, trace[name] != UNKNOWN, reason)
 
     def unheld_extra(self, trace: Trace, held: Collection[str], reason: str) -> None:
-        """Count the jobs with text in columns of other formats, except the columns in ``held``."""
+        """Count the jobs with text in columns of other formats, except the columns in ``held``.
+
+        States that the status says as well are not lost.
+        """
         for name, values in trace.extra.items():
             if name not in held:
-                self.add(name, known(values), reason)
+                said = said_by_status(trace) if name == "final_state" else False
+                self.add(name, known(values) & ~np.asarray(said), reason)
 
     def unheld_lines(self, trace: Trace, reason: str) -> None:
         """Count the lines of the header and the comments, which the format cannot hold."""

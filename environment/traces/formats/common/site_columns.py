@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.traces.trace import Trace
 
 #: Meaning and unit of each column.
 SITE_COLUMNS = {
     "job_id": "identifier of the job in the resource manager",
-    "state": "final state as the resource manager calls it, such as TIMEOUT or NODE_FAIL",
+    "final_state": "final state as the resource manager calls it, such as TIMEOUT or NODE_FAIL",
     "cancelled_by": "user number of whoever cancelled it",
     "exit_code": "exit code, and the signal behind a colon",
     "qos": "quality of service",
-    "cluster": "cluster of a federation",
+    "cluster_name": "name of its cluster",
     "eligible": "s after the submission; from then on the job could start",
     "begin": "s after the submission; the earliest start that its user asked for",
     "suspended": "s for which it was suspended",
@@ -36,7 +37,6 @@ SITE_COLUMNS = {
     "exclusive": "yes if its user asked for whole nodes",
     "priority": "priority when it was started",
     "dependency": "jobs that it waited for, such as afterok:17",
-    "array": "job number of the array that it is a task of",
     "throttle": "most tasks of the array that run at the same time",
 }
 
@@ -48,6 +48,13 @@ NUMBERS = frozenset(
 
 #: States that the status of a job already says, by status.
 SAID_BY_STATUS = {1: "COMPLETED", 0: "FAILED", 5: "CANCELLED"}
+
+
+def said_by_status(trace: Trace) -> NDArray[np.bool_]:
+    """Return for which jobs the status says the state as well, shape (jobs,)."""
+    status, states = trace["status"].tolist(), trace.extra["final_state"].tolist()
+    same = [SAID_BY_STATUS.get(one) == text for one, text in zip(status, states, strict=True)]
+    return np.array(same, bool)
 
 
 def site_numbers(extra: dict[str, NDArray[Any]], name: str, jobs: int) -> Int64s:

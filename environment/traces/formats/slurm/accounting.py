@@ -190,16 +190,16 @@ def _site_texts(
     told = {name: values.tolist() for name, values in trace.extra.items()}
     numbers = {name: site_numbers(trace.extra, name, jobs) for name in NUMBERS & set(told)}
     found: dict[str, list[str]] = {}
-    if "state" in told:
+    if "final_state" in told:
         by = told.get("cancelled_by", [""] * jobs)
         alone = len(set(texts["JobID"])) == jobs
         found["State"] = [
-            _state(*row, alone) for row in zip(told["state"], by, trace["status"].tolist(),
+            _state(*row, alone) for row in zip(told["final_state"], by, trace["status"].tolist(),
                                                texts["State"], strict=True)]  # fmt: skip
     for column, name in SITE_WORDS.items():
         if name in told:
             found[CALLED_IN_SLURM[column]] = [_BREAKS.sub(INSTEAD, text) for text in told[name]]
-    for column, name in (("QOS", "qos"), ("Cluster", "cluster")):
+    for column, name in (("QOS", "qos"), ("Cluster", "cluster_name")):
         if name in told and not any(texts[column]):
             found[column] = [_BREAKS.sub(INSTEAD, text) for text in told[name]]
     if "nodes" in numbers:

@@ -490,6 +490,7 @@ class Fields:
             all_columns(columns, len(jobs.row)),
             source=source,
             names=names,
+            not_read=tuple(self.rows.unused),
             extra={"job_id": jobs.ids} | filled(self._site(queue)),
             repaired=jobs.repaired,
             dropped=jobs.dropped,
@@ -538,7 +539,7 @@ class Fields:
         eligible = self.times.eligible[jobs.first]
         known = (eligible != NO_TIME) & (self.submit != NO_TIME)
         found = {
-            "state": np.array(parsed, np.object_)[codes[jobs.row]],
+            "final_state": np.array(parsed, np.object_)[codes[jobs.row]],
             "cancelled_by": np.array(by, np.object_)[codes[jobs.row]],
             "eligible": texts_of(np.where(known, np.maximum(eligible - self.submit, 0), 0)),
             "suspended": texts_of(self.suspended),
@@ -549,9 +550,6 @@ class Fields:
             "begin": texts_of(np.array([one.begin for one in asked], np.int64)[which]),
             "throttle": texts_of(np.array([one.throttle for one in asked], np.int64)[which]),
             "exclusive": np.array(["yes" if a.exclusive else "" for a in asked], np.object_)[which],
-            "array": np.array(
-                [text.partition("_")[0] if "_" in text else "" for text in jobs.ids], np.object_
-            ),
         }
         for column, name in SITE_WORDS.items():
             if name and column in rows.words:
@@ -559,7 +557,7 @@ class Fields:
         # The one of the three that is not a field.
         other = "cluster" if queue == "qos" else "qos"
         if other in rows.words:
-            found[other] = self._texts(other)
+            found["cluster_name" if other == "cluster" else other] = self._texts(other)
         return found
 
     def _texts(self, column: str) -> NDArray[np.object_]:

@@ -13,6 +13,15 @@ OPTIONS = {
     "-a": "array", "--array": "array",
 }  # fmt: skip
 
+#: Options without an argument; the first word that is neither an option nor its argument is the
+#: script. (Man page of ``sbatch``.)
+ALONE = frozenset((
+    "--exclusive", "--parsable", "-H", "--hold", "--requeue", "--no-requeue", "-Q", "--quiet", "-W",
+    "--wait", "-v", "--verbose", "-k", "--no-kill", "-s", "--oversubscribe", "-O", "--overcommit",
+    "--contiguous", "--spread-job", "--use-min-nodes", "--get-user-env", "--ignore-pbs", "--reboot",
+    "--test-only", "-I", "--immediate", "--nice",
+))  # fmt: skip
+
 #: Seconds of the units of ``--begin=now+COUNT UNIT``.
 UNITS = {"": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
@@ -53,24 +62,19 @@ def asked_in(line: str) -> Asked:
     found: dict[str, str] = {}
     exclusive = False
     place = 1
-    while place < len(words):
-        word = words[place]
-        if word == ":" or not word.startswith("-"):
-            if word == ":":
-                break  # the next part of a heterogeneous job
-            place += 1
-            continue
-        name, equals, value = word.partition("=")
+    while place < len(words) and words[place].startswith("-"):
+        name, equals, value = words[place].partition("=")
+        place += 1
+        short = not name.startswith("--")
+        if short and len(name) > 2:
+            name, value, equals = name[:2], words[place - 1][2:], "="  # -dafterok:17
         if name == "--exclusive":
             exclusive = True
-        elif not equals and name[:2] in OPTIONS and not name.startswith("--") and len(name) > 2:
-            found[OPTIONS[name[:2]]] = name[2:]  # -dafterok:17
-        elif name in OPTIONS:
-            if not equals:
-                place += 1
-                value = words[place] if place < len(words) else ""
+        elif not equals and name not in ALONE:
+            value = words[place] if place < len(words) else ""
+            place += 1
+        if name in OPTIONS:
             found[OPTIONS[name]] = value
-        place += 1
     dependency = found.get("dependency", "")
     begin = _NOW.fullmatch(found.get("begin", ""))
     throttle = _THROTTLE.search(found.get("array", ""))

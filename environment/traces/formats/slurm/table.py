@@ -13,7 +13,7 @@ import contextlib
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,7 +54,7 @@ COLUMNS = (
 )
 
 #: A command that writes them.
-COMMAND = f"sacct -a -D -P -S 2024-01-01 --format={','.join(COLUMNS)}"
+COMMAND = f"sacct -a -D -P -S now-90days --format={','.join(COLUMNS)}"
 
 #: Key and parser of each column, by its name in lower case; of several columns with the same key
 #: the first one in the header counts.
@@ -247,6 +247,8 @@ class Rows(NamedTuple):
         Clusters of the steps, as in ``words``.
     mended
         What was repaired in the text; None if nothing.
+    unused
+        Columns that are not read, as the header spells them.
     """
 
     place: Int64s
@@ -260,6 +262,7 @@ class Rows(NamedTuple):
     step_memory: NDArray[np.float64]
     step_cluster: NDArray[Any]
     mended: Mended | None = None
+    unused: Sequence[str] = ()
 
 
 def read_rows(data: bytes, source: str) -> Rows:
@@ -506,6 +509,7 @@ class _Reading:
             whole["memory"],
             whole["step_memory"],
             whole.get("step_cluster", nothing),
+            unused=self.layout.unused,
         )
 
 
