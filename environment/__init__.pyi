@@ -69,6 +69,12 @@ from .traces.formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
 from .traces.formats.pbs.accounting import generate_pbs, parse_pbs, read_pbs, write_pbs
 from .traces.formats.registry import find_format, parse_format, read_trace, write_trace
 from .traces.formats.slurm.accounting import generate_sacct, parse_sacct, read_sacct, write_sacct
+from .traces.formats.slurm.json_records import (
+    generate_sacct_json,
+    parse_sacct_json,
+    read_sacct_json,
+    write_sacct_json,
+)
 from .traces.formats.swf import generate_swf, parse_swf, read_swf, write_swf
 from .traces.formats.tables.columns import (
     generate_csv,
@@ -189,6 +195,7 @@ __all__ = [
     "generate_parquet",
     "generate_pbs",
     "generate_sacct",
+    "generate_sacct_json",
     "generate_swf",
     "jobs_from_trace",
     "parse_batsim",
@@ -202,6 +209,7 @@ __all__ = [
     "parse_pbs",
     "parse_predictor",
     "parse_sacct",
+    "parse_sacct_json",
     "parse_scheduler",
     "parse_signal",
     "parse_swf",
@@ -216,6 +224,7 @@ __all__ = [
     "read_pbs",
     "read_predictor",
     "read_sacct",
+    "read_sacct_json",
     "read_signal",
     "read_swf",
     "read_trace",
@@ -233,6 +242,7 @@ __all__ = [
     "write_pbs",
     "write_predictor",
     "write_sacct",
+    "write_sacct_json",
     "write_swf",
     "write_trace",
 ]

@@ -17,6 +17,7 @@ from hpcrowd.environment.traces.trace import Trace
 FORMATS: Registry[Format] = Registry(
     {
         "parquet": "hpcrowd.environment.traces.formats.tables.columns:PARQUET",
+        "sacct-json": "hpcrowd.environment.traces.formats.slurm.json_records:SACCT_JSON",
         "batsim": "hpcrowd.environment.traces.formats.batsim.workloads:BATSIM",
         "swf": "hpcrowd.environment.traces.formats.swf:SWF",
         "gwf": "hpcrowd.environment.traces.formats.gwf:GWF",

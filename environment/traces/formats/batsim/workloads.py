@@ -523,6 +523,8 @@ def _brief(value: float) -> float:
 def _looks_like(head: bytes) -> bool:
     """Return whether it begins as JSON with a key of workloads."""
     head = head.lstrip()
+    if b'"nb_res"' not in head and (b"openapi" in head or b"data_parser" in head):
+        return False  # Slurm has a list of jobs, too
     return head[:1] == b"{" and any(key in head for key in (b'"nb_res"', b'"jobs"', b'"profiles"'))
 
 

@@ -66,6 +66,7 @@ from hpcrowd.environment.traces.formats.slurm.jobs import (
 from hpcrowd.environment.traces.formats.slurm.table import (
     COLUMNS,
     SITE_WORDS,
+    Rows,
     find_layout,
     is_cut,
     read_rows,
@@ -320,8 +321,18 @@ def _step(texts: dict[str, list[str]], place: int, memory: str) -> str:
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+    return trace_of(read_rows(data, source), source, options)
+
+
+def trace_of(rows: Rows, source: str, options: FormatOptions) -> Trace:
+    """Return the trace of the rows of Slurm's accounting.
+
+    Raises
+    ------
+    TraceError
+        If no job has ended.
+    """
     zone = parse_zone(options.zone)
-    rows = read_rows(data, source)
     states = [parse_state(word) for word in rows.words["state"][1]]
     times = Times(rows, zone)
     memory, alone = with_steps(rows)
@@ -339,9 +350,29 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     data, order = written(trace, options)
+    count_losses(trace, lost, data, order, SACCT, options)
+    return data
+
+
+def count_losses(
+    trace: Trace, lost: Losses, data: bytes, order: Int64s, kind: Format, options: FormatOptions
+) -> None:
+    """Count what differs when the text of a trace is read again.
+
+    Parameters
+    ----------
+    trace, data
+        The trace and its text.
+    lost
+        Counts.
+    order
+        The jobs in the order in which they are read back.
+    kind, options
+        The format, and its options.
+    """
     if not lost.asked or not len(trace):
-        return data
-    again = SACCT.parse(data, trace.source, options)
+        return
+    again = kind.parse(data, trace.source, options)
     moved = unix_origin(again.header) - unix_origin(trace.header)
     lost.differences(trace, again, REASONS, moved=moved, order=order)
     for name, values in trace.extra.items():
@@ -352,7 +383,6 @@ def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
     lost.add("header", gone.total(), "accounting has no header")
     lost.add("comments", len(trace.comments), "accounting has no comments")
-    return data
 
 
 #: The output of ``sacct -P``.

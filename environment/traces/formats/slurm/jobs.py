@@ -93,7 +93,7 @@ CALLED = {"partition": "Partition", "cluster": "Cluster", "qos": "QOS"}
 #: Words for nothing in columns of words.
 EMPTY_TEXTS = frozenset(("", "Unknown", "None", "None assigned", "(null)", "0:0"))
 
-_BY = re.compile(rb"by ([0-9]+)")
+_BY = re.compile(rb"by (\S+)")
 _ROUNDED = re.compile(rb"[0-9]+\.[0-9]+[GTPE][cn]?")
 
 SIZE_NOTE = "MaxProcs is the most processors in use at one time; sacct tells no size of the machine"

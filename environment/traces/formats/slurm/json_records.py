@@ -1,0 +1,400 @@
+r"""Slurm's accounting as ``sacct --json`` prints it: one object a job, read one after the other.
+
+Each object becomes a row with the columns of ``sacct``, and these become a trace as in
+:mod:`hpcrowd.environment.traces.formats.slurm.accounting`. Times are Unix times. Numbers are plain,
+or objects that say whether they are set (``{"set": true, "infinite": false, "number": 60}``, from
+Slurm 23.02 on); a state is a word or a list of words.
+
+Source: the records of Slurm 22.05 (data parser v0.0.38), and the OpenAPI documents of Slurm for
+v0.0.37 to v0.0.42.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, shown
+from hpcrowd.environment.traces.formats.slurm.accounting import count_losses, trace_of, written
+from hpcrowd.environment.traces.formats.slurm.mending import FREE_TEXT
+from hpcrowd.environment.traces.formats.slurm.table import Rows, read_rows
+from hpcrowd.environment.traces.formats.slurm.values import (
+    NO_TIME,
+    SINCE_1970,
+    duration_text,
+    parse_duration,
+    parse_time,
+)
+from hpcrowd.environment.traces.trace import Trace
+
+#: The columns of the rows that objects become.
+COLUMNS = (
+    "JobID", "User", "Account", "JobName", "Partition", "QOS", "Cluster", "Submit", "Eligible",
+    "Start", "End", "ElapsedRaw", "Suspended", "State", "AllocCPUS", "ReqCPUS", "NNodes",
+    "TimelimitRaw", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "ReqTRES", "NodeList",
+    "Reservation", "Constraints", "ExitCode", "Priority", "SubmitLine",
+)  # fmt: skip
+
+#: Between cells, and what stands for it and for line ends inside a cell.
+DELIMITER, INSIDE, BROKEN = "\x1f", "\x01", "\x02"
+
+#: MB in units of memory.
+UNITS = {"M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
+
+#: Smallest Unix time that means unknown.
+NEVER = 2**32 - 2
+
+_SAFE = str.maketrans({DELIMITER: INSIDE, "\n": BROKEN, "\r": " ", "\0": ""})
+_BEGIN = re.compile(r'"jobs"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def _looks_like(head: bytes) -> bool:
+    """Return whether it begins as JSON, and names what made it as Slurm does."""
+    head = head.lstrip()
+    slurm = b"openapi" in head or b"data_parser" in head
+    return head[:1] == b"{" and slurm and b'"nb_res"' not in head
+
+
+def objects(blocks: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects in the list ``jobs``, with few of them in memory at a time.
+
+    Raises
+    ------
+    TraceError
+        If there is no such list, or it is damaged.
+    """
+    decoder, utf8 = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")("replace")
+    coming, text, place, count = iter(blocks), "", -1, 0
+    while True:
+        piece = next(coming, None)
+        text += utf8.decode(piece or b"", final=piece is None)
+        if place < 0:
+            match = _BEGIN.search(text)
+            place = match.end() if match else -1
+        while place >= 0:
+            between = _BETWEEN.match(text, place)
+            assert between is not None
+            place = between.end()
+            if text.startswith("]", place):
+                return
+            try:
+                found, end = decoder.raw_decode(text, place)
+            except ValueError:
+                break  # goes on in the next block
+            except RecursionError:
+                raise TraceError(f"{source}: a job is nested too deeply to be read") from None
+            if end == len(text) and piece is not None:
+                break  # a number may go on
+            count += 1
+            if not isinstance(found, dict):
+                raise TraceError(f"{source}: job {count:,} of the list is no object")
+            yield found
+            place = end
+        if piece is None:
+            break
+        if place > 0:
+            text, place = text[place:], 0
+    if place < 0:
+        raise TraceError(f"{source}: has no list of jobs; write it with sacct --json")
+    raise TraceError(f"{source}: ends, or is damaged, after job {count:,} of the list")
+
+
+def _part(record: Mapping[str, Any], *way: str) -> Any:
+    """Return what is at the end of a way through objects; None if a part is missing."""
+    found: Any = record
+    for name in way:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _number(value: Any) -> int | None:
+    """Return a whole number, plain or in an object; None if it is not set."""
+    if isinstance(value, dict):
+        known = value.get("set", True) and not value.get("infinite")
+        value = value.get("number") if known else None
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value[:19])
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return None
+    return int(value) if abs(value) < 2**62 else None
+
+
+def _count(value: Any) -> str:
+    number = _number(value)
+    return "" if number is None or number < 0 else str(number)
+
+
+def _time(value: Any) -> str:
+    number = _number(value)
+    return str(number) if number is not None and 0 < number < NEVER else "Unknown"
+
+
+def _word(value: Any) -> str:
+    text = value if isinstance(value, str) else ""
+    return text.translate(_SAFE)
+
+
+def _resources(found: Any) -> dict[str, int]:
+    """Return resources by their names in Slurm, such as ``gres/gpu:a100``, in sacct's order."""
+    counts = {}
+    for one in found if isinstance(found, list) else ():
+        kind, name = _part(one, "type"), _part(one, "name")
+        number = _number(_part(one, "count"))
+        if isinstance(kind, str) and number is not None and number >= 0:
+            counts[_word(f"{kind}/{name}" if isinstance(name, str) and name else kind)] = number
+    return dict(sorted(counts.items()))
+
+
+def _tres(counts: Mapping[str, int]) -> str:
+    """Return resources as sacct writes them."""
+    words = []
+    for name, number in counts.items():
+        unit = ""
+        if name == "mem":  # MB
+            unit = next(units := iter("MGTP"))
+            while number and number % 1024 == 0 and unit != "P":
+                number, unit = number // 1024, next(units)
+        if name != "energy":
+            words.append(f"{name}={number}{unit}")
+    return ",".join(words)
+
+
+def _identifier(record: Mapping[str, Any]) -> str:
+    array, het = _number(_part(record, "array", "job_id")), _number(_part(record, "het", "job_id"))
+    if array:
+        task, rest = _number(_part(record, "array", "task_id")), _part(record, "array", "task")
+        if task is None and isinstance(rest, str) and rest:
+            return f"{array}_[{_word(rest)}]"
+        return f"{array}_{task or 0}"
+    if het:
+        return f"{het}+{_number(_part(record, 'het', 'job_offset')) or 0}"
+    return _count(record.get("job_id"))
+
+
+def _state(record: Mapping[str, Any]) -> str:
+    state = _part(record, "state", "current")
+    state = _word(state[0] if isinstance(state, list) and state else state)
+    by = _part(record, "kill_request_user")
+    by = _word(by) or _count(by)
+    return f"{state} by {by}" if state == "CANCELLED" and by else state
+
+
+def _limited(record: Mapping[str, Any]) -> str:
+    """Return a submit line with the limit of an array, for versions that have no such line."""
+    most = _number(_part(record, "array", "limits", "max", "running", "tasks"))
+    return f"sbatch --array=0%{most}" if most and most > 0 else ""
+
+
+def _used_memory(record: Mapping[str, Any]) -> str:
+    """Return the largest memory that a task of any step used, bytes."""
+    steps = record.get("steps")
+    found = [
+        _resources(_part(step, "tres", "requested", "max")).get("mem", 0)
+        for step in (steps if isinstance(steps, list) else ())
+    ]
+    return str(max(found)) if found and max(found) > 0 else ""
+
+
+def row_of(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return an object as a row of ``sacct``, by the names in :data:`COLUMNS`."""
+    allocated = _resources(_part(record, "tres", "allocated"))
+    requested = _resources(_part(record, "tres", "requested"))
+    total = _part(record, "time", "total")
+    used = (_number(_part(total or {}, "seconds")) or 0) * 1000
+    used += (_number(_part(total or {}, "microseconds")) or 0) // 1000
+    limit = _part(record, "time", "limit")
+    asked = _number(_part(record, "required", "CPUs"))
+    code, signal = _part(record, "exit_code", "return_code"), _part(record, "exit_code", "signal")
+    for key in ("signal_id", "id"):
+        signal = signal[key] if isinstance(signal, dict) and key in signal else signal
+    return {
+        "JobID": _identifier(record),
+        "User": _word(record.get("user")) or _word(_part(record, "association", "user")),
+        "Account": _word(record.get("account")),
+        "JobName": _word(record.get("name")),
+        "Partition": _word(record.get("partition")),
+        "QOS": _word(record.get("qos")),
+        "Cluster": _word(record.get("cluster")),
+        "Submit": _time(_part(record, "time", "submission")),
+        "Eligible": _time(_part(record, "time", "eligible")),
+        "Start": _time(_part(record, "time", "start")),
+        "End": _time(_part(record, "time", "end")),
+        "ElapsedRaw": _count(_part(record, "time", "elapsed")),
+        "Suspended": duration_text(1000 * max(_number(_part(record, "time", "suspended")) or 0, 0)),
+        "State": _state(record),
+        "AllocCPUS": str(allocated.get("cpu", 0)),
+        "ReqCPUS": str(asked) if asked else str(requested.get("cpu", "")),
+        "NNodes": _count(record.get("allocation_nodes")),
+        "TimelimitRaw": "UNLIMITED" if _part({"x": limit}, "x", "infinite") else _count(limit),
+        "ReqMem": f"{requested['mem']}M" if requested.get("mem") else "",
+        "MaxRSS": _used_memory(record),
+        "TotalCPU": duration_text(max(used, 0)),
+        "AllocTRES": _tres(allocated),
+        "ReqTRES": _tres(requested),
+        "NodeList": _word(record.get("nodes")),
+        "Reservation": _word(_part(record, "reservation", "name")),
+        "Constraints": _word(record.get("constraints")),
+        "ExitCode": f"{_number(code) or 0}:{_number(signal) or 0}",
+        "Priority": _count(record.get("priority")),
+        "SubmitLine": _word(record.get("submit_line")) or _limited(record),
+    }
+
+
+def _read(blocks: Iterable[bytes], source: str, options: FormatOptions) -> Trace:
+    lines = [DELIMITER.join(COLUMNS)]
+    lines += [DELIMITER.join(row_of(record).values()) for record in objects(blocks, source)]
+    if len(lines) == 1:
+        raise TraceError(f"{source}: contains no jobs")
+    text = "\n".join(lines).encode("utf-8", "replace") + b"\n"
+    del lines
+    try:
+        rows = _restored(read_rows(text, source))
+    except ParseError as error:
+        told = f"job {(error.line or 2) - 1:,} of the list, {error.field}"
+        raise TraceError(f"{source}: {told} {shown(str(error.value).encode())!r}") from None
+    return trace_of(rows, source, options)
+
+
+def _restored(rows: Rows) -> Rows:
+    """Return rows with the delimiters and line ends in their free text."""
+    back = {INSIDE.encode(): DELIMITER.encode(), BROKEN.encode(): b"\n"}
+
+    def whole(word: bytes) -> bytes:
+        for sign, meant in back.items():
+            word = word.replace(sign, meant)
+        return word
+
+    words = {
+        name: (codes, list(map(whole, texts)) if name in FREE_TEXT else texts)
+        for name, (codes, texts) in rows.words.items()
+    }
+    return rows._replace(words=words)
+
+
+def _record(row: Mapping[str, str], memory: str) -> dict[str, Any]:
+    """Return a row of ``sacct`` as an object of the data parser v0.0.38."""
+
+    def number(name: str) -> int | None:
+        text = row.get(name, "")
+        return int(text) if text.isdecimal() else None
+
+    def time(name: str) -> int:
+        seconds = parse_time(row.get(name, "").encode())
+        if seconds == NO_TIME:
+            return 0
+        return seconds - SINCE_1970 if seconds >= SINCE_1970 // 2 else seconds
+
+    state, _, by = row["State"].partition(" by ")
+    job, _, task = row["JobID"].partition("_")
+    leader, plus, offset = job.partition("+")
+    cpu = max(parse_duration(row.get("TotalCPU", "").encode()), 0)
+    requested, allocated = number("ReqCPUS"), number("AllocCPUS")
+    asked = row.get("ReqMem", "")
+    most = {"type": "mem", "count": int(memory or 0) * 1024}
+    steps = [{"tres": {"requested": {"max": [most]}}}]
+    code, _, signal = row.get("ExitCode", "").partition(":")
+    found = {
+        "account": row["Account"],
+        "allocation_nodes": number("NNodes"),
+        "array": {
+            "job_id": int(job) if task else 0,
+            "task": task.strip("[]") if task.startswith("[") else None,
+            "task_id": int(task) if task.isdecimal() else None,
+        },
+        "cluster": row["Cluster"],
+        "constraints": row.get("Constraints", ""),
+        "exit_code": {
+            "return_code": int(code) if code.isdecimal() else 0,
+            "signal": int(signal) if signal.isdecimal() else 0,
+        },
+        "het": {"job_id": int(leader) if plus else 0, "job_offset": int(offset) if plus else None},
+        "job_id": int(leader),
+        "kill_request_user": by or None,
+        "name": row["JobName"],
+        "nodes": row.get("NodeList", ""),
+        "partition": row["Partition"],
+        "priority": number("Priority"),
+        "qos": row["QOS"],
+        "required": {"CPUs": requested},
+        "reservation": {"name": row.get("Reservation", "")},
+        "state": {"current": state},
+        "steps": steps if memory else [],
+        "submit_line": row.get("SubmitLine", ""),
+        "time": {
+            "elapsed": number("ElapsedRaw"),
+            "eligible": time("Eligible"),
+            "end": time("End"),
+            "limit": number("TimelimitRaw"),
+            "start": time("Start"),
+            "submission": time("Submit"),
+            "suspended": int(max(parse_duration(row.get("Suspended", "").encode()), 0)),
+            "total": {"seconds": int(cpu), "microseconds": round(cpu % 1 * 1_000_000)},
+        },
+        "tres": {
+            "allocated": _listed(row.get("AllocTRES", ""), allocated, ""),
+            "requested": _listed(row.get("ReqTRES", ""), requested, asked),
+        },
+        "user": row["User"],
+    }
+    return found
+
+
+def _listed(tres: str, processors: int | None, memory: str) -> list[dict[str, Any]]:
+    """Return resources as a list, with the processors and memory if they are missing."""
+    counts: dict[str, int] = {}
+    for part in tres.split(","):
+        name, equals, text = part.rpartition("=")
+        unit = text[-1:] if name == "mem" else ""
+        number = text[:-1] if unit in UNITS else text
+        if equals and number.isdecimal():
+            counts[name] = int(number) * UNITS.get(unit, 1)
+    if processors is not None:
+        counts.setdefault("cpu", processors)
+    match = re.fullmatch(r"([0-9]+)Kc", memory)
+    if match and processors and int(match[1]) * processors % 1024 == 0:
+        counts.setdefault("mem", int(match[1]) * processors // 1024)
+    found = []
+    for name, count in counts.items():
+        kind, _, more = name.partition("/")
+        found.append({"type": kind, "name": more or None, "count": count})
+    return found
+
+
+def _write(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
+    text, order = written(trace, FormatOptions(queue=options.queue))
+    header, *lines = text.decode().splitlines()
+    names = header.split("|")
+    rows: list[tuple[dict[str, str], str]] = []
+    for line in lines:
+        row = dict(zip(names, line.split("|"), strict=True))
+        if row["JobID"].endswith(".batch"):
+            rows[-1] = rows[-1][0], row["MaxRSS"].removesuffix("K").partition(".")[0]
+        else:
+            rows.append((row, ""))
+    jobs = [json.dumps(_record(row, memory), separators=(",", ":")) for row, memory in rows]
+    meta = {"plugin": {"type": "openapi/dbv0.0.38", "name": "hpcrowd"}}
+    data = f'{{"meta":{json.dumps(meta)},"errors":[],"jobs":[\n{",\n".join(jobs)}\n]}}\n'.encode()
+    count_losses(trace, lost, data, order, SACCT_JSON, options)
+    return data
+
+
+#: The output of ``sacct --json``.
+SACCT_JSON = Format(
+    "sacct-json",
+    "Slurm's accounting, sacct --json",
+    (".sacct.json",),
+    _looks_like,
+    lambda data, source, options: _read([data], source, options),
+    _write,
+    longest_line=LONGEST_DOCUMENT,
+    block_reader=_read,
+)
+
+parse_sacct_json, generate_sacct_json = SACCT_JSON.parse, SACCT_JSON.generate
+read_sacct_json, write_sacct_json = SACCT_JSON.read, SACCT_JSON.write
