@@ -76,6 +76,9 @@ FIELD_NAMES = (
 #: Fewest fields of a record, those up to maxvmem, and fields that are written without qdel_info.
 FEWEST, USUAL = 43, 45
 
+#: Values of a record that are not read.
+NOT_READ = ("ru_utime to ru_nivcsw", "department", "mem", "io", "iow", "ar_sub_time")
+
 #: The word for nothing in a field, and the account of jobs that name none.
 NONE, ACCOUNT = "NONE", "sge"
 
@@ -192,7 +195,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
                 jobs.dropped[NO_JOB] += 1
             else:
                 _add(task, found)
-    return jobs.trace(source, options, "an accounting file of Grid Engine")
+    return jobs.trace(source, options, "an accounting file of Grid Engine", NOT_READ)
 
 
 def _job(told: dict[str, str], values: Values) -> Job:

@@ -74,6 +74,9 @@ LIMITS = {"allowedjobduration": 1, "allowedexecuteduration": 1, "maxwalltime": 6
 #: Texts and numbers that become columns of :attr:`Trace.extra`: their attribute.
 KEPT = {"project": "projectname", "priority": "jobprio", "suspended": "cumulativesuspensiontime"}
 
+#: Values of an ad that are not read: there are hundreds of attributes.
+NOT_READ = ("attributes that the guide does not list",)
+
 #: Between the ads of a file, and why a job is dropped.
 BANNER, NOT_ENDED = "***", "JobStatus: not ended"
 
@@ -141,7 +144,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         job = _job(ad, f"{cluster or 0}.{proc or 0}", status)
         jobs.repaired[RAN_AGAIN] += "restarts" in job.extra
         jobs.add((job.identifier, ad.text("globaljobid")), job)
-    return jobs.trace(source, options, "a history of HTCondor")
+    return jobs.trace(source, options, "a history of HTCondor", NOT_READ)
 
 
 def _place(text: str) -> int:

@@ -96,6 +96,13 @@ TEXTS = frozenset((
     "srcCluster", "dstCluster", "flow_id", "outdir",
 ))  # fmt: skip
 
+#: Values of a record that are not read.
+NOT_READ = (
+    "beginTime", "termTime", "resReq", "askedHosts", "files, commands and directories",
+    "ru_maxrss to ru_exutime", "maxNumProcessors", "maxRSwap", "sla", "app", "jobGroupName",
+    "avgMem", "and others",
+)  # fmt: skip
+
 #: jStatus of a job that ended with and without an error.
 EXIT, DONE = 32, 64
 
@@ -163,7 +170,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
             told, hosts = _values(words[1:], values)
             job = _job(told, hosts, values)
             jobs.add((job.identifier, told["userName"]), job)
-    return jobs.trace(source, options, "lsb.acct of LSF")
+    return jobs.trace(source, options, "lsb.acct of LSF", NOT_READ)
 
 
 def _values(words: Sequence[str], values: Values) -> tuple[dict[str, str], list[str]]:

@@ -228,7 +228,9 @@ class Jobs:
         place = self._latest.get(key)
         return None if place is None else self.found[place]
 
-    def trace(self, source: str, options: FormatOptions, log: str) -> Trace:
+    def trace(
+        self, source: str, options: FormatOptions, log: str, not_read: tuple[str, ...]
+    ) -> Trace:
         """Return the trace of the jobs, in the order of their submissions.
 
         Parameters
@@ -239,6 +241,8 @@ class Jobs:
             The zone goes into the header.
         log
             The kind of the log, for a note in the header.
+        not_read
+            The values of a record that are not read.
 
         Raises
         ------
@@ -253,7 +257,7 @@ class Jobs:
             job.extra["final_state"] = job.extra.get("final_state") or said
         jobs = sorted(self.found, key=lambda job: job.fields.get("submit", -1))
         trace = trace_of(jobs, log, parse_zone(options.zone))
-        trace.source = source
+        trace.source, trace.not_read = source, not_read
         trace.repaired, trace.dropped = +self.repaired, self.dropped
         return trace
 
