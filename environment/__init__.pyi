@@ -65,7 +65,20 @@ from .traces.formats.batsim.workloads import (
 )
 from .traces.formats.common.base import FormatOptions, Losses
 from .traces.formats.common.names import anonymised
+from .traces.formats.gridengine import (
+    generate_gridengine,
+    parse_gridengine,
+    read_gridengine,
+    write_gridengine,
+)
 from .traces.formats.gwf import generate_gwf, parse_gwf, read_gwf, write_gwf
+from .traces.formats.htcondor import (
+    generate_htcondor,
+    parse_htcondor,
+    read_htcondor,
+    write_htcondor,
+)
+from .traces.formats.lsf import generate_lsf, parse_lsf, read_lsf, write_lsf
 from .traces.formats.pbs.accounting import generate_pbs, parse_pbs, read_pbs, write_pbs
 from .traces.formats.registry import find_format, parse_format, read_trace, write_trace
 from .traces.formats.slurm.accounting import generate_sacct, parse_sacct, read_sacct, write_sacct
@@ -190,7 +203,10 @@ __all__ = [
     "generate_batsim",
     "generate_batsim_jobs",
     "generate_csv",
+    "generate_gridengine",
     "generate_gwf",
+    "generate_htcondor",
+    "generate_lsf",
     "generate_mapped",
     "generate_parquet",
     "generate_pbs",
@@ -203,7 +219,10 @@ __all__ = [
     "parse_csv",
     "parse_estimates",
     "parse_format",
+    "parse_gridengine",
     "parse_gwf",
+    "parse_htcondor",
+    "parse_lsf",
     "parse_mapped",
     "parse_parquet",
     "parse_pbs",
@@ -217,7 +236,10 @@ __all__ = [
     "read_batsim",
     "read_batsim_jobs",
     "read_csv",
+    "read_gridengine",
     "read_gwf",
+    "read_htcondor",
+    "read_lsf",
     "read_mapped",
     "read_mapping",
     "read_parquet",
@@ -236,7 +258,10 @@ __all__ = [
     "write_batsim",
     "write_batsim_jobs",
     "write_csv",
+    "write_gridengine",
     "write_gwf",
+    "write_htcondor",
+    "write_lsf",
     "write_mapped",
     "write_parquet",
     "write_pbs",

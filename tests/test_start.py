@@ -22,7 +22,11 @@ NOT_OF_A_REPLAY = (
     "environment.schedulers.conservative", "environment.schedulers.fair_share",
     "environment.schedulers.multi_queue", "environment.schedulers.selective",
     "environment.schedulers.predictors.kernel",
-    *(f"environment.traces.formats.{name}" for name in ("batsim", "gwf", "pbs", "slurm", "tables")),
+    *(
+        f"environment.traces.formats.{name}"
+        for name in ("batsim", "common.accounting", "gridengine", "gwf", "htcondor", "lsf", "pbs",
+                     "slurm", "tables")
+    ),
     "environment.traces.request_model",
     "agents.generative", "agents.behaviours.activity", "agents.behaviours.profiles",
     "agents.behaviours.reactions", "agents.behaviours.triggers", "agents.populations.semi_open",

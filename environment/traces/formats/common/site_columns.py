@@ -36,6 +36,7 @@ SITE_COLUMNS = {
     "constraints": "properties of nodes that its user asked for",
     "exclusive": "yes if its user asked for whole nodes",
     "priority": "priority when it was started",
+    "project": "project, or account, that it is charged to",
     "dependency": "jobs that it waited for, such as afterok:17",
     "throttle": "most tasks of the array that run at the same time",
 }

@@ -34,15 +34,12 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
 
-import numpy as np
-
 from hpcrowd.environment.errors import ParseError, TraceError
-from hpcrowd.environment.header import Header, decode
+from hpcrowd.environment.header import decode
+from hpcrowd.environment.traces.formats.common.accounting import Job, job_numbers, trace_of
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import shown
-from hpcrowd.environment.traces.formats.common.names import numbered_fields
 from hpcrowd.environment.traces.formats.pbs.records import (
-    LAST_TIME,
     OF_A_RUN,
     OURS,
     SERVER,
@@ -51,9 +48,8 @@ from hpcrowd.environment.traces.formats.pbs.records import (
     record_lines,
     understood,
 )
-from hpcrowd.environment.traces.headers import made_header, parse_zone, unix_origin
-from hpcrowd.environment.traces.machine_size import most_in_use
-from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
+from hpcrowd.environment.traces.headers import parse_zone
+from hpcrowd.environment.traces.trace import Trace
 
 #: Fields with names, and the keys of records.
 WORDS = {"user": "user", "group": "group", "executable": "executable", "queue": "queue"}
@@ -139,31 +135,17 @@ def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job
 def _trace(jobs: dict[str, _Job], lines: list[bytes] | None, zone: tzinfo | None) -> Trace:
     """Return the trace of the jobs that have ended, in the order of their first records."""
     repaired: Counter[str] = Counter()
-    rows = [_row(job, repaired) for job in jobs.values()]
-    columns: dict[str, Any] = {
-        name: np.array([row.get(name, -1) for row in rows], np.float64) for name in FIELDS
-    }
-    submit = columns["submit"]
-    told = submit != -1
-    origin = int(submit[told].min(initial=np.inf)) if told.any() else 0
-    if lines is not None:
-        origin = unix_origin(Header(lines))
-    columns["submit"] = np.where(told, submit - origin, -1)
-    columns["number"] = job_numbers(list(jobs), columns["submit"])
-    said = [job.said for job in jobs.values()]
-    words, names = numbered_fields(
-        {name: [each.get(key, "") for each in said] for name, key in WORDS.items()}
-    )
-    columns |= words
-    accounts = [each.get("account") or each.get("project", "") for each in said]
-    extra = {"job_id": np.array(list(jobs), np.object_)}
-    if any(accounts):
-        extra["project"] = np.array(accounts, np.object_)
-    header = Header(lines or [])
-    if lines is None:
-        header = _header(columns, origin if told.any() else None, names, zone)
-    columns = all_columns(columns, len(rows))
-    return Trace(header, columns, names=names, extra=extra, repaired=repaired)
+    rows = []
+    for identifier, job in jobs.items():
+        said = job.said
+        words = {name: said.get(key, "") for name, key in WORDS.items()}
+        account = said.get("account") or said.get("project", "")
+        row = _row(job, repaired)
+        rows.append(Job(identifier, fields=row, words=words, extra={"project": account}))
+    notes = () if zone else ("local times of records taken as UTC, as no time zone was given",)
+    trace = trace_of(rows, "an accounting log of PBS", zone, lines, notes)
+    trace.repaired = repaired
+    return trace
 
 
 def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
@@ -208,50 +190,6 @@ def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
     elif job.aborted is not None:
         row["status"] = 0
     return row
-
-
-def job_numbers(identifiers: list[str], submit: Any) -> Any:
-    """Return job numbers, shape (jobs,).
-
-    Those of the server, as in ``123.server``, if they are distinct. If not, as with job arrays or
-    several servers, jobs are numbered from 1 in the order of submission.
-    """
-    found = [re.match(r"([0-9]{1,15})(?:\.|$)", text) for text in identifiers]
-    numbers = [int(match[1]) for match in found if match]
-    if len(set(numbers)) == len(identifiers):
-        return np.array(numbers, np.float64)
-    ranks = np.empty(len(identifiers))
-    ranks[np.argsort(submit, kind="stable")] = np.arange(1, len(identifiers) + 1)
-    return ranks
-
-
-def _header(
-    columns: dict[str, Any],
-    origin: int | None,
-    names: dict[str, dict[int, str]],
-    zone: tzinfo | None,
-) -> Header:
-    """Return a header for a log without one: when it begins, and the size of the machine."""
-    start = columns["submit"] + np.maximum(columns["wait"], 0)
-    end = start + np.maximum(columns["run"], 0)
-    size = columns["allocated_processors"]
-    size = np.where(size > 0, size, columns["requested_processors"])
-    ran = (columns["submit"] >= 0) & (columns["wait"] >= 0) & (columns["run"] > 0) & (size > 0)
-    most = most_in_use(*(one[ran].astype(np.int64) for one in (start, end, size)))
-    notes = ["from an accounting log of PBS"]
-    if zone is None:
-        notes.append("local times of records taken as UTC, as no time zone was given")
-    if most:
-        notes.append("MaxProcs is the most processors that jobs held at one time")
-    return made_header(
-        jobs=len(size),
-        notes=notes,
-        unix_start=origin,
-        last=min(int(end.max()) + (origin or 0), LAST_TIME),
-        zone=zone,
-        processors=most or None,
-        names=names,
-    )
 
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:

@@ -1,0 +1,494 @@
+"""Accounting logs of batch systems: records of finished jobs as a trace, and a trace as records.
+
+Managers write a record when a run of a job ends. :class:`Jobs` puts the runs of a job together,
+and :func:`trace_of` makes the trace. Written times are whole seconds since 1970; what a format
+cannot hold is found by reading the text again (:func:`count_losses`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.traces.formats.common.base import (
+    BEFORE_START,
+    BEFORE_SUBMIT,
+    Format,
+    FormatOptions,
+    Losses,
+)
+from hpcrowd.environment.traces.formats.common.files import shown
+from hpcrowd.environment.traces.formats.common.names import (
+    LARGEST_EXACT,
+    NAMED,
+    is_number,
+    known,
+    number_text,
+    numbered_fields,
+    plain,
+    worded,
+)
+from hpcrowd.environment.traces.formats.common.site_columns import SAID_BY_STATUS
+from hpcrowd.environment.traces.headers import LATEST, made_header, parse_zone, unix_origin
+from hpcrowd.environment.traces.machine_size import most_in_use
+from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Why a record is not a job of its own.
+RAN_AGAIN = "run again by the manager: last run and first submission kept"
+TWICE = "the same record twice"
+
+#: Most processors that are accepted.
+MOST = 2**31
+
+#: The reason why a field differs after reading back, unless a format has another one.
+REASONS = {
+    "number": "the job id gives another number",
+    "submit": "not a whole second from 1970 to 2199",
+    "wait": "not whole seconds, or no record holds it without the other times",
+    "run": "not whole seconds, or no record holds it without the other times",
+    "allocated_processors": "not a whole number of processors",
+    "average_cpu": "finer than a microsecond in total, or unknown like 0",
+    "memory": "finer than a byte, or unknown like 0",
+    "requested_processors": "not a whole number of processors",
+    "requested_time": "not whole seconds, or no limit like 0",
+    "requested_memory": "no record holds it",
+    "status": "no record holds it",
+    "preceding": "no record holds it",
+    "think_time": "no record holds it",
+    **dict.fromkeys(NAMED, "no record holds the word, or it means unknown"),
+    "partition": "no record holds it",
+}
+
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
+
+
+def whole(text: str) -> int:
+    """Return a whole number; ``ValueError`` with the rule if the text is something else."""
+    if not _WHOLE.fullmatch(text):
+        raise ValueError("not a whole number")
+    return int(text)
+
+
+def decimal(text: str) -> float:
+    """Return a number; ``ValueError`` with the rule if the text is something else."""
+    if not text.isascii() or not is_number(text.encode()):
+        raise ValueError("not a number")
+    return float(text)
+
+
+def processors(text: str) -> int:
+    """Return a number of processors, -1 for 0 or less, which mean unknown."""
+    count = whole(text)
+    if count > MOST:
+        raise ValueError(f"more than {MOST:,} processors")
+    return count if count > 0 else -1
+
+
+def unix_time(text: str) -> int | None:
+    """Return a time in s since 1970; None for 0 or less, which mean unknown."""
+    seconds = whole(text)
+    if seconds > LATEST:
+        raise ValueError("not a Unix time from 1970 to 2199")
+    return seconds if seconds > 0 else None
+
+
+class Values(NamedTuple):
+    """Where values are read from, for messages: the file and the line."""
+
+    source: str
+    line: int
+
+    def read(self, name: str, text: str, convert: Callable[[str], Any]) -> Any:
+        """Return a value of a field.
+
+        Raises
+        ------
+        ParseError
+            If ``convert`` raises ``ValueError``, whose text is the rule.
+        """
+        try:
+            return convert(text)
+        except ValueError as error:
+            value = shown(text.encode("ascii", "replace"))
+            raise ParseError(self.source, self.line, name, value, str(error)) from None
+
+
+@dataclass
+class Job:
+    """A job, or a run of a job, as an accounting log has it.
+
+    Attributes
+    ----------
+    identifier
+        Its number in the manager.
+    submit, start, end
+        Times in s since 1970; None if unknown.
+    fields
+        Known values of other :data:`FIELDS`.
+    words
+        Names by field of :data:`NAMED`.
+    extra
+        Texts by column of :attr:`Trace.extra`.
+    runs_again
+        Whether the manager runs the job again after this record.
+    """
+
+    identifier: str
+    submit: float | None = None
+    start: float | None = None
+    end: float | None = None
+    fields: dict[str, float] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    extra: dict[str, str] = field(default_factory=dict)
+    runs_again: bool = False
+
+    @property
+    def processors(self) -> float:
+        """The processors over which CPU time and memory are averaged; at least 1."""
+        held = self.fields.get("allocated_processors", -1)
+        return max(held if held > 0 else self.fields.get("requested_processors", -1), 1)
+
+    def average(self, name: str, total: float) -> None:
+        """Set a field that is per processor from the total of the job."""
+        self.fields[name] = total / self.processors
+
+    def times(self, repaired: Counter[str]) -> None:
+        """Set submission (s since 1970), wait and run time from the times that are known.
+
+        A job that never started waited until it ended.
+        """
+        if self.submit is not None:
+            self.fields["submit"] = self.submit
+            until = self.end if self.start is None else self.start
+            if until is not None:
+                self.fields["wait"] = round(max(until - self.submit, 0), 3)
+                repaired[BEFORE_SUBMIT] += until < self.submit
+        if self.start is not None and self.end is not None:
+            repaired[BEFORE_START] += self.end < self.start
+            if self.end >= self.start:
+                self.fields["run"] = round(self.end - self.start, 3)
+
+
+class Jobs:
+    """The jobs of a log, collected from its records.
+
+    Attributes
+    ----------
+    repaired, dropped
+        As of a :class:`Trace`.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[Job] = []
+        self.repaired: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
+        self._latest: dict[Hashable, int] = {}
+
+    def add(self, key: Hashable, job: Job) -> None:
+        """Add a record.
+
+        Of a job that the manager ran again the last run counts, from the first submission.
+        Otherwise a job with the same key is a new one, as managers use numbers again.
+
+        Parameters
+        ----------
+        key
+            What runs of one job have in common.
+        job
+            The record.
+        """
+        place = self._latest.get(key)
+        earlier = None if place is None else self.found[place]
+        if earlier == job:
+            self.dropped[TWICE] += 1
+        elif earlier is not None and place is not None and earlier.runs_again:
+            self.repaired[RAN_AGAIN] += 1
+            job.submit = job.submit if earlier.submit is None else earlier.submit
+            job.extra["restarts"] = str(int(earlier.extra.get("restarts", 0)) + 1)
+            self.found[place] = job
+        else:
+            self._latest[key] = len(self.found)
+            self.found.append(job)
+
+    def latest(self, key: Hashable) -> Job | None:
+        """Return the last job with a key."""
+        place = self._latest.get(key)
+        return None if place is None else self.found[place]
+
+    def trace(
+        self, source: str, options: FormatOptions, log: str, not_read: tuple[str, ...]
+    ) -> Trace:
+        """Return the trace of the jobs, in the order of their submissions.
+
+        Parameters
+        ----------
+        source
+            The file, for messages.
+        options
+            The zone goes into the header.
+        log
+            The kind of the log, for a note in the header.
+        not_read
+            The values of a record that are not read.
+
+        Raises
+        ------
+        TraceError
+            If there are no jobs.
+        """
+        if not self.found:
+            raise TraceError(f"{source}: contains no jobs that have ended")
+        for job in self.found:
+            job.times(self.repaired)
+            said = SAID_BY_STATUS.get(int(job.fields.get("status", -1)), "")
+            job.extra["final_state"] = job.extra.get("final_state") or said
+        jobs = sorted(self.found, key=lambda job: job.fields.get("submit", -1))
+        trace = trace_of(jobs, log, parse_zone(options.zone))
+        trace.source, trace.not_read = source, not_read
+        trace.repaired, trace.dropped = +self.repaired, self.dropped
+        return trace
+
+
+def trace_of(
+    jobs: Sequence[Job], log: str, zone: tzinfo | None, lines: list[bytes] | None = None,
+    notes: Sequence[str] = (),
+) -> Trace:  # fmt: skip
+    """Return the trace of jobs, in their order.
+
+    Parameters
+    ----------
+    jobs
+        The jobs; their fields have submissions in s since 1970.
+    log
+        The kind of the log, for a note in the header.
+    zone
+        The time zone, None if unknown.
+    lines
+        The header if the log has one; it gives the origin.
+    notes
+        Further notes for a header that is made.
+    """
+    columns: dict[str, Any] = {
+        name: np.array([job.fields.get(name, -1) for job in jobs], np.float64) for name in FIELDS
+    }
+    submit = columns["submit"]
+    told = submit != -1
+    origin = int(submit[told].min(initial=np.inf)) if told.any() else 0
+    if lines is not None:
+        origin = unix_origin(Header(lines))
+    columns["submit"] = np.where(told, np.round(submit - origin, 3), -1)
+    columns["number"] = job_numbers([job.identifier for job in jobs], columns["submit"])
+    words, names = numbered_fields(
+        {name: [job.words.get(name, "") for job in jobs] for name in NAMED}
+    )
+    columns |= words
+    extra = {"job_id": np.array([job.identifier for job in jobs], np.object_)}
+    for name in dict.fromkeys(name for job in jobs for name, text in job.extra.items() if text):
+        extra[name] = np.array([job.extra.get(name, "") for job in jobs], np.object_)
+    header = Header(lines or [])
+    if lines is None:
+        header = _header(columns, origin if told.any() else None, names, zone, log, notes)
+    return Trace(header, all_columns(columns, len(jobs)), names=names, extra=extra)
+
+
+def job_numbers(identifiers: Sequence[str], submit: NDArray[Any]) -> NDArray[np.float64]:
+    """Return job numbers, shape (jobs,).
+
+    Those of the manager, as in ``123`` and ``123.server``, if they are distinct. If not, as with
+    job arrays or several servers, jobs are numbered from 1 in the order of submission.
+    """
+    found = [re.match(r"([0-9]{1,15})(?:\.|$)", text) for text in identifiers]
+    numbers = [int(match[1]) for match in found if match]
+    if len(set(numbers)) == len(identifiers):
+        return np.array(numbers, np.float64)
+    ranks = np.empty(len(identifiers))
+    ranks[np.argsort(submit, kind="stable")] = np.arange(1, len(identifiers) + 1)
+    return ranks
+
+
+def _header(
+    columns: dict[str, Any],
+    origin: int | None,
+    names: dict[str, dict[int, str]],
+    zone: tzinfo | None,
+    log: str,
+    notes: Sequence[str],
+) -> Header:
+    """Return a header for a log without one: when it begins, and the size of the machine."""
+    start = columns["submit"] + np.maximum(columns["wait"], 0)
+    end = start + np.maximum(columns["run"], 0)
+    size = columns["allocated_processors"]
+    size = np.where(size > 0, size, columns["requested_processors"])
+    ran = (columns["submit"] >= 0) & (columns["wait"] >= 0) & (columns["run"] > 0) & (size > 0)
+    most = most_in_use(*(one[ran].astype(np.int64) for one in (start, end, size)))
+    told = [f"from {log}", *notes]
+    if most:
+        told.append("MaxProcs is the most processors that jobs held at one time")
+    return made_header(
+        jobs=len(size),
+        notes=told,
+        unix_start=origin,
+        last=int(end.max()) + (origin or 0),
+        zone=zone,
+        processors=most or None,
+        names=names,
+    )
+
+
+@dataclass(frozen=True)
+class Written:
+    """A job of a trace in the numbers of accounting logs.
+
+    Attributes
+    ----------
+    identifier
+        Its number in the manager.
+    words, extra
+        As of :class:`Job`, on one line each; empty if unknown.
+    submit, start
+        s since 1970; 0 if unknown.
+    wait, run, limit
+        s; ``limit`` is the requested time. Like all that follows -1 if unknown.
+    allocated, requested
+        Processors.
+    cpu, memory, requested_memory
+        CPU time, s, and memory, bytes, of the whole job; requested memory, bytes per processor.
+    status
+        As in the trace.
+    """
+
+    identifier: str
+    words: dict[str, str]
+    extra: dict[str, str]
+    submit: int
+    start: int
+    wait: int
+    run: int
+    limit: int
+    allocated: int
+    requested: int
+    cpu: float
+    memory: int
+    requested_memory: int
+    status: int
+
+    @property
+    def end(self) -> int:
+        """The end in s since 1970, 0 if unknown."""
+        return self.start + self.run if self.start and self.run >= 0 else 0
+
+
+def written_jobs(trace: Trace, identifier: re.Pattern[str]) -> Iterator[Written]:
+    """Yield the jobs of a trace as records can hold them.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    identifier
+        The form of the manager's job numbers.
+    """
+
+    def rounded(name: str, least: int = 0, most: float = LATEST) -> Int64s:
+        values = np.floor(trace[name].astype(np.float64))
+        return np.where((values >= least) & (values <= most), values, -1).astype(np.int64)
+
+    submit = submissions(trace)
+    wait, run = rounded("wait"), rounded("run")
+    wait = np.where((submit > 0) & (submit + wait <= LATEST), wait, -1)
+    start = np.where(wait >= 0, submit + wait, 0)
+    run = np.where(start + run <= LATEST, run, -1)
+    allocated = rounded("allocated_processors", 1, MOST)
+    requested = rounded("requested_processors", 1, MOST)
+    size = np.maximum(np.where(allocated > 0, allocated, requested), 1)
+
+    def total(name: str, scale: float, of: NDArray[Any] | int = size) -> Any:
+        values = np.round(trace[name].astype(np.float64) * of * scale)
+        return np.where((trace[name] >= 0) & (values <= LARGEST_EXACT), values, -1)
+
+    cpu = total("average_cpu", 1e6)
+    columns = {
+        "submit": submit, "start": start, "wait": wait, "run": run,
+        "limit": rounded("requested_time"), "allocated": allocated, "requested": requested,
+        "cpu": np.where(cpu >= 0, cpu / 1e6, -1), "memory": total("memory", 1024).astype(np.int64),
+        "requested_memory": total("requested_memory", 1024, 1).astype(np.int64),
+        "status": trace["status"].astype(np.int64),
+    }  # fmt: skip
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    words = {name: list(map(plain, worded(trace, name, ""))) for name in NAMED}
+    extra = {name: list(map(plain, texts)) for name, texts in trace.extra.items()}
+    for place, (one, row) in enumerate(zip(_identifiers(trace, identifier), rows, strict=True)):
+        named = {name: texts[place] for name, texts in words.items()}
+        yield Written(one, named, {name: texts[place] for name, texts in extra.items()}, *row)
+
+
+def submissions(trace: Trace) -> Int64s:
+    """Return the submissions in whole s since 1970, shape (jobs,); 0 if unknown."""
+    origin = unix_origin(trace.header)
+    origin = origin if 0 <= origin <= LATEST else 0
+    submit = trace["submit"].astype(np.float64)
+    seconds = np.floor(submit) + origin
+    return np.where((submit != -1) & (seconds > 0) & (seconds <= LATEST), seconds, 0).astype(
+        np.int64
+    )
+
+
+def _identifiers(trace: Trace, form: re.Pattern[str]) -> list[str]:
+    """Return the job numbers of the manager: those in the trace, else its numbers, else places."""
+    found = [str(one) for one in trace.extra.get("job_id", ())]
+    if found and len(set(found)) == len(found) and all(map(form.fullmatch, found)):
+        return found
+    numbers = trace["number"]
+    fine = (numbers > 0) & (numbers < 10**15) & (numbers == np.floor(numbers))
+    if fine.all() and len(np.unique(numbers)) == len(trace):
+        return [number_text(number) for number in numbers.tolist()]
+    return [str(place) for place in range(1, len(trace) + 1)]
+
+
+def count_losses(
+    kind: Format,
+    data: bytes,
+    trace: Trace,
+    lost: Losses,
+    options: FormatOptions,
+    reasons: Mapping[str, str],
+) -> None:
+    """Count what differs when ``data``, which was written from ``trace``, is read again.
+
+    Parameters
+    ----------
+    kind, options
+        The format, and the options to read it with.
+    data, trace, lost
+        What was written, from what, and the counts.
+    reasons
+        Why fields differ, where it is not one of :data:`REASONS`.
+    """
+    if not lost.asked or not len(trace):
+        return
+    again = kind.parse(data, trace.source, options)
+    order = np.argsort(submissions(trace), kind="stable")
+    moved = unix_origin(again.header) - unix_origin(trace.header)
+    lost.differences(trace, again, {**REASONS, **reasons}, moved=moved, order=order)
+    for name, values in trace.extra.items():
+        told = again.extra.get(name)
+        before = values[order]
+        differ = known(before) & (True if told is None else before != told)
+        lost.add(name, differ, "no record holds it")
+    kept = Counter(again.header.lines)
+    gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
+    lost.add("header", gone.total(), "no record holds it")
+    lost.add("comments", len(trace.comments), "no record holds them")

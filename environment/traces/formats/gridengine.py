@@ -1,0 +1,336 @@
+r"""The accounting file of Grid Engine: one record per line, 45 fields separated by colons.
+
+::
+
+    # Version: 8.1.9
+    all.q:n1:physics:ada:relax:7:sge:0:1706702400:1706702700:1706706300:0:0:3600:...
+        :NONE:defaultdepartment:mpi:8:0:28000.5:1.2:0.1:-l h_rt=7200,h_vmem=4G -pe mpi 8:0.0
+        :NONE:4294967296.0:0:0                                           (in one line)
+
+======================  ==========================================================================
+number                  job_number, if there are no arrays; ``7`` or ``7.4``, task 4 of an array,
+                        is kept in ``extra``
+submit, wait, run       submission_time, start_time - submission_time, end_time - start_time (else
+                        ru_wallclock); 0 is unknown
+allocated_processors    slots
+average_cpu             cpu / slots; 0 is unknown
+memory                  maxvmem in kB / slots: virtual memory; 0 is unknown
+requested_processors    ``-pe NAME N`` in category, 1 without a parallel environment; of a range the
+                        slots that were granted
+requested_time          ``h_rt`` in category, else ``s_rt``
+requested_memory        ``h_vmem`` in category, else ``mem_free``, else ``virtual_free``: per slot
+status                  5 if qdel_info names someone, 1 if failed and exit_status are 0, else 0
+user, group             owner, group
+executable, queue       job_name, qname
+======================  ==========================================================================
+
+``extra`` has final_state (``failed 37``, or what the status says), exit_code, node_list, restarts,
+priority, reservation and project (project, else account).
+
+- Tasks of parallel jobs (pe_taskid) are not jobs: their CPU time and memory are added to the job.
+- A job that is run again has a record for each run. Except for those of failed starts, they have
+  the time of the rescheduling as submission, or 0: the first one known counts.
+- Jobs that are deleted before they start have no record, and jobs deleted while they run look like
+  killed ones, except in Univa Grid Engine.
+- Univa Grid Engine has more fields, of which qdel_info is read, and times in ms.
+
+Source: man pages accounting(5), sge_status(5) and sge_types(1) of Son of Grid Engine 8.1.9, whose
+records were compared; for fields from 46 on, accounting(5) of Univa Grid Engine 8.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.header import decode
+from hpcrowd.environment.traces.formats.common.accounting import (
+    Job,
+    Jobs,
+    Values,
+    Written,
+    count_losses,
+    decimal,
+    processors,
+    unix_time,
+    whole,
+    written_jobs,
+)
+from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
+from hpcrowd.environment.traces.formats.common.files import first_line, shown
+from hpcrowd.environment.traces.headers import LATEST
+from hpcrowd.environment.traces.trace import Trace
+
+#: The fields of a record; old versions end with maxvmem, Univa's go on.
+FIELD_NAMES = (
+    "qname", "hostname", "group", "owner", "job_name", "job_number", "account", "priority",
+    "submission_time", "start_time", "end_time", "failed", "exit_status", "ru_wallclock",
+    "ru_utime", "ru_stime", "ru_maxrss", "ru_ixrss", "ru_ismrss", "ru_idrss", "ru_isrss",
+    "ru_minflt", "ru_majflt", "ru_nswap", "ru_inblock", "ru_oublock", "ru_msgsnd", "ru_msgrcv",
+    "ru_nsignals", "ru_nvcsw", "ru_nivcsw", "project", "department", "granted_pe", "slots",
+    "task_number", "cpu", "mem", "io", "category", "iow", "pe_taskid", "maxvmem", "arid",
+    "ar_sub_time", "job_class", "qdel_info",
+)  # fmt: skip
+
+#: Fewest fields of a record, those up to maxvmem, and fields that are written without qdel_info.
+FEWEST, USUAL = 43, 45
+
+#: Values of a record that are not read.
+NOT_READ = ("ru_utime to ru_nivcsw", "department", "mem", "io", "iow", "ar_sub_time")
+
+#: The word for nothing in a field, and the account of jobs that name none.
+NONE, ACCOUNT = "NONE", "sge"
+
+#: Codes of ``failed`` of a job that has ended for good: with the others it may run again.
+ENDED = frozenset((0, 12, 13, 14, 15, 16, 17, 37, 100))
+
+#: The code for a job that was killed after it had started.
+KILLED = 100
+
+#: Bytes in a unit of memory: sge_types(1), memory_specifier.
+UNITS = {"": 1, "k": 1000, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30,
+         "t": 10**12, "T": 2**40}  # fmt: skip
+
+#: Resources that limit the run time and the memory, the one that counts first.
+RUN_TIMES, MEMORY = ("h_rt", "s_rt"), ("h_vmem", "mem_free", "virtual_free")
+
+#: What becomes a column of :attr:`Trace.extra` as it is, with the word for nothing.
+KEPT = {"account": ("project", ACCOUNT), "project": ("project", NONE),
+        "priority": ("priority", "0"), "arid": ("reservation", "0")}  # fmt: skip
+
+#: The word for the parallel environment, the host and whoever deleted a job in written records.
+OURS = "hpcrowd"
+
+#: Why a parallel job's task is dropped.
+NO_JOB = "task of a parallel job without a record of the job"
+
+REASONS = {
+    "requested_memory": "not whole bytes, or no limit like 0",
+    "status": "a record shows only whether a job was deleted, failed or neither",
+}
+
+_RECORD = re.compile(rb"(?:[^:\n]*:){5}[0-9]+:[^:\n]*:[^:\n]*:(?:[0-9]+:){4}(?:[^:\n]*:){29,}")
+_ID = re.compile(r"[0-9]{1,15}(\.[1-9][0-9]{0,14})?")
+_CLOCK = re.compile(r"(?:(?:([0-9]{0,9}):)?([0-9]{0,9}):)?([0-9]{1,15})")
+_MEMORY = re.compile(r"([0-9]{1,16}(?:\.[0-9]{1,9})?)([kKmMgGtT]?)")
+_SLOTS = re.compile(r"[0-9]{1,10}(?:[-,][0-9]{1,10})*")
+_FAILED = re.compile(r"failed ([1-9][0-9]{0,3})")
+
+
+def moment(text: str) -> float | None:
+    """Return a time in s since 1970; Univa's are in ms. None for 0, which means unknown."""
+    number = whole(text)
+    if LATEST < number <= LATEST * 1000:
+        return number / 1000
+    return unix_time(text)
+
+
+def seconds(text: str) -> int:
+    """Return a limit of the run time, ``3600`` or ``1:00:00``, in s; -1 for no limit."""
+    if text in ("INFINITY", NONE):
+        return -1
+    match = _CLOCK.fullmatch(text)
+    if not match:
+        raise ValueError("not a time, such as 3600 or 1:00:00")
+    hours, minutes, rest = (int(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + rest
+
+
+def size(text: str) -> float:
+    """Return a size of memory, ``4G``, in kB; -1 for no limit."""
+    if text in ("INFINITY", NONE):
+        return -1
+    match = _MEMORY.fullmatch(text)
+    if not match:
+        raise ValueError("not a size of memory, such as 4G")
+    return float(match[1]) * UNITS[match[2]] / 1024
+
+
+def slots(text: str) -> tuple[int, ...]:
+    """Return the numbers in a range of slots: ``8``, ``2-8`` or ``2,3``."""
+    if not _SLOTS.fullmatch(text):
+        raise ValueError("not a number of slots, such as 8 or 2-8")
+    return tuple(processors(part) for part in re.split("[-,]", text))
+
+
+def options_of(category: str) -> Iterator[tuple[str, str]]:
+    """Yield the hard requests of a job category: ``(h_rt, 3600)``, ``(-pe, 2-8)``."""
+    words = category.split()
+    for place, word in enumerate(words):
+        after = words[place + 1 : place + 3]
+        if word == "-l" and after and words[max(place - 1, 0)] != "-soft":
+            for request in after[0].split(","):
+                name, _, value = request.partition("=")
+                yield name, value
+        elif word == "-pe" and len(after) == 2:
+            yield word, after[1]
+
+
+def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+    if not data.strip():
+        raise TraceError(f"{source}: is empty; an accounting file has one record per line")
+    jobs = Jobs()
+    tasks: dict[tuple[str, str], list[Job]] = {}
+    for line, raw in enumerate(data.split(b"\n"), start=1):
+        record = raw.strip()
+        if len(record) < 2 or record.startswith(b"#"):
+            continue
+        told = dict(zip(FIELD_NAMES, decode(record).split(":"), strict=False))
+        if len(told) < FEWEST or b"\0" in record:
+            rule = f"not a record of Grid Engine: {FEWEST} or more fields, separated by colons"
+            raise ParseError(source, line, None, shown(record), rule)
+        job = _job(told, Values(source, line))
+        key = told["job_number"], told["task_number"]
+        if told["pe_taskid"] != NONE:
+            tasks.setdefault(key, []).append(job)
+            continue
+        for task in tasks.pop(key, ()):
+            _add(task, job)
+        jobs.add((*key, told["owner"]), job)
+    for key, rest in tasks.items():  # written after the record of their job
+        for task in rest:
+            found = jobs.latest((*key, task.words["user"]))
+            if found is None:
+                jobs.dropped[NO_JOB] += 1
+            else:
+                _add(task, found)
+    return jobs.trace(source, options, "an accounting file of Grid Engine", NOT_READ)
+
+
+def _job(told: dict[str, str], values: Values) -> Job:
+    """Return the job, or the task of a parallel job, in a record."""
+
+    def read(name: str, convert: object) -> float:
+        return values.read(name, told[name], convert)  # type: ignore[arg-type, no-any-return]
+
+    number, task = (values.read(name, told[name], whole) for name in ("job_number", "task_number"))
+    submit, start, end = (
+        values.read(name, told[name], moment)
+        for name in ("submission_time", "start_time", "end_time")
+    )
+    job = Job(f"{number}.{task}" if task > 0 else str(number), submit, start, end)
+    failed, status = read("failed", whole), read("exit_status", whole)
+    deleted = told.get("qdel_info", NONE) not in (NONE, "")
+    elapsed = read("ru_wallclock", decimal)
+    if elapsed > 0 and (start is None or end is None):
+        job.fields["run"] = elapsed
+    allocated = int(read("slots", processors))
+    job.fields |= {
+        "allocated_processors": allocated,
+        "requested_processors": -1 if told["granted_pe"] not in (NONE, "") else 1,
+        "status": 5 if deleted else 1 if not failed and not status else 0,
+    }
+    requests = dict(options_of(told["category"]))
+    if "-pe" in requests:
+        asked = values.read("category", requests["-pe"], slots)
+        job.fields["requested_processors"] = (
+            asked[0] if len(asked) == 1 else allocated if allocated > 0 else min(asked)
+        )
+    for field, resources, convert in (
+        ("requested_time", RUN_TIMES, seconds), ("requested_memory", MEMORY, size),
+    ):  # fmt: skip
+        for name in resources:
+            if name in requests:
+                job.fields[field] = values.read("category", requests[name], convert)
+                break
+    for name, field, scale in (("cpu", "average_cpu", 1.0), ("maxvmem", "memory", 1 / 1024)):
+        if (total := read(name, decimal)) > 0:
+            job.average(field, total * scale)
+    job.words = {"user": told["owner"], "group": told["group"], "executable": told["job_name"],
+                 "queue": told["qname"]}  # fmt: skip
+    if failed and not deleted:
+        job.extra["final_state"] = f"failed {failed}"
+    job.extra["node_list"] = told["hostname"]
+    if start is not None and status:
+        job.extra["exit_code"] = str(status)
+    for name, (column, nothing) in KEPT.items():
+        if told.get(name, "") not in ("", nothing):
+            job.extra[column] = told[name]
+    job.runs_again = failed not in ENDED and not deleted
+    return job
+
+
+def _add(task: Job, job: Job) -> None:
+    """Add the CPU time and memory of a parallel job's task to the job, and its host."""
+    for name in ("average_cpu", "memory"):
+        total = task.fields.get(name, 0) * task.processors
+        if total:
+            job.average(name, total + job.fields.get(name, 0) * job.processors)
+    hosts = job.extra["node_list"].split(",")
+    if task.extra["node_list"] not in hosts:
+        job.extra["node_list"] = ",".join([*hosts, task.extra["node_list"]])
+
+
+def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
+    data = b"".join(
+        (":".join(_record(job)) + "\n").encode("utf-8", "replace")
+        for job in written_jobs(trace, _ID)
+    )
+    count_losses(GRIDENGINE, data, trace, lost, options, REASONS)
+    return data
+
+
+def _record(job: Written) -> list[str]:
+    """Return the fields of a record; with qdel_info only for jobs that were deleted."""
+
+    def word(text: str, nothing: str = "") -> str:
+        return text.replace(":", "_") or nothing
+
+    number, _, task = job.identifier.partition(".")
+    told = dict.fromkeys(FIELD_NAMES, "0")
+    told |= {
+        "qname": re.sub("^#", "_", job.words["queue"]),
+        "group": job.words["group"], "owner": job.words["user"],
+        "job_name": job.words["executable"], "hostname": job.extra.get("node_list") or OURS,
+        "department": "defaultdepartment", "pe_taskid": NONE, "job_class": NONE,
+    }  # fmt: skip
+    for name, (column, nothing) in KEPT.items():
+        told[name] = (name != "account" and job.extra.get(column)) or nothing
+    deleted = job.status == 5
+    failed, code = (
+        _FAILED.fullmatch(job.extra.get("final_state", "")),
+        job.extra.get("exit_code", ""),
+    )
+    bad = job.status in (0, 4, 5)
+    told |= {
+        "job_number": number, "task_number": task or "0",
+        "submission_time": str(job.submit), "start_time": str(job.start), "end_time": str(job.end),
+        "ru_wallclock": str(max(job.run, 0)), "slots": str(max(job.allocated, 0)),
+        "cpu": f"{max(job.cpu, 0):.6f}", "maxvmem": str(max(job.memory, 0)),
+        "failed": failed[1] if bad and failed else str(KILLED) if deleted else "0",
+        "exit_status": "0" if not bad else code if re.fullmatch("[0-9]{1,4}", code) else "137",
+        "qdel_info": f"{OURS}@{OURS}" if deleted else NONE,
+    }  # fmt: skip
+    if bad and not deleted and told["failed"] == told["exit_status"] == "0":
+        told["exit_status"] = "1"
+    requests = []
+    if job.limit > 0:
+        requests.append(f"h_rt={job.limit}")
+    if job.requested_memory > 0:
+        requests.append(f"h_vmem={job.requested_memory}")
+    category = [f"-l {','.join(requests)}"] if requests else []
+    parallel = job.requested != 1 or job.allocated > 1
+    if parallel and job.requested > 0:
+        category.append(f"-pe {OURS} {job.requested}")
+    told["granted_pe"] = OURS if parallel else NONE
+    told["category"] = " ".join(category) or NONE
+    return [word(told[name]) for name in FIELD_NAMES[: len(FIELD_NAMES) if deleted else USUAL]]
+
+
+def _looks_like(head: bytes) -> bool:
+    return _RECORD.match(first_line(head, b"#")) is not None
+
+
+#: Accounting files of Grid Engine.
+GRIDENGINE = Format(
+    "gridengine",
+    "accounting file of Grid Engine",
+    (".gridengine",),
+    _looks_like,
+    _parse,
+    _generate,
+)
+
+parse_gridengine, generate_gridengine = GRIDENGINE.parse, GRIDENGINE.generate
+read_gridengine, write_gridengine = GRIDENGINE.read, GRIDENGINE.write
