@@ -184,7 +184,7 @@ def test_binary_file() -> None:
 def test_no_header() -> None:
     """Rows without a header (``-n``) are reported as such."""
     error = refused(text({}).split(b"\n", 1)[1])
-    assert "no header, which tells the columns; write it again without -n" in str(error)
+    assert "no header with the names of its columns; write it again without -n" in str(error)
     assert 1 == place(error)[0]
 
 

@@ -135,7 +135,7 @@ def test_pieces_give_the_same_as_the_whole(size: int) -> None:
         (b'{"meta": {"plugin": "openapi"}}', "has no list of jobs; write it with sacct --json"),
         (dump(OLD)[:-30], "ends, or is damaged, after job 0 of the list"),
         (dump(OLD, OLD)[:-30], "ends, or is damaged, after job 1 of the list"),
-        (dump(OLD, 5), "job 2 of the list is no object"),
+        (dump(OLD, 5), "job 2 of the list is not an object"),
         (dump(), "contains no jobs"),
         (dump(OLD | {"state": {"current": "DONE"}}), "job 1 of the list, State 'DONE'"),
         (dump(OLD | {"job_id": None, "array": {}}), "job 1 of the list, JobID ''"),

@@ -109,7 +109,7 @@ DUMPS = {
 #: Those that are refused, and why.
 REFUSED = {
     "default.txt": "no column Submit",
-    "guide-noheader.txt": "no header, which tells the columns; write it again without -n",
+    "guide-noheader.txt": "no header with the names of its columns; write it again without -n",
     "guide-wide.txt": "columns of fixed width, which cut values off; write it again with -P",
     "guide-time-adbHM.txt": "leave SLURM_TIME_FORMAT alone",
     "guide-time-relative.txt": "leave SLURM_TIME_FORMAT alone",

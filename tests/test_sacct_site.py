@@ -125,7 +125,7 @@ def test_odd_jobs_of_the_cluster(slurm_dumps: Path) -> None:
 
 
 def test_rounded_memory_is_counted(slurm_dumps: Path) -> None:
-    """``--units`` rounds what jobs asked for, which is no fault of theirs."""
+    """``--units`` rounds what jobs asked for, through no fault of theirs."""
     trace = read_trace(slurm_dumps / "guide-unitsG.txt", options=FormatOptions(zone="UTC"))
     assert 408 == sum(count for reason, count in trace.repaired.items() if "--units" in reason)
 

@@ -54,7 +54,7 @@ MEANING = {
 FIELDS = tuple(MEANING)
 
 
-#: In a comment of a header: no job has a wait, which is no fault of the log.
+#: In a comment of a header: no job has a wait, through no fault of the log.
 UNSCHEDULED = "the jobs have not been scheduled"
 
 

@@ -18,7 +18,7 @@ from hpcrowd.environment.registry import place_of
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.sweeps.study import SEED, Study
 
-#: Settings that other sentences tell.
+#: Settings that other sentences of the text mention.
 TOLD = ("kind", SEED)
 
 
@@ -97,9 +97,9 @@ def _design(study: Study) -> str:
         )
     else:
         sentences.append(f"That makes {plural(len(study), 'run')}.")
-    if study.trim.told:
+    if study.trim.text:
         sentences.append(
-            f"Jobs submitted in {study.trim.told} of submissions do not count; utilization and "
+            f"Jobs submitted in {study.trim.text} of submissions do not count; utilization and "
             "throughput are those of the time that is left."
         )
     return " ".join(sentences)
@@ -125,15 +125,15 @@ def _statistics(study: Study) -> str:
 
 def _metrics(study: Study) -> str:
     meanings = {metric.name: metric.meaning for metric in METRICS}
-    told = []
+    listed = []
     for name in study.result.metrics:
         base, share = USER_METRICS.get(name, (name, ""))
         if base in meanings:
             over = f", {share[1:]}th percentile over users" if share else ""
-            told.append(f"{name} ({meanings[base]}{over})")
+            listed.append(f"{name} ({meanings[base]}{over})")
         else:
-            told.append(name)
-    return f"Metrics: {'; '.join(told)}."
+            listed.append(name)
+    return f"Metrics: {'; '.join(listed)}."
 
 
 def _values(values: Sequence[Any]) -> str:

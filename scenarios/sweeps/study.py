@@ -57,7 +57,7 @@ class TrimConfig(Strict):
     )
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """What is left out, in words; empty if nothing is."""
         ends = (("first", self.warm_up), ("last", self.cool_down))
         return " and ".join(f"the {end} {format_duration(time)}" for end, time in ends if time)

@@ -176,18 +176,18 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
         record = raw.strip()
         if len(record) < 2 or record.startswith(b"#"):
             continue
-        told = dict(zip(FIELD_NAMES, decode(record).split(":"), strict=False))
-        if len(told) < FEWEST or b"\0" in record:
+        fields = dict(zip(FIELD_NAMES, decode(record).split(":"), strict=False))
+        if len(fields) < FEWEST or b"\0" in record:
             rule = f"not a record of Grid Engine: {FEWEST} or more fields, separated by colons"
             raise ParseError(source, line, None, shown(record), rule)
-        job = _job(told, Values(source, line))
-        key = told["job_number"], told["task_number"]
-        if told["pe_taskid"] != NONE:
+        job = _job(fields, Values(source, line))
+        key = fields["job_number"], fields["task_number"]
+        if fields["pe_taskid"] != NONE:
             tasks.setdefault(key, []).append(job)
             continue
         for task in tasks.pop(key, ()):
             _add(task, job)
-        jobs.add((*key, told["owner"]), job)
+        jobs.add((*key, fields["owner"]), job)
     for key, rest in tasks.items():  # written after the record of their job
         for task in rest:
             found = jobs.latest((*key, task.words["user"]))
@@ -198,30 +198,31 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     return jobs.trace(source, options, "an accounting file of Grid Engine", NOT_READ)
 
 
-def _job(told: dict[str, str], values: Values) -> Job:
+def _job(fields: dict[str, str], values: Values) -> Job:
     """Return the job, or the task of a parallel job, in a record."""
 
     def read(name: str, convert: object) -> float:
-        return values.read(name, told[name], convert)  # type: ignore[arg-type, no-any-return]
+        return values.read(name, fields[name], convert)  # type: ignore[arg-type, no-any-return]
 
-    number, task = (values.read(name, told[name], whole) for name in ("job_number", "task_number"))
+    number = values.read("job_number", fields["job_number"], whole)
+    task = values.read("task_number", fields["task_number"], whole)
     submit, start, end = (
-        values.read(name, told[name], moment)
+        values.read(name, fields[name], moment)
         for name in ("submission_time", "start_time", "end_time")
     )
     job = Job(f"{number}.{task}" if task > 0 else str(number), submit, start, end)
     failed, status = read("failed", whole), read("exit_status", whole)
-    deleted = told.get("qdel_info", NONE) not in (NONE, "")
+    deleted = fields.get("qdel_info", NONE) not in (NONE, "")
     elapsed = read("ru_wallclock", decimal)
     if elapsed > 0 and (start is None or end is None):
         job.fields["run"] = elapsed
     allocated = int(read("slots", processors))
     job.fields |= {
         "allocated_processors": allocated,
-        "requested_processors": -1 if told["granted_pe"] not in (NONE, "") else 1,
+        "requested_processors": -1 if fields["granted_pe"] not in (NONE, "") else 1,
         "status": 5 if deleted else 1 if not failed and not status else 0,
     }
-    requests = dict(options_of(told["category"]))
+    requests = dict(options_of(fields["category"]))
     if "-pe" in requests:
         asked = values.read("category", requests["-pe"], slots)
         job.fields["requested_processors"] = (
@@ -237,16 +238,18 @@ def _job(told: dict[str, str], values: Values) -> Job:
     for name, field, scale in (("cpu", "average_cpu", 1.0), ("maxvmem", "memory", 1 / 1024)):
         if (total := read(name, decimal)) > 0:
             job.average(field, total * scale)
-    job.words = {"user": told["owner"], "group": told["group"], "executable": told["job_name"],
-                 "queue": told["qname"]}  # fmt: skip
+    job.words = {
+        "user": fields["owner"], "group": fields["group"],
+        "executable": fields["job_name"], "queue": fields["qname"],
+    }  # fmt: skip
     if failed and not deleted:
         job.extra["final_state"] = f"failed {failed}"
-    job.extra["node_list"] = told["hostname"]
+    job.extra["node_list"] = fields["hostname"]
     if start is not None and status:
         job.extra["exit_code"] = str(status)
     for name, (column, nothing) in KEPT.items():
-        if told.get(name, "") not in ("", nothing):
-            job.extra[column] = told[name]
+        if fields.get(name, "") not in ("", nothing):
+            job.extra[column] = fields[name]
     job.runs_again = failed not in ENDED and not deleted
     return job
 
@@ -278,22 +281,22 @@ def _record(job: Written) -> list[str]:
         return text.replace(":", "_") or nothing
 
     number, _, task = job.identifier.partition(".")
-    told = dict.fromkeys(FIELD_NAMES, "0")
-    told |= {
+    fields = dict.fromkeys(FIELD_NAMES, "0")
+    fields |= {
         "qname": re.sub("^#", "_", job.words["queue"]),
         "group": job.words["group"], "owner": job.words["user"],
         "job_name": job.words["executable"], "hostname": job.extra.get("node_list") or OURS,
         "department": "defaultdepartment", "pe_taskid": NONE, "job_class": NONE,
     }  # fmt: skip
     for name, (column, nothing) in KEPT.items():
-        told[name] = (name != "account" and job.extra.get(column)) or nothing
+        fields[name] = (name != "account" and job.extra.get(column)) or nothing
     deleted = job.status == 5
     failed, code = (
         _FAILED.fullmatch(job.extra.get("final_state", "")),
         job.extra.get("exit_code", ""),
     )
     bad = job.status in (0, 4, 5)
-    told |= {
+    fields |= {
         "job_number": number, "task_number": task or "0",
         "submission_time": str(job.submit), "start_time": str(job.start), "end_time": str(job.end),
         "ru_wallclock": str(max(job.run, 0)), "slots": str(max(job.allocated, 0)),
@@ -302,8 +305,8 @@ def _record(job: Written) -> list[str]:
         "exit_status": "0" if not bad else code if re.fullmatch("[0-9]{1,4}", code) else "137",
         "qdel_info": f"{OURS}@{OURS}" if deleted else NONE,
     }  # fmt: skip
-    if bad and not deleted and told["failed"] == told["exit_status"] == "0":
-        told["exit_status"] = "1"
+    if bad and not deleted and fields["failed"] == fields["exit_status"] == "0":
+        fields["exit_status"] = "1"
     requests = []
     if job.limit > 0:
         requests.append(f"h_rt={job.limit}")
@@ -313,9 +316,9 @@ def _record(job: Written) -> list[str]:
     parallel = job.requested != 1 or job.allocated > 1
     if parallel and job.requested > 0:
         category.append(f"-pe {OURS} {job.requested}")
-    told["granted_pe"] = OURS if parallel else NONE
-    told["category"] = " ".join(category) or NONE
-    return [word(told[name]) for name in FIELD_NAMES[: len(FIELD_NAMES) if deleted else USUAL]]
+    fields["granted_pe"] = OURS if parallel else NONE
+    fields["category"] = " ".join(category) or NONE
+    return [word(fields[name]) for name in FIELD_NAMES[: len(FIELD_NAMES) if deleted else USUAL]]
 
 
 def _looks_like(head: bytes) -> bool:

@@ -239,29 +239,29 @@ def _ad(job: Written) -> str:
     good_code = re.fullmatch("-?[0-9]{1,9}", code) and (int(code) != 0) == bad
     if completed and not good_code:
         code = "1" if bad else "0"
-    told: dict[str, object] = {
+    attributes: dict[str, object] = {
         "ClusterId": cluster, "ProcId": proc or 0, "QDate": job.submit,
         "JobStatus": COMPLETED if completed else REMOVED, "EnteredCurrentStatus": end,
         "CompletionDate": end if completed else 0, "ExitBySignal": "false",
     }  # fmt: skip
     if job.run >= 0:
-        told |= {"JobCurrentStartDate": start, "RemoteWallClockTime": f"{job.run}.0"}
+        attributes |= {"JobCurrentStartDate": start, "RemoteWallClockTime": f"{job.run}.0"}
     if completed or re.fullmatch("-?[0-9]{1,9}", code):
-        told["ExitCode"] = code
+        attributes["ExitCode"] = code
     for name, value in (
         ("RequestCpus", job.requested), ("CpusProvisioned", job.allocated),
         ("AllowedJobDuration", job.limit),
     ):  # fmt: skip
         if value >= 0:
-            told[name] = value
+            attributes[name] = value
     requested = job.requested_memory * max(job.requested, 1)
     if 0 < requested <= LARGEST_EXACT:
-        told["RequestMemory"] = requested / 2**20
+        attributes["RequestMemory"] = requested / 2**20
     if job.cpu >= 0:
-        told |= {"RemoteUserCpu": f"{job.cpu:.6f}", "RemoteSysCpu": "0.0"}
+        attributes |= {"RemoteUserCpu": f"{job.cpu:.6f}", "RemoteSysCpu": "0.0"}
     if job.memory >= 0:
-        told["ResidentSetSize_RAW"] = job.memory / 1024
-    told |= {
+        attributes["ResidentSetSize_RAW"] = job.memory / 1024
+    attributes |= {
         name: quoted(text) for name, text in (
             ("Owner", job.words["user"]), ("AcctGroup", job.words["group"]),
             ("Cmd", job.words["executable"]), ("ProjectName", job.extra.get("project", "")),
@@ -273,8 +273,8 @@ def _ad(job: Written) -> str:
         ("restarts", "NumJobStarts", 1),
     ):  # fmt: skip
         if re.fullmatch("-?[1-9][0-9]{0,8}", job.extra.get(column, "")):
-            told[name] = int(job.extra[column]) + least
-    lines = [f"{name} = {value}\n" for name, value in told.items()]
+            attributes[name] = int(job.extra[column]) + least
+    lines = [f"{name} = {value}\n" for name, value in attributes.items()]
     return "".join(lines) + f"{BANNER} Offset = 0 ClusterId = {cluster} ProcId = {proc or 0}\n"
 
 

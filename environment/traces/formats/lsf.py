@@ -167,21 +167,21 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
             raise ParseError(source, line, None, shown(record), rule)
         if words[0] == '"JOB_FINISH"':
             values = Values(source, line)
-            told, hosts = _values(words[1:], values)
-            job = _job(told, hosts, values)
-            jobs.add((job.identifier, told["userName"]), job)
+            fields, hosts = _values(words[1:], values)
+            job = _job(fields, hosts, values)
+            jobs.add((job.identifier, fields["userName"]), job)
     return jobs.trace(source, options, "lsb.acct of LSF", NOT_READ)
 
 
 def _values(words: Sequence[str], values: Values) -> tuple[dict[str, str], list[str]]:
     """Return the values of a record by name, and the hosts that it ran on."""
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     place = 0
 
     def take(names: Sequence[str]) -> None:
         nonlocal place
         found = words[place : place + len(names)]
-        told.update(zip(names, map(text_of, found), strict=False))
+        fields.update(zip(names, map(text_of, found), strict=False))
         place += len(found)
 
     def take_list(name: str) -> list[str]:
@@ -194,7 +194,7 @@ def _values(words: Sequence[str], values: Values) -> tuple[dict[str, str], list[
     take_list("numAskedHosts")
     hosts = take_list("numExHosts")
     take(MIDDLE)
-    if len(told) < len(BEGIN) + len(MIDDLE):
+    if len(fields) < len(BEGIN) + len(MIDDLE):
         rule = f"{len(words)} values; a finished job has more, up to maxRSwap"
         raise ParseError(values.source, values.line, None, shown(" ".join(words).encode()), rule)
     take(LATER)
@@ -205,54 +205,54 @@ def _values(words: Sequence[str], values: Values) -> tuple[dict[str, str], list[
         for each in (6, 5):  # as logged, and as documented
             rest = words[place + 1 + count * each :]
             if len(rest) > 3 and [word[0] == '"' for word in rest[:4]] == [False] * 3 + [True]:
-                told |= zip(LAST, map(text_of, rest), strict=False)
+                fields |= zip(LAST, map(text_of, rest), strict=False)
                 break
-    return told, hosts
+    return fields, hosts
 
 
-def _job(told: dict[str, str], hosts: list[str], values: Values) -> Job:
+def _job(fields: dict[str, str], hosts: list[str], values: Values) -> Job:
     """Return the job in a record."""
-    number, element = (values.read(name, told[name], whole) for name in ("jobId", "idx"))
+    number, element = (values.read(name, fields[name], whole) for name in ("jobId", "idx"))
     submit, start, end = (
-        values.read(name, told[name], unix_time)
+        values.read(name, fields[name], unix_time)
         for name in ("submitTime", "startTime", "event time")
     )
     identifier = f"{number}[{element}]" if element > 0 else str(number)
     job = Job(identifier, submit, start, end)
-    status = values.read("jStatus", told["jStatus"], whole)
-    why = values.read("exitInfo", told.get("exitInfo", "0"), whole)
+    status = values.read("jStatus", fields["jStatus"], whole)
+    why = values.read("exitInfo", fields.get("exitInfo", "0"), whole)
     allocated = sum(values.read("execHosts", host, processors_of) for host in hosts)
     job.fields = {
         "allocated_processors": allocated if allocated > 0 else -1,
-        "requested_processors": values.read("numProcessors", told["numProcessors"], processors),
+        "requested_processors": values.read("numProcessors", fields["numProcessors"], processors),
         "status": 5 if why in CANCELLED else 1 if status & DONE else 0 if status & EXIT else -1,
     }
-    limit = values.read("runLimit", told.get("runLimit", "0"), whole)
+    limit = values.read("runLimit", fields.get("runLimit", "0"), whole)
     if limit > 0:
         job.fields["requested_time"] = limit
-    user, system = (values.read(name, told[name], decimal) for name in ("ru_utime", "ru_stime"))
+    user, system = (values.read(name, fields[name], decimal) for name in ("ru_utime", "ru_stime"))
     if user >= 0:
         job.average("average_cpu", user + max(system, 0))
-    memory = values.read("maxRMem", told["maxRMem"], whole)
+    memory = values.read("maxRMem", fields["maxRMem"], whole)
     if memory > 0:
         job.average("memory", memory)
-    command = told["command"].split(None, 1)
-    name = _ARRAY.sub("", told["jobName"]) or (command[0] if command else "")
-    job.words = {"user": told["userName"], "queue": told["queue"], "executable": name}
+    command = fields["command"].split(None, 1)
+    name = _ARRAY.sub("", fields["jobName"]) or (command[0] if command else "")
+    job.words = {"user": fields["userName"], "queue": fields["queue"], "executable": name}
     names = list(dict.fromkeys(host.rpartition("*")[2] for host in hosts))
     job.extra = {
         "final_state": REASONS_OF_END.get(why, ""),
         "node_list": ",".join(names),
         "nodes": str(len(names)) if names else "",
-        "reservation": told.get("rsvId") or told.get("rsvId2", ""),
-        "dependency": told["dependCond"],
-        "project": "" if told["projectName"] == PROJECT else told["projectName"],
+        "reservation": fields.get("rsvId") or fields.get("rsvId2", ""),
+        "dependency": fields["dependCond"],
+        "project": "" if fields["projectName"] == PROJECT else fields["projectName"],
     }
     if start is not None:
-        code = values.read("exitStatus", told["exitStatus"], whole)
+        code = values.read("exitStatus", fields["exitStatus"], whole)
         if code:
             job.extra["exit_code"] = str(code >> 8 if code >= 256 else code)
-        active = values.read("runTime", told.get("runTime", "-1"), whole)
+        active = values.read("runTime", fields.get("runTime", "-1"), whole)
         if end is not None and 0 <= active < end - start:
             job.extra["suspended"] = str(end - start - active)
     job.runs_again = why in REQUEUED
@@ -284,7 +284,7 @@ def _record(job: Written) -> str:
     code, idle = job.extra.get("exit_code", ""), job.extra.get("suspended", "")
     failed = 0 if job.status == 1 else 1 if job.status == 0 else 130
     host = (job.extra.get("node_list") or OURS).split(",")
-    told = {
+    fields = {
         "version": "10.1", "event time": end, "jobId": number, "numProcessors": job.requested,
         "submitTime": job.submit, "startTime": start, "userName": job.words["user"],
         "queue": job.words["queue"], "dependCond": job.extra.get("dependency", ""),
@@ -301,7 +301,7 @@ def _record(job: Written) -> str:
 
     def words(names: Sequence[str]) -> list[str]:
         return [
-            quoted(str(told.get(name, ""))) if name in TEXTS else str(told.get(name, 0))
+            quoted(str(fields.get(name, ""))) if name in TEXTS else str(fields.get(name, 0))
             for name in names
         ]
 

@@ -188,8 +188,8 @@ def _show(study: Study, found: Sweep, result: SweepResult, out: Path) -> None:
     console.print(f"{study.name}: {done:,} of {plural(found.total, 'run')} done{kept}")
     for note in result.notes:
         console.print(note)
-    if study.trim.told:
-        console.print(f"without {study.trim.told} of submissions")
+    if study.trim.text:
+        console.print(f"without {study.trim.text} of submissions")
     seeds = len(study.axes.get("seed", ()))
     if seeds > 1:
         share = f"{100 * result.reporting.confidence:g} %"

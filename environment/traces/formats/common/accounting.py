@@ -285,11 +285,11 @@ def trace_of(
         name: np.array([job.fields.get(name, -1) for job in jobs], np.float64) for name in FIELDS
     }
     submit = columns["submit"]
-    told = submit != -1
-    origin = int(submit[told].min(initial=np.inf)) if told.any() else 0
+    dated = submit != -1
+    origin = int(submit[dated].min(initial=np.inf)) if dated.any() else 0
     if lines is not None:
         origin = unix_origin(Header(lines))
-    columns["submit"] = np.where(told, np.round(submit - origin, 3), -1)
+    columns["submit"] = np.where(dated, np.round(submit - origin, 3), -1)
     columns["number"] = job_numbers([job.identifier for job in jobs], columns["submit"])
     words, names = numbered_fields(
         {name: [job.words.get(name, "") for job in jobs] for name in NAMED}
@@ -300,7 +300,7 @@ def trace_of(
         extra[name] = np.array([job.extra.get(name, "") for job in jobs], np.object_)
     header = Header(lines or [])
     if lines is None:
-        header = _header(columns, origin if told.any() else None, names, zone, log, notes)
+        header = _header(columns, origin if dated.any() else None, names, zone, log, notes)
     return Trace(header, all_columns(columns, len(jobs)), names=names, extra=extra)
 
 
@@ -334,12 +334,12 @@ def _header(
     size = np.where(size > 0, size, columns["requested_processors"])
     ran = (columns["submit"] >= 0) & (columns["wait"] >= 0) & (columns["run"] > 0) & (size > 0)
     most = most_in_use(*(one[ran].astype(np.int64) for one in (start, end, size)))
-    told = [f"from {log}", *notes]
+    lines = [f"from {log}", *notes]
     if most:
-        told.append("MaxProcs is the most processors that jobs held at one time")
+        lines.append("MaxProcs is the most processors that jobs held at one time")
     return made_header(
         jobs=len(size),
-        notes=told,
+        notes=lines,
         unix_start=origin,
         last=int(end.max()) + (origin or 0),
         zone=zone,
@@ -484,9 +484,9 @@ def count_losses(
     moved = unix_origin(again.header) - unix_origin(trace.header)
     lost.differences(trace, again, {**REASONS, **reasons}, moved=moved, order=order)
     for name, values in trace.extra.items():
-        told = again.extra.get(name)
+        back = again.extra.get(name)
         before = values[order]
-        differ = known(before) & (True if told is None else before != told)
+        differ = known(before) & (True if back is None else before != back)
         lost.add(name, differ, "no record holds it")
     kept = Counter(again.header.lines)
     gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept

@@ -78,8 +78,8 @@ def site_numbers(extra: dict[str, NDArray[Any]], name: str, jobs: int) -> Int64s
 
 def texts_of(values: NDArray[Any]) -> NDArray[np.object_]:
     """Return whole numbers as texts, empty for 0 and :data:`UNKNOWN`."""
-    told = values.astype(np.int64).tolist()
-    return np.array(["" if one in (0, UNKNOWN) else str(one) for one in told], np.object_)
+    whole = values.astype(np.int64).tolist()
+    return np.array(["" if one in (0, UNKNOWN) else str(one) for one in whole], np.object_)
 
 
 def filled(columns: dict[str, NDArray[np.object_]]) -> dict[str, NDArray[np.object_]]:

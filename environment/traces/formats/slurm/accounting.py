@@ -94,13 +94,6 @@ STATES = {1: "COMPLETED", 0: "FAILED", 5: "CANCELLED", 2: "COMPLETED", 3: "COMPL
 #: Columns beyond the fields that are options of a submit line.
 LINE = ("dependency", "begin", "throttle", "exclusive")
 
-#: Columns of Slurm for words of :data:`SITE_WORDS`.
-CALLED_IN_SLURM = {
-    "alloctres": "AllocTRES", "reqtres": "ReqTRES", "nodelist": "NodeList",
-    "reservation": "Reservation", "constraints": "Constraints", "exitcode": "ExitCode",
-    "priority": "Priority",
-}  # fmt: skip
-
 #: Longest time that is written, s; longer ones end after the last year that is read.
 LONGEST = LAST_TIME - FIRST_TIME
 
@@ -188,21 +181,21 @@ def _site_texts(
 ) -> dict[str, list[str]]:
     """Return the columns of Slurm that hold columns beyond the fields."""
     jobs = len(trace)
-    told = {name: values.tolist() for name, values in trace.extra.items()}
-    numbers = {name: site_numbers(trace.extra, name, jobs) for name in NUMBERS & set(told)}
+    extra = {name: values.tolist() for name, values in trace.extra.items()}
+    numbers = {name: site_numbers(trace.extra, name, jobs) for name in NUMBERS & set(extra)}
     found: dict[str, list[str]] = {}
-    if "final_state" in told:
-        by = told.get("cancelled_by", [""] * jobs)
+    if "final_state" in extra:
+        by = extra.get("cancelled_by", [""] * jobs)
         alone = len(set(texts["JobID"])) == jobs
         found["State"] = [
-            _state(*row, alone) for row in zip(told["final_state"], by, trace["status"].tolist(),
+            _state(*row, alone) for row in zip(extra["final_state"], by, trace["status"].tolist(),
                                                texts["State"], strict=True)]  # fmt: skip
     for column, name in SITE_WORDS.items():
-        if name in told:
-            found[CALLED_IN_SLURM[column]] = [_BREAKS.sub(INSTEAD, text) for text in told[name]]
+        if name in extra:
+            found[column] = [_BREAKS.sub(INSTEAD, text) for text in extra[name]]
     for column, name in (("QOS", "qos"), ("Cluster", "cluster_name")):
-        if name in told and not any(texts[column]):
-            found[column] = [_BREAKS.sub(INSTEAD, text) for text in told[name]]
+        if name in extra and not any(texts[column]):
+            found[column] = [_BREAKS.sub(INSTEAD, text) for text in extra[name]]
     if "nodes" in numbers:
         fine = (numbers["nodes"] > 0) & (numbers["nodes"] <= MOST)
         found["NNodes"] = _number_texts(np.where(fine, numbers["nodes"], UNKNOWN))
@@ -220,7 +213,7 @@ def _site_texts(
             text if less < 0 else str(less)
             for text, less in zip(texts["ElapsedRaw"], elapsed, strict=True)
         ]
-    lines = zip(*(told.get(name, [""] * jobs) for name in LINE), strict=True)
+    lines = zip(*(extra.get(name, [""] * jobs) for name in LINE), strict=True)
     options = [_line(*row) for row in lines]
     return found | ({"SubmitLine": options} if any(options) else {})
 
@@ -240,8 +233,8 @@ def _line(dependency: str, begin: str, throttle: str, exclusive: str) -> str:
         f"--array=0%{throttle}" if throttle else "",
         "--exclusive" if exclusive else "",
     ]
-    told = " ".join(word for word in words if word)
-    return _BREAKS.sub(INSTEAD, f"sbatch {told}") if told else ""
+    chosen = " ".join(word for word in words if word)
+    return _BREAKS.sub(INSTEAD, f"sbatch {chosen}") if chosen else ""
 
 
 def _submissions(trace: Trace) -> Int64s:
@@ -315,9 +308,9 @@ def _ids(trace: Trace, submit: Int64s) -> list[str]:
 
 def _step(texts: dict[str, list[str]], place: int, memory: str) -> str:
     """Return the row of the step with the memory that a job used."""
-    told = {name: texts[name][place] for name in ("Cluster", "Submit", "Start", "End", "State")}
-    told |= {"JobID": f"{texts['JobID'][place]}.batch", "JobName": "batch", "MaxRSS": f"{memory}K"}
-    return DELIMITER.join(told.get(name, "") for name in texts)
+    cells = {name: texts[name][place] for name in ("Cluster", "Submit", "Start", "End", "State")}
+    cells |= {"JobID": f"{texts['JobID'][place]}.batch", "JobName": "batch", "MaxRSS": f"{memory}K"}
+    return DELIMITER.join(cells.get(name, "") for name in texts)
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
@@ -376,9 +369,9 @@ def count_losses(
     moved = unix_origin(again.header) - unix_origin(trace.header)
     lost.differences(trace, again, REASONS, moved=moved, order=order)
     for name, values in trace.extra.items():
-        told = again.extra.get(name)
-        differ = known(values) if told is None else (values[order] != told) & known(values[order])
-        lost.add(name, differ, "no field for it" if told is None else _why_lost(name))
+        back = again.extra.get(name)
+        differ = known(values) if back is None else (values[order] != back) & known(values[order])
+        lost.add(name, differ, "no field for it" if back is None else _why_lost(name))
     kept = Counter(again.header.lines)
     gone = Counter(line for line in trace.header.lines if line.strip(b"; \t\r")) - kept
     lost.add("header", gone.total(), "accounting has no header")

@@ -41,7 +41,7 @@ from hpcrowd.environment.traces.formats.common.names import (
 from hpcrowd.environment.traces.formats.common.site_columns import filled, texts_of
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
-from hpcrowd.environment.traces.formats.slurm.table import SITE_WORDS, Rows
+from hpcrowd.environment.traces.formats.slurm.table import SITE_WORDS, SUBMIT_LINE, Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
     LAST_TIME,
@@ -552,8 +552,8 @@ class Fields:
             "exclusive": np.array(["yes" if a.exclusive else "" for a in asked], np.object_)[which],
         }
         for column, name in SITE_WORDS.items():
-            if name and column in rows.words:
-                found[name] = self._texts(column)
+            if column.lower() in rows.words:
+                found[name] = self._texts(column.lower())
         # The one of the three that is not a field.
         other = "cluster" if queue == "qos" else "qos"
         if other in rows.words:
@@ -570,9 +570,9 @@ class Fields:
 
     def _asked_in_lines(self) -> tuple[list[Asked], Int64s]:
         """Return what submit lines ask for, and which of these is that of each job."""
-        if "submitline" not in self.rows.words:
+        if SUBMIT_LINE not in self.rows.words:
             return [Asked()], np.zeros(len(self.jobs.row), np.int64)
-        codes, words = self.rows.words["submitline"]
+        codes, words = self.rows.words[SUBMIT_LINE]
         return [asked_in(decode(word)) for word in words], codes[self.jobs.row].astype(np.int64)
 
     def _count(self, zone: tzinfo | None) -> None:

@@ -21,8 +21,7 @@ from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, shown
 from hpcrowd.environment.traces.formats.slurm.accounting import count_losses, trace_of, written
-from hpcrowd.environment.traces.formats.slurm.mending import FREE_TEXT
-from hpcrowd.environment.traces.formats.slurm.table import Rows, read_rows
+from hpcrowd.environment.traces.formats.slurm.table import read_rows
 from hpcrowd.environment.traces.formats.slurm.values import (
     NO_TIME,
     SINCE_1970,
@@ -49,6 +48,8 @@ UNITS = {"M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
 #: Smallest Unix time that means unknown.
 NEVER = 2**32 - 2
 
+BACK = {INSIDE.encode(): DELIMITER.encode(), BROKEN.encode(): b"\n"}
+
 _SAFE = str.maketrans({DELIMITER: INSIDE, "\n": BROKEN, "\r": " ", "\0": ""})
 _BEGIN = re.compile(r'"jobs"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
@@ -67,7 +68,7 @@ def objects(blocks: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:
     Raises
     ------
     TraceError
-        If there is no such list, or it is damaged.
+        If the list is missing or damaged.
     """
     decoder, utf8 = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")("replace")
     coming, text, place, count = iter(blocks), "", -1, 0
@@ -93,7 +94,7 @@ def objects(blocks: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:
                 break  # a number may go on
             count += 1
             if not isinstance(found, dict):
-                raise TraceError(f"{source}: job {count:,} of the list is no object")
+                raise TraceError(f"{source}: job {count:,} of the list is not an object")
             yield found
             place = end
         if piece is None:
@@ -105,12 +106,11 @@ def objects(blocks: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:
     raise TraceError(f"{source}: ends, or is damaged, after job {count:,} of the list")
 
 
-def _part(record: Mapping[str, Any], *way: str) -> Any:
+def _part(record: Any, *way: str) -> Any:
     """Return what is at the end of a way through objects; None if a part is missing."""
-    found: Any = record
     for name in way:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        record = record.get(name) if isinstance(record, dict) else None
+    return record
 
 
 def _number(value: Any) -> int | None:
@@ -205,9 +205,8 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
     """Return an object as a row of ``sacct``, by the names in :data:`COLUMNS`."""
     allocated = _resources(_part(record, "tres", "allocated"))
     requested = _resources(_part(record, "tres", "requested"))
-    total = _part(record, "time", "total")
-    used = (_number(_part(total or {}, "seconds")) or 0) * 1000
-    used += (_number(_part(total or {}, "microseconds")) or 0) // 1000
+    used = (_number(_part(record, "time", "total", "seconds")) or 0) * 1000
+    used += (_number(_part(record, "time", "total", "microseconds")) or 0) // 1000
     limit = _part(record, "time", "limit")
     asked = _number(_part(record, "required", "CPUs"))
     code, signal = _part(record, "exit_code", "return_code"), _part(record, "exit_code", "signal")
@@ -231,7 +230,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
         "AllocCPUS": str(allocated.get("cpu", 0)),
         "ReqCPUS": str(asked) if asked else str(requested.get("cpu", "")),
         "NNodes": _count(record.get("allocation_nodes")),
-        "TimelimitRaw": "UNLIMITED" if _part({"x": limit}, "x", "infinite") else _count(limit),
+        "TimelimitRaw": "UNLIMITED" if _part(limit, "infinite") else _count(limit),
         "ReqMem": f"{requested['mem']}M" if requested.get("mem") else "",
         "MaxRSS": _used_memory(record),
         "TotalCPU": duration_text(max(used, 0)),
@@ -254,27 +253,11 @@ def _read(blocks: Iterable[bytes], source: str, options: FormatOptions) -> Trace
     text = "\n".join(lines).encode("utf-8", "replace") + b"\n"
     del lines
     try:
-        rows = _restored(read_rows(text, source))
+        rows = read_rows(text, source).restored(BACK)
     except ParseError as error:
-        told = f"job {(error.line or 2) - 1:,} of the list, {error.field}"
-        raise TraceError(f"{source}: {told} {shown(str(error.value).encode())!r}") from None
+        what = f"job {(error.line or 2) - 1:,} of the list, {error.field}"
+        raise TraceError(f"{source}: {what} {shown(str(error.value).encode())!r}") from None
     return trace_of(rows, source, options)
-
-
-def _restored(rows: Rows) -> Rows:
-    """Return rows with the delimiters and line ends in their free text."""
-    back = {INSIDE.encode(): DELIMITER.encode(), BROKEN.encode(): b"\n"}
-
-    def whole(word: bytes) -> bytes:
-        for sign, meant in back.items():
-            word = word.replace(sign, meant)
-        return word
-
-    words = {
-        name: (codes, list(map(whole, texts)) if name in FREE_TEXT else texts)
-        for name, (codes, texts) in rows.words.items()
-    }
-    return rows._replace(words=words)
 
 
 def _record(row: Mapping[str, str], memory: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ FREE_TEXT = frozenset((
     "wckey", "extra", "stdin", "stdout", "stderr", "licenses", "mcslabel", "constraints",
 ))  # fmt: skip
 
-#: Columns that no row leaves empty.
+#: Columns that are filled in every row.
 NEVER_EMPTY = ("state", "submit")
 
 #: Lines that one row may be broken into, and cells that it may have too many; a name has at most
@@ -109,19 +109,13 @@ class Mended:
         if self.repaired[-1:] != self.lines[-1:]:
             self.repaired.append(self.lines[-1])
 
-    def restored(self, word: bytes) -> bytes:
-        """Return a word as it is in the file."""
-        for sign, meant in self.back.items():
-            word = word.replace(sign, meant)
-        return word
-
     @property
     def unclear(self) -> str:
         """The reason for lines that were left out, with the first of them."""
-        told = ", ".join(map(str, self.left_out[:LISTED]))
+        listed = ", ".join(map(str, self.left_out[:LISTED]))
         more = ", ..." if len(self.left_out) > LISTED else ""
         noun = "line" if len(self.left_out) == 1 else "lines"
-        return f"{UNCLEAR} ({noun} {told}{more})"
+        return f"{UNCLEAR} ({noun} {listed}{more})"
 
 
 class Columns:
@@ -192,7 +186,7 @@ class Columns:
         return len(line) > LONGEST_LINE or self.id_name in line.lower().split(delimiter)
 
     def goes_on(self, line: bytes, delimiter: bytes) -> bool:
-        """Return whether a line that is no row goes on with free text at the end of the last."""
+        """Return whether a line belongs to the free text at the end of the row before it."""
         begin, delimited, _ = line.partition(delimiter)
         starts = not self.tests[0](begin) if self.id == 0 else not delimited
         return self.free[-1] and starts

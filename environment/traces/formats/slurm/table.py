@@ -13,7 +13,7 @@ import contextlib
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -76,10 +76,13 @@ READ_AS: dict[str, dict[str, Callable[[bytes], Any]]] = {
 
 #: Columns of words that become columns beyond the fields, and the names of these.
 SITE_WORDS = {
-    "alloctres": "alloc_tres", "reqtres": "req_tres", "nodelist": "node_list",
-    "reservation": "reservation", "constraints": "constraints", "exitcode": "exit_code",
-    "priority": "priority", "submitline": "",
+    "AllocTRES": "alloc_tres", "ReqTRES": "req_tres", "NodeList": "node_list",
+    "Reservation": "reservation", "Constraints": "constraints", "ExitCode": "exit_code",
+    "Priority": "priority",
 }  # fmt: skip
+
+#: The column of words whose options are searched.
+SUBMIT_LINE = "submitline"
 
 #: Columns of words, which are numbered when everything has been read.
 WORDS: dict[str, Callable[[bytes], Any]] = {
@@ -88,7 +91,7 @@ WORDS: dict[str, Callable[[bytes], Any]] = {
     **dict.fromkeys(
         ("user", "uid", "account", "group", "gid", "jobname", "partition", "qos", "cluster"), decode
     ),
-    **dict.fromkeys(SITE_WORDS, decode),
+    **dict.fromkeys((*map(str.lower, SITE_WORDS), SUBMIT_LINE), decode),
 }
 
 #: Columns of steps.
@@ -217,7 +220,7 @@ def is_cut(head: bytes) -> str | None:
     cells = lines[0].split(match[1]) if match and match[1].strip() else []
     states = {name.encode() for name in values.STATES}
     if len(cells) > 3 and any(cell.partition(b" ")[0] in states for cell in cells):
-        return "no header, which tells the columns; write it again without -n (--noheader)"
+        return "no header with the names of its columns; write it again without -n (--noheader)"
     return None
 
 
@@ -263,6 +266,20 @@ class Rows(NamedTuple):
     step_cluster: NDArray[Any]
     mended: Mended | None = None
     unused: Sequence[str] = ()
+
+    def restored(self, back: Mapping[bytes, bytes]) -> Rows:
+        """Return rows with other bytes in their free text, those in ``back``."""
+
+        def whole(word: bytes) -> bytes:
+            for sign, meant in back.items():
+                word = word.replace(sign, meant)
+            return word
+
+        words = {
+            name: (codes, list(map(whole, texts)) if name in FREE_TEXT else texts)
+            for name, (codes, texts) in self.words.items()
+        }
+        return self._replace(words=words)
 
 
 def read_rows(data: bytes, source: str) -> Rows:
@@ -321,7 +338,7 @@ def _mended(body: bytes, layout: Layout, source: str, rows: int) -> Rows:
         If a row is malformed, and not only broken; the error names the first such line.
     """
     checks = _checks(layout)
-    used = [name for name in layout.places if name != "submitline"]  # only searched for options
+    used = [name for name in layout.places if name != SUBMIT_LINE]  # only searched for options
     columns = Columns(layout.names, used, checks, _ID.fullmatch, layout.id)
     mended = None
     lines: Iterable[tuple[int, bytes]] = enumerate(body.splitlines(), layout.line + 1)
@@ -347,13 +364,7 @@ def _mended(body: bytes, layout: Layout, source: str, rows: int) -> Rows:
         except _Refused:
             raise TraceError(f"{source}: cannot be read as Slurm's accounting") from None
     found = reading.finished()
-    if mended is None:
-        return found
-    words = {
-        name: (codes, list(map(mended.restored, texts)) if name in FREE_TEXT else texts)
-        for name, (codes, texts) in found.words.items()
-    }
-    return found._replace(words=words, mended=mended)
+    return found if mended is None else found.restored(mended.back)._replace(mended=mended)
 
 
 def _checks(layout: Layout) -> dict[str, Callable[[bytes], Any]]:
@@ -468,8 +479,8 @@ class _Reading:
         memory = np.full(len(rows), -1.0)
         for name in MEMORY:
             if name in self.layout.places:
-                told = _numbers(rows.column(name), MEMORY[name])
-                memory = np.where(memory < 0, told, memory)
+                found = _numbers(rows.column(name), MEMORY[name])
+                memory = np.where(memory < 0, found, memory)
         return memory
 
     def _coded(self, name: str, column: pa.Array) -> NDArray[np.int32]:
@@ -534,8 +545,8 @@ def _times(column: pa.Array) -> Int64s:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    told = pc.invert(pc.is_in(column, value_set=pa.array([b"Unknown", b"None", b""])))
-    lengths = set(pc.unique(pc.binary_length(column.filter(told))).to_pylist())
+    known_texts = pc.invert(pc.is_in(column, value_set=pa.array([b"Unknown", b"None", b""])))
+    lengths = set(pc.unique(pc.binary_length(column.filter(known_texts))).to_pylist())
     kind, first, add = pa.timestamp("s"), FIRST_TIME, 0
     if lengths <= WITH_OFFSET:
         kind, add = pa.timestamp("s", "UTC"), SINCE_1970
@@ -544,7 +555,7 @@ def _times(column: pa.Array) -> Int64s:
     elif not lengths <= LOCAL:
         return np.asarray(_numbers(column, parse_time))
     try:
-        texts = pc.if_else(told, column, pa.scalar(None, pa.binary())).cast(pa.string())
+        texts = pc.if_else(known_texts, column, pa.scalar(None, pa.binary())).cast(pa.string())
         if lengths <= UNIX and not pc.all(pc.ascii_is_decimal(texts)).as_py():
             return np.asarray(_numbers(column, parse_time))
         seconds = texts.cast(kind).cast(pa.int64()).fill_null(NO_TIME)
