@@ -144,7 +144,7 @@ class Cell:
             ("spooldefaults", "managers", "root", "sgeadmin"),
         ):
             self.run(PROGRAMS / command[0], *command[1:], user="sgeadmin")
-        self.run(PROGRAMS / "sge_qmaster")
+        self.start_master(spool / "qmaster" / "messages")
         self.run("qconf", "-as", "localhost")
         self.changed("-sconf", "-Mconf", "global", {
             "execd_spool_dir": str(spool / "execd"), "min_uid": "1", "min_gid": "1",
@@ -160,6 +160,19 @@ class Cell:
             "qname": "all.q", "hostlist": "localhost", "slots": "4", "pe_list": "smp",
             "load_thresholds": "NONE", "shell": "/bin/sh", "rerun": "TRUE",
         })  # fmt: skip
+
+    def start_master(self, messages: Path) -> None:
+        """Start the master, and wait until it answers; again, if it ended before it did."""
+        asked = ("qconf", "-sh")
+        for _ in range(3):
+            self.run(PROGRAMS / "sge_qmaster")
+            end = time.monotonic() + LONGEST / 3
+            while time.monotonic() < end:
+                told = subprocess.run(asked, env=self.env, check=False, capture_output=True)
+                if not told.returncode:
+                    return
+                time.sleep(0.2)
+        pytest.fail(messages.read_text() if messages.exists() else "the master said nothing")
 
     def submit(self, user: str, *options: object) -> str:
         """Submit a job; return its number."""
