@@ -61,6 +61,10 @@ METRICS = (
     Metric("makespan_s", "first submission to last end"),
     Metric("wait_mean_s", "mean time from submission to start"),
     Metric("wait_max_s", "longest wait"),
+    Metric(
+        "eligible_wait_mean_s",
+        "mean time from when jobs were eligible to their start; none if no job was held",
+    ),
     Metric("response_mean_s", "mean time from submission to end"),
     Metric("slowdown_mean", "mean of response over run time (at least 1 s)"),
     Metric("bounded_slowdown_mean", "the same with run times of at least 10 s, never below 1"),
@@ -92,6 +96,8 @@ def summarize(
     processors: int,
     dropped: int = 0,
     sizes: Iterable[tuple[int, int, int]] = (),
+    *,
+    held: bool = False,
 ) -> dict[str, Any]:
     """Return the metrics of a run by name; None if undefined.
 
@@ -105,6 +111,8 @@ def summarize(
         Number of jobs of the trace that could not be simulated.
     sizes
         Changes of the size of a cluster: s, processors before, processors after.
+    held
+        Whether jobs were held between their submission and the queue.
 
     Returns
     -------
@@ -121,6 +129,9 @@ def summarize(
         **_of_ran(jobs, processors, sizes),
         **_of_lateness(jobs),
     }
+    if held and (ran := jobs.over).any():
+        wait = jobs.start[ran] - jobs.enqueued[ran]
+        values["eligible_wait_mean_s"] = _number(wait.mean())
     values["per_user"] = {
         name: {
             f"p{p}": _number(np.percentile(of_users, p)) if len(of_users) else None

@@ -196,6 +196,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             platform=dict(summary.get("platform", {})),
             sites=dict(summary.get("sites", {})),
             population=dict(summary.get("population", {})),
+            holds=dict(summary.get("holds", {})),
             repaired=Counter(stored["jobs_repaired"]),
             dropped=Counter(stored["jobs_dropped"]),
             size_note=str(summary.get("size_note", "")),
@@ -240,6 +241,11 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
     jobs.start[:] = jobs.recorded_start
     jobs.end[:] = jobs.recorded_end
     jobs.column(Column.STATE)[:] = State.COMPLETED
+    holds = {}
+    if trace.extra:
+        from hpcrowd.environment.holds.recorded import as_recorded
+
+        holds = as_recorded(trace, jobs, found.source_row)
     return Run(
         jobs=jobs,
         processors=trace.processors,
@@ -248,6 +254,7 @@ def read_recorded(path: str | os.PathLike[str], options: FormatOptions | None = 
         clock=Clock.of(trace.header),
         trace=trace,
         source_row=found.source_row,
+        holds=holds,
         repaired=found.repaired,
         dropped=found.dropped,
     )

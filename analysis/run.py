@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -88,6 +88,11 @@ class Run:
         :mod:`hpcrowd.analysis.accounts.population`.
     visits
         Each arrival and departure, in order of time.
+    holds
+        If jobs were held before they were eligible: how many, how long and why, see
+        :meth:`hpcrowd.environment.holds.held.Holds.account`.
+    depends
+        The job that each job waited for last of those that it depends on, by row.
     repaired, dropped
         Number of jobs repaired and dropped when the trace was read, by reason.
     size_note
@@ -117,6 +122,8 @@ class Run:
     components: Int64s | None = None
     population: dict[str, Any] = field(default_factory=dict)
     visits: Sequence[Visit] = ()
+    holds: dict[str, Any] = field(default_factory=dict)
+    depends: Mapping[int, int] = field(default_factory=dict)
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     size_note: str = ""
@@ -207,7 +214,13 @@ class Run:
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """The metrics by name, see :func:`hpcrowd.analysis.metrics.summarize`."""
-        return summarize(self.jobs, self.processors, self.dropped.total(), sizes_of(self.platform))
+        return summarize(
+            self.jobs,
+            self.processors,
+            self.dropped.total(),
+            sizes_of(self.platform),
+            held=bool(self.holds),
+        )
 
     @property
     def source(self) -> dict[str, str] | None:
@@ -237,6 +250,7 @@ class Run:
             **({"platform": self.platform} if self.platform else {}),
             **({"sites": self.sites} if self.sites else {}),
             **({"population": self.population} if self.population else {}),
+            **({"holds": self.holds} if self.holds else {}),
             "trace": None if self.source is None else self.source["source"],
             "processors": self.processors,
             **({"size_note": self.size_note} if self.size_note else {}),
@@ -254,7 +268,8 @@ class Run:
         """Return the run as a trace: simulated times, and think times in fields 17 and 18.
 
         Fields 17 and 18 of the first job of a session hold the job whose end released it and the
-        time since then; for users who do not react they stay as recorded.
+        time since then; for users who do not react they stay as recorded. Other jobs that depend on
+        jobs name the last of those to end, with a think time of 0 unless it ended before.
         """
         jobs = self.jobs
         order = np.lexsort((np.arange(len(jobs)), jobs.submit))
@@ -288,6 +303,10 @@ class Run:
             mine[units.rows] = np.repeat(which, np.diff(units.first))
             for name, values in zip(("preceding", "think_time"), found, strict=True):
                 columns[name] = np.where(mine, values, columns[name])
+        for row, before in self.depends.items():
+            if columns["preceding"][row] == UNKNOWN:
+                columns["preceding"][row] = jobs.number[before]
+                columns["think_time"][row] = max(0, int(jobs.submit[row] - jobs.end[before]))
         for name in columns:  # one at a time, so that each large column is freed at once
             columns[name] = smallest(columns[name][order])
         names = {field: dict(known) for field, known in jobs.names.items()}

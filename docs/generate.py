@@ -64,6 +64,7 @@ FORMULAS = {
     "makespan_s": "max(end) - min(submit); Madon et al. 2024, Eq. 1",
     "wait_mean_s": "mean(start - submit); Madon et al. 2024, Eq. 2",
     "wait_max_s": "max(start - submit)",
+    "eligible_wait_mean_s": "mean(start - enqueued)",
     "response_mean_s": "mean(end - submit)",
     "slowdown_mean": "mean((end - submit) / max(end - start, 1))",
     "bounded_slowdown_mean": "mean(max(1, (end - submit) / max(end - start, 10)))",

@@ -38,6 +38,7 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.units import UnitTable
     from hpcrowd.environment.frame import Frame
+    from hpcrowd.environment.holds.held import Holds
     from hpcrowd.environment.platform.changes import Change
     from hpcrowd.environment.platform.timeline import Attempt, Lost, Timeline
 
@@ -176,6 +177,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.submit, self.submit_again = self.engine.submit, self.engine.submit_again
         #: Submits a unit of ``Simulation.own_units``, with its first job at a given second.
         self.submit_unit = self.engine.submit_unit
+        #: What holds jobs back before they are eligible; see ``Simulation.hold``.
+        self.holds: Holds | None = None
         self.timeline: Timeline | None = None
         if spec.platform or adaptive is not None:
             from hpcrowd.environment.platform.timeline import Timeline
@@ -245,8 +248,12 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         """
         found = to_take_back(self.jobs, rows, self.number, self.name)
         if len(found):
-            self.engine.cancel(found)
+            self.take_out(found)
             self._over(found)
+
+    def take_out(self, rows: Int64s) -> None:
+        """Take jobs back, of which nobody is notified yet."""
+        self.engine.cancel(rows if self.holds is None else self.holds.cancel(rows))
 
     @property
     def attempts(self) -> Sequence[Attempt]:

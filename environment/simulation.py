@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from hpcrowd.environment.engine.lock_step import LockStep
     from hpcrowd.environment.grid.broker import GridBroker, GridSpec
     from hpcrowd.environment.grid.dispatch import Dispatch
+    from hpcrowd.environment.holds.held import Holds
+    from hpcrowd.environment.holds.rules import Rules
     from hpcrowd.environment.platform.changes import Change
 
 
@@ -95,6 +97,8 @@ class Simulation(Frame):
         All clusters by name.
     units
         The units that users wait for.
+    holds
+        The jobs that are held before they are eligible; None if none ever is.
     streams
         Named random streams.
     time
@@ -150,7 +154,7 @@ class Simulation(Frame):
                 number=len(self.clusters),
                 units=units,
                 lost=self.on_lost,
-                over=self._taken_back,
+                over=self.on_taken_back,
             )
         self.cluster = self.clusters[name]
         engines = [cluster.engine for cluster in self.clusters.values()]
@@ -164,7 +168,7 @@ class Simulation(Frame):
                     f"cluster {GridBroker.name!r}: name of the broker; choose another"
                 )
             self.broker = GridBroker(
-                self, self._dispatch(grid), grid.coallocation, over=self._taken_back
+                self, self._dispatch(grid), grid.coallocation, over=self.on_taken_back
             )
             self.broker.dispatch.lost = self.on_lost
         self._engine: Engine | LockStep = engines[0]
@@ -174,6 +178,7 @@ class Simulation(Frame):
             dispatch = None if self.broker is None else self.broker.dispatch
             self._engine = lock_step(engines, units, dispatch)
         self._owners: list[Owner] = []
+        self.holds: Holds | None = None
         self._hourly: Any = None  # the alarm for agents with a step of their own
         self._ended = False
 
@@ -210,11 +215,24 @@ class Simulation(Frame):
         """Define all units at once, with their owners; see ``UnitTable.define``."""
         self.units.define(first, rows)
         self._owners = list(owners)
+        if self.holds is not None:
+            self.holds.follow(rows.tolist())
+
+    def hold(self, rules: Rules) -> None:
+        """Hold jobs back after their submission as rules say; before users join.
+
+        Not where the schedule is the recorded one, whose waits contain all of that.
+        """
+        from hpcrowd.environment.holds.held import Holds
+
+        self.holds = Holds(self, rules)
 
     def add_unit(self, owner: Owner, rows: Int64s) -> int:
         """Define one more unit of ``owner`` and return its number; submit its jobs separately."""
         unit = self.units.add(rows)
         self._owners.append(owner)
+        if self.holds is not None and owner is not self.holds:
+            self.holds.follow(rows.tolist())
         return unit
 
     def submit(self, owner: Owner, rows: Int64s, at: ArrayLike, cluster: str | None = None) -> int:
@@ -267,8 +285,8 @@ class Simulation(Frame):
         for place in self._places:
             mine = rows[where == place.number]
             if len(mine):
-                engine = place.engine if isinstance(place, Cluster) else place.dispatch
-                engine.cancel(mine)
+                take_out = place.take_out if isinstance(place, Cluster) else place.dispatch.cancel
+                take_out(mine)
                 jobs.column(Column.STATE)[mine] = State.UNFINISHED
                 jobs.end[mine] = jobs.enqueued[mine] = jobs.estimate[mine] = UNKNOWN
                 place.submit_again(mine, at)
@@ -282,14 +300,15 @@ class Simulation(Frame):
             self.broker.dispatch.withdraw(rows[where == self.broker.number])
         self.jobs.submit[rows] = self.jobs.cluster[rows] = UNKNOWN
 
-    def _taken_back(self, rows: Int64s) -> None:
+    def on_taken_back(self, rows: Int64s) -> None:
         """Notify users of units that are over because jobs were taken back, after this."""
         self._engine.look_again()
         finished = self.units.count_over(self.units.awaited(rows.tolist()))
         for unit in finished:
-            self.call_at(self.time, self._tell, unit)
+            self.call_at(self.time, self.tell, unit)
 
-    def _tell(self, unit: int) -> None:
+    def tell(self, unit: int) -> None:
+        """Notify the owner of a unit that it is over."""
         self._owners[unit].on_finished(unit, self.time)
 
     @property
@@ -313,7 +332,7 @@ class Simulation(Frame):
         self.time = now
         mine: dict[int, list[int]] = {}
         for row in rows.tolist():
-            unit = int(self.jobs.unit[row])
+            unit = self._unit_of(row)
             owner = None if unit == UNKNOWN else self._owners[unit]
             hears = id(owner) if hasattr(owner, "on_lost") else UNKNOWN
             mine.setdefault(hears, []).append(row)
@@ -321,8 +340,12 @@ class Simulation(Frame):
             if hears == UNKNOWN:
                 self.resubmit(np.array(lost), now + self.resubmit_after)
             else:
-                who: Any = self._owners[int(self.jobs.unit[lost[0]])]
+                who: Any = self._owners[self._unit_of(lost[0])]
                 who.on_lost(np.array(lost), now)
+
+    def _unit_of(self, row: int) -> int:
+        """Return the unit of a user that a job belongs to; -1 for none."""
+        return int(self.jobs.unit[row]) if self.holds is None else self.holds.unit_of(row)
 
     @property
     def events(self) -> int:
@@ -343,7 +366,8 @@ class Simulation(Frame):
         if self.next_time != FOREVER:
             return False
         # When it halted in the second of the last completion, a pass is still to come.
-        return self._ended or not any(len(one.waiting) for one in self.clusters.values())
+        waits = any(len(one.waiting) for one in self.clusters.values())
+        return self._ended or not (waits or self.holds)
 
     def run(
         self,
@@ -395,6 +419,8 @@ class Simulation(Frame):
                 else:
                     break
             elif stop == Stop.DONE:
+                if self.holds and self.holds.let_go():
+                    continue
                 for cluster in self.clusters.values():
                     cluster.check_none_lost()
                 if self.broker is not None:

@@ -59,9 +59,10 @@ def reasons_of(
         began = engine.running
         return _shown(jobs, _recorded(jobs, began[jobs.start[began] > now], now), rows, limit)
     waiting = engine.waiting
+    held = _not_eligible(place)
     if engine.closed:
         found = _all(jobs, waiting, ReasonCode.CLOSED, now, engine.free, start=engine.reopens)
-        return _shown(jobs, found, rows, limit)
+        return _shown(jobs, (*found, *held), rows, limit)
     engine.inform()
     unseen = np.isin(waiting, engine.unseen)
     corrects = engine.predictor is not None or policy.plans
@@ -69,7 +70,7 @@ def reasons_of(
     shown = waiting_jobs(jobs, waiting[~unseen])
     told = explain(policy, Look(now, shown, running, engine.free, engine.up))
     new = _all(jobs, waiting[unseen], ReasonCode.ARRIVED, now, engine.free)
-    return _shown(jobs, (one for part in (told, new) for one in part), rows, limit)
+    return _shown(jobs, (one for part in (told, new, held) for one in part), rows, limit)
 
 
 def reasons_at(
@@ -81,6 +82,7 @@ def reasons_at(
     cluster: int = 0,
     windows: Sequence[tuple[int, int]] = (),
     predicted: bool = False,
+    held: bool = False,
     rows: Iterable[int] | None = None,
     limit: int | None = None,
 ) -> list[WaitingReason]:
@@ -109,6 +111,8 @@ def reasons_at(
         Announced maintenance that has not ended, (start, end) in s since the origin, in order.
     predicted
         Whether estimates came from a predictor.
+    held
+        Whether jobs were held between their submission and the queue, and not by a broker.
     rows, limit
         As for :func:`reasons_of`.
 
@@ -131,8 +135,8 @@ def reasons_at(
     runs = (jobs.end > now) | (jobs.end == UNKNOWN)
     running, ended = np.flatnonzero(here & started & runs), np.flatnonzero(here & started & ~runs)
     free = processors - int(jobs.processors[running].sum())
-    held = np.flatnonzero(came & (jobs.enqueued > now))
-    with_broker = _all(jobs, held, ReasonCode.BROKER, now, UNKNOWN)
+    code = ReasonCode.HELD if held else ReasonCode.BROKER
+    not_yet = _all(jobs, np.flatnonzero(came & (jobs.enqueued > now)), code, now, UNKNOWN)
     open_windows = tuple(window for window in windows if window[1] > now)
     if open_windows and open_windows[0][0] <= now:
         end = open_windows[0][1]
@@ -144,7 +148,7 @@ def reasons_at(
         believed = running_jobs(jobs, running, now, corrects=predicted or policy.plans)
         look = Look(now, waiting_jobs(jobs, waiting), believed, free, processors)
         told = explain(policy, look)
-    return _shown(jobs, (one for part in (told, with_broker) for one in part), rows, limit)
+    return _shown(jobs, (one for part in (told, not_yet) for one in part), rows, limit)
 
 
 def explain(policy: Scheduler, look: Look) -> Iterable[WaitingReason]:
@@ -214,6 +218,20 @@ def _recorded(jobs: JobTable, rows: Int64s, now: int) -> Iterator[WaitingReason]
     columns = (rows, jobs.processors[rows], jobs.start[rows])
     for row, asks, start in zip(*(column.tolist() for column in columns), strict=True):
         yield WaitingReason(row, ReasonCode.RECORDED, now, asks, UNKNOWN, start=start)
+
+
+def _not_eligible(cluster: Cluster) -> list[WaitingReason]:
+    """Return why jobs are held before they come into the queue of a cluster."""
+    holds, jobs, now = cluster.holds, cluster.jobs, cluster.engine.now
+    if holds is None:
+        return []
+    return [
+        WaitingReason(
+            row, ReasonCode.HELD, now, int(jobs.processors[row]), UNKNOWN,
+            note=f"held by {holds.cause_of(row)}",
+        )
+        for row in holds.rows_at(cluster).tolist()
+    ]  # fmt: skip
 
 
 def _held_by(broker: GridBroker) -> Iterator[WaitingReason]:

@@ -52,6 +52,7 @@ def test_every_metric_of_a_story() -> None:
         "makespan_s": 120,
         "wait_mean_s": (0 + 50 + 10) / 3,
         "wait_max_s": 50,
+        "eligible_wait_mean_s": None,
         "response_mean_s": (100 + 54 + 10) / 3,
         "slowdown_mean": (1 + 54 / 4 + 10) / 3,
         "bounded_slowdown_mean": (1 + 54 / 10 + 10 / 10) / 3,

@@ -29,6 +29,10 @@ TIMES = {
     "inter_arrival": "s from the last submission of the unit before to the submission",
 }
 
+#: Key of an edge with the jobs of the unit that depend on jobs of the unit before: a list of the
+#: rows of both, the other one first.
+JOBS = "dependency"
+
 
 class _Data(MutableMapping[str, Any]):
     """What a node or an edge knows; also anything that its reader puts there."""
@@ -114,9 +118,9 @@ class UnitData(_Data):
 
 
 class Wait(_Data):
-    """What a graph knows of an edge: :data:`TIMES`, one of them at least, and the ``reason``.
+    """What a graph knows of an edge: :data:`TIMES` or :data:`JOBS`, one at least; the ``reason``.
 
-    The reason is ``ended``, ``follows`` or ``ended and follows``.
+    The reason is made of ``ended``, ``follows`` and ``dependency``, with ``and`` between them.
     """
 
     @property
@@ -127,7 +131,7 @@ class Wait(_Data):
     @override
     def __getitem__(self, key: str) -> Any:
         if self._graph is not None and key == "reason":
-            words = {"think_time": "ended", "inter_arrival": "follows"}
+            words = {"think_time": "ended", "inter_arrival": "follows", JOBS: "dependency"}
             return " and ".join(word for time, word in words.items() if time in self._kept)
         return super().__getitem__(key)
 
@@ -141,6 +145,10 @@ class Wait(_Data):
             raise QuantityError(
                 f"reason of edge {before} -> {after}: follows from think_time and inter_arrival"
             )
+        if key == JOBS:
+            raise QuantityError(
+                f"{key} of edge {before} -> {after}: comes from the log; remove it, or the edge"
+            )
         if key in TIMES:
             self._graph.check_open(after)
             value = seconds(value, f"{key} of edge {before} -> {after}")
@@ -152,13 +160,14 @@ class Wait(_Data):
 
     @override
     def __delitem__(self, key: str) -> None:
-        if self._graph is not None and key in {*TIMES, "reason"}:
+        if self._graph is not None and key in {*TIMES, JOBS, "reason"}:
             before, after = self._of
             self._graph.check_open(after)
-            if self._kept.keys() & TIMES.keys() <= {key}:
+            if self._kept.keys() & {*TIMES, JOBS} <= {key}:
                 raise QuantityError(
                     f"{key} of edge {before} -> {after}: all that it waits for; remove the edge"
                 )
+            self._graph.forget(self._kept[key] if key == JOBS else ())
             self._graph.touch(after)
         super().__delitem__(key)
 

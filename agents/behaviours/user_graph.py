@@ -6,6 +6,8 @@ costs nothing in the run. With the first change it takes the place of the arrays
 
 A unit is released when each unit that it waits for is over (``think_time``) or submitted
 (``inter_arrival``), and a unit without edges comes at its ``start``, or now if that has passed.
+Where a job depends on a job of another unit, an edge says so (``dependency``); it holds that job
+back after its submission, and not the unit.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any, override
 import networkx as nx
 import numpy as np
 
-from hpcrowd.agents.behaviours.graph_data import TIMES, UnitData, Wait, seconds
+from hpcrowd.agents.behaviours.graph_data import JOBS, TIMES, UnitData, Wait, seconds
 from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.agents.work.graph import Dependencies
 from hpcrowd.environment.errors import QuantityError, SimulationError, echo
@@ -26,6 +28,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.work.units import Units
+    from hpcrowd.environment.holds.held import Holds
 
     Base = nx.DiGraph[int]
 else:
@@ -60,6 +63,8 @@ class UserGraph(Base):
             super().add_node(unit, start=int(units.start[unit]))
         for before, after, times in user.behaviour.edges(user):
             super().add_edge(before, after, **times)
+        if user.model.holds is not None:
+            self._show_dependencies(user, user.model.holds)
         self._user = user
         self._rows: dict[int, Int64s] = {}  # of units that are not in the record
         self._over: dict[int, int] = {}  # s; when units were over
@@ -73,6 +78,17 @@ class UserGraph(Base):
             self._bind(self.nodes[unit], unit)
         for before, after in self.edges:
             self._bind(self.succ[before][after], before, after)
+
+    def _show_dependencies(self, user: ReplayUser, holds: Holds) -> None:
+        """Show the edges between units of which a job depends on a job of the other."""
+        unit_of = {row: unit for unit in self for row in user.recorded_jobs_of(unit).tolist()}
+        for row, parents in holds.rules.parents.items():
+            for parent in parents:
+                before, after = unit_of.get(parent.row), unit_of.get(row)
+                if before is None or after is None or before == after:
+                    continue
+                super().add_edge(before, after)
+                self.succ[before][after].setdefault(JOBS, []).append((parent.row, row))
 
     def _bind(self, data: Any, *of: int) -> None:
         data.bind(self, *of)
@@ -272,6 +288,10 @@ class UserGraph(Base):
         for unit in (before, after):
             if unit not in self:
                 raise QuantityError(f"edge {echo(before)} -> {echo(after)}: {self._whose(unit)}")
+        if JOBS in times:
+            raise QuantityError(
+                f"{JOBS} of edge {before} -> {after}: comes from the log; give a think_time"
+            )
         self.check_open(after)
         new = after not in self.succ[before]
         if new and not times.keys() & TIMES.keys():
@@ -326,9 +346,18 @@ class UserGraph(Base):
         held = self._user is not None and self.has_edge(u, v)
         if held:
             self.check_open(v)
+        pairs = self.succ[u][v].get(JOBS, ()) if held else ()
         super().remove_edge(u, v)
         if held:
+            self.forget(pairs)
             self.touch(v)
+
+    def forget(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Let jobs no longer depend on others, as (row of the other, row)."""
+        holds = self._holder.model.holds
+        for parent, row in pairs:
+            assert holds is not None
+            holds.remove(parent, row)
 
     @override
     def remove_edges_from(self, ebunch: Iterable[Any]) -> None:
@@ -355,6 +384,8 @@ class UserGraph(Base):
         lasted = 0 if end is None else end - int(recorded[0])
         between = {"think_time": lasted, "inter_arrival": int(recorded[-1] - recorded[0])}
         jobs.column(Column.STATE)[rows] = State.RENOUNCED
+        if self._user.model.holds is not None:
+            self._user.model.holds.left_out(rows)
         super().remove_node(unit)
         for follower, left in after:
             for earlier, times in before:

@@ -98,7 +98,9 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
     begin, end = window_of(jobs, warm_up, cool_down)
     sizes = sizes_of(run.platform)
     rows = np.flatnonzero((jobs.submit >= begin) & (jobs.submit <= end))
-    found = summarize(jobs.take(rows), run.processors, run.dropped.total(), sizes)
+    found = summarize(
+        jobs.take(rows), run.processors, run.dropped.total(), sizes, held=bool(run.holds)
+    )
     span = end - begin
     if span:
         ran = jobs.over

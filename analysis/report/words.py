@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +33,8 @@ def headline(run: Run) -> list[str]:
     more = [*pool_lines(run.population), *left_out(run)]
     if run.sites:
         more += component_lines(run.sites, run.configuration.get("components"))
-    more += [*reaction_lines(run.accounts), *platform_lines(run.platform)]
+    more += [*reaction_lines(run.accounts), *hold_lines(run.holds)]
+    more += platform_lines(run.platform)
     more += account_lines(run.population)
     lines += [f"  {line}" for line in more]
     if run.size_note:
@@ -53,7 +56,14 @@ def told(run: Run) -> list[str]:
     )
     lost = "; ".join(left_out(run))
     size = [run.size_note[0].upper() + run.size_note[1:] + "."] if run.size_note else []
-    return [first, *size, *_came_out(run), *([f"When the trace was read: {lost}."] if lost else [])]
+    held = [f"{line}." for line in hold_lines(run.holds)]
+    return [
+        first,
+        *size,
+        *_came_out(run),
+        *held,
+        *([f"When the trace was read: {lost}."] if lost else []),
+    ]
 
 
 def trace_name(run: Run) -> str:
@@ -69,6 +79,23 @@ def left_out(run: Run) -> list[str]:
         for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired))
         for reason, count in reasons.items()
     ]
+
+
+def hold_lines(account: Mapping[str, Any]) -> list[str]:
+    """Return printed lines on what held jobs back."""
+    if not account:
+        return []
+    causes = ", ".join(f"{count:,} by {cause}" for cause, count in account["causes"].items())
+    mean = account["held_mean_s"]
+    told = f"{plural(account['jobs_held'], 'job')} held after submission"
+    told += "" if mean is None else f", {format_duration(mean)} on average"
+    lines = [f"{told} ({causes})" if causes else told]
+    if account["jobs_never_eligible"]:
+        lines.append(
+            f"{plural(account['jobs_never_eligible'], 'job')} cancelled: a job that they depend on "
+            "did not end as they asked"
+        )
+    return lines + [f"{plural(count, 'job')}: {note}" for note, count in account["notes"].items()]
 
 
 def _when(run: Run) -> str:

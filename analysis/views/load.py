@@ -163,7 +163,8 @@ def places_words(moment: Moment) -> str:
         waits = int(np.sum(moment.waiting & here & ~held))
         found.append(f"{name} {used:,} of {size:,} in use, {waits:,} waiting")
     if held.any():
-        found.append(f"{int(held.sum()):,} with the broker")
+        where = "with the broker" if len(moment.clusters) > 1 else "not eligible yet"
+        found.append(f"{int(held.sum()):,} {where}")
     if len(found) > MOST_NAMED:
         found = [*found[:MOST_NAMED], "..."]
     return "; ".join(found)

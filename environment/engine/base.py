@@ -152,10 +152,7 @@ class Engine(Announced, ABC):
         """Submit the jobs in ``rows`` at the seconds ``at`` (one, or one per job)."""
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         if len(rows):
-            self.units.check_rows(rows)
-            self._check_future(int(np.min(np.asarray(at))))
-            self._take(rows)
-            self.jobs.matrix[Column.SUBMIT, rows] = at
+            self.hold(rows, at)
             self._expect(rows)
 
     def submit_again(self, rows: ArrayLike, at: ArrayLike) -> None:
@@ -165,6 +162,18 @@ class Engine(Announced, ABC):
         self.catch_up()
         self.jobs.matrix[Column.SUBMIT, rows] = at
         self._expect(rows)
+
+    def hold(self, rows: Int64s, at: ArrayLike) -> None:
+        """Note that jobs are submitted here, which arrive by :meth:`let_in` only."""
+        self.units.check_rows(rows)
+        self._check_future(int(np.min(np.asarray(at))))
+        self._take(rows)
+        self.jobs.matrix[Column.SUBMIT, rows] = at
+
+    def let_in(self, row: int) -> None:
+        """Let a job arrive now that was held."""
+        self.catch_up()
+        self._join(row)
 
     @abstractmethod
     def _expect(self, rows: Int64s) -> None:

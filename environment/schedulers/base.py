@@ -41,6 +41,7 @@ class ReasonCode(IntEnum):
     RECORDED = 13  #: starts as recorded in the trace
     GRID = 14  #: no cluster of the grid has room
     BROKER = 15  #: is with the broker of the grid
+    HELD = 16  #: is not eligible yet
 
 
 class WaitingReason(NamedTuple):
@@ -115,6 +116,8 @@ class WaitingReason(NamedTuple):
                 return f"recorded to start {self._at(clock, self.start)}"
             case ReasonCode.GRID:
                 return f"no cluster of the grid has {self.asks:,} free{self._more}"
+            case ReasonCode.HELD:
+                return f"not eligible yet{self._more}"
         return f"held by the broker of the grid: requests {plural(self.asks, 'processor')}"
 
     @property

@@ -117,6 +117,8 @@ def summary_table(run: Run) -> Table:
         value = run.metrics[metric.name]
         if metric.name.startswith("jobs_") and not value and metric.name != "jobs_completed":
             continue
+        if value is None and metric.name == "eligible_wait_mean_s":
+            continue
         users = run.metrics["per_user"].get(metric.name, {})
         table.add_row(
             metric.name,

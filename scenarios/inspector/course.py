@@ -270,7 +270,9 @@ class PlayedBack(Course):
         if not isinstance(scheduler, str) or run.platform or run.sites:
             return {}  # several clusters, or not always the same processors
         try:
-            told = reasons_at(run.jobs, self._now - 1, scheduler, run.processors, rows=rows)
+            told = reasons_at(
+                run.jobs, self._now - 1, scheduler, run.processors, held=bool(run.holds), rows=rows
+            )
         except QuantityError:
             return {}  # a custom scheduler, of which only the name is known
         return {one.row: one.words(run.clock) for one in told}

@@ -93,6 +93,11 @@ class ReplayConfig(TraceScenario):
     platform: Platform | None = Field(
         None, description="TOML file of changes of the machine during the run"
     )
+    holds: Literal["recorded", "none"] = Field(
+        "recorded",
+        description="what holds jobs back between submission and queue: recorded (dependencies, "
+        "earliest starts and throttles of arrays, in logs that have them), or none",
+    )
 
     @field_validator("users", mode="before")
     @classmethod
@@ -237,9 +242,25 @@ class ReplayConfig(TraceScenario):
             platform=platform,
             resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
         )
+        kept = trace.extra and self.holds == "recorded"
+        if kept and self.scheduler != "recorded":
+            from hpcrowd.environment.holds.recorded import recorded_rules
+
+            of = _source_row(converted.source_row[casting.rows], len(jobs))
+            if (rules := recorded_rules(trace, jobs, of)) is not None:
+                model.hold(rules)
         users, generated = casting.join(model, log=log)
 
         def finish() -> Run:
+            rows = _source_row(converted.source_row[casting.rows], len(jobs))
+            holds = {}
+            if model.holds is not None:
+                model.holds.restore()
+                holds = model.holds.account()
+            elif kept and self.scheduler == "recorded":
+                from hpcrowd.environment.holds.recorded import as_recorded
+
+                holds = as_recorded(trace, jobs, rows)
             return Run(
                 jobs=jobs,
                 processors=sum(cluster.processors for cluster in model.clusters.values()),
@@ -247,13 +268,15 @@ class ReplayConfig(TraceScenario):
                 configuration=self._configuration() | changed_graphs(users),
                 clock=clock,
                 trace=trace,
-                source_row=_source_row(converted.source_row[casting.rows], len(jobs)),
+                source_row=rows,
                 work=work,
                 after=units_after(model, generated) if generated else None,
                 waits=[] if work is None else units_waited_for(work, users),
                 reactions=notes_of(users),
                 platform=accounts_of(model),
                 attempts=attempts_of(model),
+                holds=holds,
+                depends={} if model.holds is None else model.holds.preceding(),
                 repaired=converted.repaired,
                 dropped=converted.dropped,
             )

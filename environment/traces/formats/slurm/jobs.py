@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.traces.dependencies import JobIds, preceding_by_dependency
 from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
     BEFORE_SUBMIT,
@@ -92,6 +93,9 @@ CALLED = {"partition": "Partition", "cluster": "Cluster", "qos": "QOS"}
 
 #: Words for nothing in columns of words.
 EMPTY_TEXTS = frozenset(("", "Unknown", "None", "None assigned", "(null)", "0:0"))
+
+#: The node list of a job that never started.
+NO_NODES = b"None assigned"
 
 _BY = re.compile(rb"by (\S+)")
 _ROUNDED = re.compile(rb"[0-9]+\.[0-9]+[GTPE][cn]?")
@@ -386,6 +390,10 @@ class Fields:
         self.asked = self._asked(row)
         self.suspended = np.maximum(self._told("suspended", row), 0)
         self.rest = np.array(["[" in text for text in jobs.ids], bool)  # tasks that never started
+        if "nodelist" in rows.words:
+            # Of a job that is cancelled while it is held, Start may be the second of its end.
+            codes, words = rows.words["nodelist"]
+            self.rest |= np.array([word == NO_NODES for word in words], bool)[codes[row]]
         self.allocated = np.where(self.rest, 0, self.allocated)
         status = np.array([ENDED.get(name, UNKNOWN) for name in states])[rows.words["state"][0]]
         self.status = status[row]
@@ -485,13 +493,22 @@ class Fields:
             names=names,
         )
         self._count(zone)
+        site = filled(self._site(queue))
+        if "dependency" in site:
+            nothing = [""] * len(jobs.row)
+            ids = JobIds(jobs.ids.tolist(), site.get("cluster_name", np.array(nothing)).tolist())
+            submit = columns["submit"]
+            ended = np.where((submit >= 0) & ran & (wait >= 0), submit + wait + run, UNKNOWN)
+            columns["preceding"], columns["think_time"] = preceding_by_dependency(
+                site["dependency"].tolist(), ids, columns["number"], submit, ended
+            )
         return Trace(
             header,
             all_columns(columns, len(jobs.row)),
             source=source,
             names=names,
             not_read=tuple(self.rows.unused),
-            extra={"job_id": jobs.ids} | filled(self._site(queue)),
+            extra={"job_id": jobs.ids} | site,
             repaired=jobs.repaired,
             dropped=jobs.dropped,
         )

@@ -1,0 +1,1 @@
+"""Jobs that are submitted and cannot start yet: dependencies, begin times, throttles, holds."""

@@ -1,0 +1,328 @@
+"""Holds jobs back in a run until their rules let them into the queue.
+
+Held jobs are submitted: their users wait for them, and may take them back. They are in no queue,
+and schedulers do not see them. A job whose dependency can no longer be satisfied is taken back at
+once, as Slurm does with ``kill_invalid_depend``; otherwise it would wait for ever.
+
+The ends of jobs that others depend on are noticed without a pass over all jobs: each of them is a
+unit of its own, counted for the unit of its user when it is over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcrowd.environment.holds.rules import Cause, Condition, Rules, account_of
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
+
+#: Why jobs were let go that waited for each other.
+AROUND = "waited for a job that waited for it: let go"
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.cluster import Cluster  # circle: for its type only
+    from hpcrowd.environment.simulation import Simulation  # circle: for its type only
+
+
+class Holds:
+    """The held jobs of a run.
+
+    Parameters
+    ----------
+    model
+        The simulation; jobs submitted from now on are held.
+    rules
+        What holds them.
+
+    Attributes
+    ----------
+    impossible
+        Jobs that were taken back because a job that they depend on did not end as they asked.
+    """
+
+    def __init__(self, model: Simulation, rules: Rules) -> None:
+        self.rules = rules
+        self.impossible = 0
+        self._model = model
+        self._concerned = rules.concerned
+        self._children: dict[int, list[int]] = defaultdict(list)
+        for row, parents in rules.parents.items():
+            for parent in parents:
+                self._children[parent.row].append(row)
+        self._coming: dict[int, Cluster] = {}  # to be submitted at a known second
+        self._held: dict[int, Cluster] = {}  # submitted and not eligible
+        self._cause: dict[int, Cause] = {}  # the last cause for which jobs were held
+        self._entered: set[int] = set()  # that were eligible before
+        self._absent: set[int] = set()  # never to be submitted
+        self._tasks: dict[int, set[int]] = defaultdict(set)  # eligible and not over, by array
+        self._named: dict[int, list[int]] = defaultdict(list)  # not over, by name
+        self._awaited = frozenset(rules.awaited)
+        self._row: dict[int, int] = {}  # of the units of single jobs
+        self._unit: dict[int, int] = {}  # units of the users of these jobs
+        for cluster in model.clusters.values():
+            if cluster.engine.scheduler is not None:  # recorded waits contain all of that
+                cluster.submit = partial(self._submit, cluster, cluster.submit)
+                cluster.submit_again = partial(self._submit_again, cluster, cluster.submit_again)
+                cluster.submit_unit = partial(self._submit_unit, cluster, cluster.submit_unit)
+                cluster.holds = self
+        self.follow(self._awaited)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def follow(self, rows: Iterable[int]) -> None:
+        """Notice from now on when these jobs are over, if others wait for them.
+
+        To be called again when they become parts of other units.
+        """
+        units = self._model.jobs.unit
+        for row in sorted(self._awaited.intersection(rows)):
+            self._unit[row] = int(units[row])
+            self._row[self._model.add_unit(self, np.array([row]))] = row
+
+    def unit_of(self, row: int) -> int:
+        """Return the unit of its user that a job belongs to; -1 for none."""
+        return self._unit.get(row, int(self._model.jobs.unit[row]))
+
+    def restore(self) -> None:
+        """Put the units of users back into the table, when the run is over."""
+        unit = self._model.jobs.column(Column.UNIT)
+        for row, mine in self._unit.items():
+            unit[row] = mine
+
+    def rows_at(self, cluster: Cluster) -> Int64s:
+        """Return the rows of the jobs that are held at a cluster, in order."""
+        return np.array(sorted(row for row, at in self._held.items() if at is cluster), np.int64)
+
+    def cause_of(self, row: int) -> Cause:
+        """Return why a job is held, or was held last."""
+        return self._cause[row]
+
+    def account(self) -> dict[str, Any]:
+        """Return how many jobs were held, for how long, and why, fit for JSON."""
+        jobs = self._model.jobs
+        rows = np.array(sorted(self._cause), np.int64)
+        rows = rows[jobs.enqueued[rows] != UNKNOWN]
+        causes = Counter(self._cause.values())
+        return account_of(
+            jobs.enqueued[rows] - jobs.submit[rows],
+            {str(cause): causes[cause] for cause in Cause if causes[cause]},
+            never=self.impossible,
+            notes=self.rules.notes,
+        )
+
+    def preceding(self) -> dict[int, int]:
+        """Return for each job that depends on others the last of them to end, by row."""
+        jobs, found = self._model.jobs, {}
+        for row, parents in sorted(self.rules.parents.items()):
+            ended = [one.row for one in parents if jobs.start[one.row] != UNKNOWN]
+            if jobs.submit[row] != UNKNOWN and ended:
+                found[row] = max(ended, key=lambda other: int(jobs.end[other]))
+        return found
+
+    # Submissions.
+
+    def _is_concerned(self, rows: Int64s) -> NDArray[np.bool_]:
+        """Return which jobs are held if anything holds them; not those that were left out."""
+        known = rows < len(self._concerned)
+        known[known] = self._concerned[rows[known]]
+        known &= self._model.jobs.state[rows] == State.UNFINISHED
+        return known
+
+    def _submit(self, cluster: Cluster, submit: Any, rows: ArrayLike, at: ArrayLike) -> None:
+        """Submit jobs, some of which are held; as ``Engine.submit``."""
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        seconds = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
+        mine = self._is_concerned(rows)
+        submit(rows[~mine], seconds[~mine])
+        if mine.any():
+            cluster.engine.hold(rows[mine], seconds[mine])
+            self._expect(cluster, rows[mine], seconds[mine])
+
+    def _submit_again(self, cluster: Cluster, submit: Any, rows: ArrayLike, at: ArrayLike) -> None:
+        """Submit jobs again; those that were eligible before are not held again."""
+        rows = np.atleast_1d(np.asarray(rows, np.int64))
+        seconds = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
+        mine = self._is_concerned(rows)
+        mine &= [row not in self._entered for row in rows.tolist()]
+        if len(rows[~mine]):
+            submit(rows[~mine], seconds[~mine])
+        if mine.any():
+            self._model.jobs.column(Column.SUBMIT)[rows[mine]] = seconds[mine]
+            self._expect(cluster, rows[mine], seconds[mine])
+
+    def _submit_unit(self, cluster: Cluster, submit: Any, unit: int, at: int) -> None:
+        """Submit a unit, with its jobs spaced as recorded."""
+        units = self._model.units
+        rows = units.rows[units.first[unit] : units.first[unit + 1]]
+        if self._is_concerned(rows).any():
+            cluster.submit(*units.as_recorded(unit, at))
+        else:
+            submit(unit, at)
+
+    def _expect(self, cluster: Cluster, rows: Int64s, at: Int64s) -> None:
+        for row, second in zip(rows.tolist(), at.tolist(), strict=True):
+            self._coming[row] = cluster
+            self._model.call_at(second, self._arrive, row, second)
+
+    def _arrive(self, row: int, at: int) -> None:
+        """Let a job into the queue that is submitted now, or hold it."""
+        jobs, rules = self._model.jobs, self.rules
+        if jobs.submit[row] != at or row not in self._coming:
+            return  # it was taken back, or put off
+        cluster = self._coming.pop(row)
+        if jobs.state[row] != State.UNFINISHED:  # its user left meanwhile
+            cluster.engine.let_in(row)
+            return
+        name = rules.name_of.get(row)
+        if name is not None and row not in self._named[name]:
+            self._named[name].append(row)
+        self._held[row] = cluster
+        if rules.delay[row] > 0:
+            self._model.call_at(at + int(rules.delay[row]), self._try, row)
+        self._try(row)
+
+    # Eligibility.
+
+    def _try(self, row: int) -> None:
+        """Let a held job into the queue if nothing holds it any longer."""
+        cluster = self._held.get(row)
+        if cluster is None:
+            return
+        cause = self._holding(row)
+        if cause is not None:
+            self._cause[row] = cause
+            return
+        if self._never(row):
+            self.impossible += 1
+            self._cause[row] = Cause.DEPENDENCY
+            self.cancel(np.array([row]))
+            self._model.on_taken_back(np.array([row]))
+            return
+        self._let_in(row)
+
+    def _let_in(self, row: int) -> None:
+        cluster = self._held.pop(row)
+        self._entered.add(row)
+        if row in self.rules.array:
+            self._tasks[self.rules.array[row]].add(row)
+        cluster.engine.let_in(row)
+
+    def _holding(self, row: int) -> Cause | None:
+        """Return what holds a submitted job; None if nothing does, or nothing can let it go."""
+        rules, jobs = self.rules, self._model.jobs
+        if row in rules.parents and not self._met(row) and not self._never(row):
+            return Cause.DEPENDENCY
+        if row in rules.singletons:
+            earlier = self._named[rules.name_of[row]]
+            if any(not self._over(other) for other in earlier[: earlier.index(row)]):
+                return Cause.SINGLETON
+        if rules.delay[row] > 0 and self._model.time < jobs.submit[row] + rules.delay[row]:
+            return Cause.BEGIN
+        array = rules.array.get(row)
+        if array is not None and len(self._tasks[array]) >= rules.throttle[array]:
+            return Cause.THROTTLE
+        return None
+
+    def _over(self, row: int) -> bool:
+        """Return whether a job is over, or will never be submitted."""
+        jobs = self._model.jobs
+        return bool(jobs.state[row] != State.UNFINISHED) or row in self._absent
+
+    def _satisfied(self, row: int, condition: Condition) -> bool:
+        """Return whether a job that is over ended as asked; one that is not there always did."""
+        state = State(self._model.jobs.state[row])
+        if condition == Condition.ANY or row in self._absent or state == State.RENOUNCED:
+            return True
+        fine = state == State.COMPLETED and not self.rules.failed[row]
+        return fine == (condition == Condition.OK)
+
+    def _met(self, row: int) -> bool:
+        """Return whether the dependency of a job is satisfied."""
+        found = [self._over(one.row) and self._satisfied(*one) for one in self.rules.parents[row]]
+        return any(found) if row in self.rules.either else all(found)
+
+    def _never(self, row: int) -> bool:
+        """Return whether no event can satisfy the dependency of a job any longer."""
+        parents = self.rules.parents.get(row, ())
+        failed = [self._over(one.row) and not self._satisfied(*one) for one in parents]
+        return bool(failed) and (all(failed) if row in self.rules.either else any(failed))
+
+    # Ends.
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Let jobs go that waited for this one, and count it for its user."""
+        row = self._row[unit]
+        self._ended(row)
+        mine, model = self._unit[row], self._model
+        if mine != UNKNOWN:
+            model.units.remaining[mine] -= 1
+            if model.units.remaining[mine] == 0:
+                model.tell(mine)
+
+    def _ended(self, row: int) -> None:
+        rules = self.rules
+        for child in self._children.get(row, ()):
+            self._try(child)
+        name = rules.name_of.get(row)
+        if name is not None and row in self._named[name]:
+            self._named[name].remove(row)
+            for other in list(self._named[name]):
+                self._try(other)
+        array = rules.array.get(row)
+        if array is not None:
+            self._tasks[array].discard(row)
+            for other in sorted(one for one in self._held if rules.array.get(one) == array):
+                self._try(other)
+
+    def cancel(self, rows: Int64s) -> Int64s:
+        """Take jobs back that are held, or are to come; return the others."""
+        jobs, now = self._model.jobs, self._model.time
+        others = []
+        for row in rows.tolist():
+            if self._held.pop(row, None) is not None:
+                jobs.column(Column.STATE)[row] = State.CANCELLED
+                jobs.end[row] = now
+            elif self._coming.pop(row, None) is not None:
+                jobs.column(Column.STATE)[row] = State.RENOUNCED
+                jobs.submit[row] = jobs.cluster[row] = UNKNOWN
+            else:
+                others.append(row)
+        return np.array(others, np.int64)
+
+    def left_out(self, rows: Int64s) -> None:
+        """Let jobs go that wait for jobs which their users decided not to run."""
+        for row in rows.tolist():
+            if row in self._unit:
+                self._model.call_at(self._model.time, self._ended, row)
+
+    def remove(self, parent: int, row: int) -> None:
+        """Let a job no longer wait for another one; if it is not eligible, from now on."""
+        parents = dict(self.rules.parents)
+        left = tuple(one for one in parents.pop(row) if one.row != parent)
+        if left:
+            parents[row] = left
+        self.rules = replace(self.rules, parents=parents)
+        self._model.call_at(self._model.time, self._try, row)
+
+    def let_go(self) -> bool:
+        """Let jobs go that wait for jobs which nobody will submit, when nothing else happens."""
+        jobs, before = self._model.jobs, len(self._held)
+        self._absent |= {
+            one.row
+            for row in self._held
+            for one in self.rules.parents.get(row, ())
+            if jobs.submit[one.row] == UNKNOWN and not self._over(one.row)
+        }
+        for row in sorted(self._held):
+            self._try(row)
+        if len(self._held) == before:  # they wait for each other
+            self.rules.notes[AROUND] += 1
+            self._let_in(min(self._held))
+        return True

@@ -1,0 +1,194 @@
+"""What held jobs back in a log: dependencies, earliest starts and throttles of its own columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.environment.holds.rules import Condition, Parent, Rules, account_of
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.traces.dependencies import (
+    CORRESPONDING,
+    SINGLETON,
+    JobIds,
+    parts_of,
+)
+from hpcrowd.environment.traces.formats.common.site_columns import site_numbers
+from hpcrowd.environment.traces.trace import Trace
+
+#: Columns that say what held jobs back, see ``SITE_COLUMNS``.
+COLUMNS = ("dependency", "throttle", "begin", "eligible")
+
+#: Types of dependencies on jobs that are over (man page of ``sbatch``, --dependency).
+CONDITIONS = {
+    "afterany": Condition.ANY,
+    "afterburstbuffer": Condition.ANY,
+    "afterok": Condition.OK,
+    CORRESPONDING: Condition.OK,
+    "afternotok": Condition.NOT_OK,
+}
+
+#: Why dependencies could not be taken as they are.
+NOT_THERE = "depends on a job that is not replayed: eligible as long after its submission as then"
+OTHER = "dependency of a type that is not known: eligible as long after its submission as then"
+LATER = "depends on a job that had not ended when it started: that dependency is left out"
+ANYHOW = "ran though a job that it depends on had not ended as it asked: its end is enough"
+
+
+def recorded_rules(trace: Trace, jobs: JobTable, source_row: Int64s) -> Rules | None:
+    """Return what held the jobs of a log back; None if nothing did, or nothing is known of it.
+
+    A job that depends on others, or is a task of an array with a throttle, is held for these
+    reasons; any other becomes eligible as long after its submission as it did in the log, which
+    covers earliest starts, and holds by users and operators.
+
+    Parameters
+    ----------
+    trace
+        The log, with its own columns in ``extra``.
+    jobs
+        Its jobs to replay.
+    source_row
+        Row of each job in the log, -1 for none, shape (jobs,).
+    """
+    if not any(name in trace.extra for name in COLUMNS):
+        return None
+    return _Reader(trace, jobs, source_row).rules()
+
+
+def as_recorded(trace: Trace, jobs: JobTable, source_row: Int64s) -> dict[str, Any]:
+    """Put the recorded eligible times into a table whose jobs start as recorded.
+
+    Returns
+    -------
+    account
+        As of ``Holds.account``; empty if nothing is known.
+    """
+    if "eligible" not in trace.extra:
+        return {}
+    known = (source_row != UNKNOWN) & (jobs.submit != UNKNOWN)
+    later = np.where(known, site_numbers(trace.extra, "eligible", len(trace))[source_row], 0)
+    ended = jobs.wait_ended
+    eligible = jobs.submit + later
+    eligible = np.where(ended != UNKNOWN, np.minimum(eligible, ended), eligible)
+    jobs.enqueued[known] = eligible[known]
+    held = (eligible - jobs.submit)[known & (later > 0)]
+    return account_of(held) if len(held) else {}
+
+
+class _Reader:
+    """Reads the rules of a log."""
+
+    def __init__(self, trace: Trace, jobs: JobTable, source_row: Int64s) -> None:
+        self.jobs, self.notes = jobs, Counter[str]()
+        self.known = source_row != UNKNOWN
+        self.source, self.count = source_row, len(jobs)
+        self.begin, self.eligible, self.throttle = (
+            np.where(self.known, site_numbers(trace.extra, name, len(trace))[source_row], 0)
+            for name in ("begin", "eligible", "throttle")
+        )
+        self.failed = self.known & _failed(trace)[source_row]
+        self.dependency = self._texts(trace, "dependency")
+        self.ids = JobIds(self._texts(trace, "job_id"), self._texts(trace, "cluster_name"))
+
+    def _texts(self, trace: Trace, name: str) -> list[str]:
+        if name not in trace.extra:
+            return [""] * self.count
+        texts: list[str] = np.where(self.known, trace.extra[name][self.source], "").tolist()
+        return texts
+
+    def rules(self) -> Rules | None:
+        """Return the rules; None if there are none."""
+        delay = np.maximum(self.eligible, self.begin)
+        parents: dict[int, tuple[Parent, ...]] = {}
+        either, singletons = set(), set()
+        for row in [row for row, text in enumerate(self.dependency) if text]:
+            found = self._parents(row)
+            alone = any(part.kind == SINGLETON for part in parts_of(self.dependency[row]))
+            if found:
+                parents[row] = tuple(found)
+                if "?" in self.dependency[row]:
+                    either.add(row)
+            if alone:
+                singletons.add(row)
+            if found or alone:
+                delay[row] = self.begin[row]
+        array, throttle = self._arrays()
+        delay[list(array)] = self.begin[list(array)]
+        rules = Rules(
+            delay=delay,
+            failed=self.failed,
+            parents=parents,
+            either=frozenset(either),
+            array=array,
+            throttle=throttle,
+            name_of=self._names(singletons),
+            singletons=frozenset(singletons),
+            notes=self.notes,
+        )
+        return rules if rules else None
+
+    def _arrays(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Return the array of each task with a throttle, and the throttle of each array."""
+        array, throttle = {}, {}
+        for row in np.flatnonzero(self.throttle).tolist():
+            one = self.ids.of[row]
+            if one.task != UNKNOWN:
+                # The array is named by the first of its tasks.
+                which = self.ids.rows(row, one._replace(task=UNKNOWN))[0]
+                array[row], throttle[which] = which, int(self.throttle[row])
+        return array, throttle
+
+    def _names(self, singletons: set[int]) -> dict[int, int]:
+        """Return the number of the user and name of all jobs that share those of a singleton."""
+        if not singletons:
+            return {}
+        pairs = np.stack((self.jobs.user, self.jobs.executable), axis=1)
+        _, number = np.unique(pairs, axis=0, return_inverse=True)
+        number = number.ravel()
+        shared = np.isin(number, number[list(singletons)])
+        rows = np.flatnonzero(shared)
+        return dict(zip(rows.tolist(), number[rows].tolist(), strict=True))
+
+    def _parents(self, row: int) -> list[Parent]:
+        """Return the jobs that a job depends on."""
+        found: dict[int, Parent] = {}
+        for kind, ids in parts_of(self.dependency[row]):
+            if kind == SINGLETON:
+                continue
+            if kind not in CONDITIONS:
+                self.notes[OTHER] += 1
+                continue
+            for one in ids:
+                others = self.ids.rows(row, one, corresponding=kind == CORRESPONDING)
+                if not others:
+                    self.notes[NOT_THERE] += 1
+                found |= self._checked(row, others, CONDITIONS[kind])
+        return [found[other] for other in sorted(found)]
+
+    def _checked(self, row: int, others: list[int], condition: Condition) -> dict[int, Parent]:
+        """Return the jobs that a job waited for indeed, as the log has it."""
+        jobs, found = self.jobs, {}
+        started = jobs.recorded_start[row]
+        for other in others:
+            if other == row or (started != UNKNOWN and jobs.recorded_end[other] > started):
+                self.notes[LATER] += 1
+                continue
+            asked = condition
+            if asked != Condition.ANY and self.failed[other] == (asked == Condition.OK):
+                self.notes[ANYHOW] += 1
+                asked = Condition.ANY
+            found[other] = Parent(other, asked)
+        return found
+
+
+def _failed(trace: Trace) -> NDArray[np.bool_]:
+    """Return which jobs did not end with success, shape (jobs,)."""
+    if "final_state" in trace.extra:
+        states = trace.extra["final_state"]
+        found: NDArray[np.bool_] = (states != "COMPLETED") & (states != "")
+        return found
+    return np.isin(trace["status"], (0, 5))

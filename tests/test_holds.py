@@ -1,0 +1,357 @@
+"""Jobs that are held between their submission and the queue: dependencies, throttles, begin times.
+
+Times are checked against what Slurm's manual says of each option, by hand.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.held import Holds
+from hpcrowd.environment.holds.rules import Condition, Parent, Rules
+from hpcrowd.environment.platform.changes import NodesDown
+from hpcrowd.environment.schedulers.base import ReasonCode
+from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+MakeJobs = Callable[..., JobTable]
+ANY, OK, NOT_OK = Condition
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+
+class Owner:
+    """Notes when units are over."""
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Note it."""
+        self.heard.append(now)
+
+
+def rules_of(jobs: int, **known: Any) -> Rules:
+    """Rules of which some are known; delays and failures are given by row."""
+    delay, failed = np.zeros(jobs, np.int64), np.zeros(jobs, bool)
+    for row, seconds in known.pop("delay", {}).items():
+        delay[row] = seconds
+    for row, did in known.pop("failed", {}).items():
+        failed[row] = did
+    return Rules(delay, failed, **known)
+
+
+def held(jobs: JobTable, rules: Rules, **options: Any) -> tuple[Simulation, Owner]:
+    """A machine of four processors whose jobs are held, all of them one unit of one owner."""
+    model, owner = Simulation(jobs, 4, **options), Owner()
+    model.hold(rules)
+    model.submit(owner, np.arange(len(jobs)), jobs.recorded_submit.copy())
+    return model, owner
+
+
+def holds_of(model: Simulation) -> Holds:
+    """Return what holds the jobs of a run."""
+    assert model.holds is not None
+    return model.holds
+
+
+def after(*parents: tuple[int, Condition]) -> tuple[Parent, ...]:
+    """What a job waits for."""
+    return tuple(Parent(*one) for one in parents)
+
+
+@both
+def test_chain_runs_in_order(make_jobs: MakeJobs, plain: bool) -> None:
+    """Though all are there at once and fit; the unit is over with the last job."""
+    jobs = make_jobs((0, 10, 1), (0, 20, 1), (0, 30, 1), (0, 5, 1))
+    chain = {0: after((1, OK)), 2: after((0, OK))}
+    model, owner = held(jobs, rules_of(4, parents=chain), plain=plain)
+    model.run()
+    assert [20, 0, 30, 0] == jobs.start.tolist() == jobs.enqueued.tolist()
+    assert [60] == owner.heard
+    assert {"jobs_held": 2, "held_mean_s": 25.0, "causes": {"dependency": 2},
+            "jobs_never_eligible": 0, "notes": {}} == holds_of(model).account()  # fmt: skip
+    assert {0: 1, 2: 0} == holds_of(model).preceding()
+    holds_of(model).restore()
+    assert 1 == len(set(jobs.unit.tolist()))
+
+
+@both
+@pytest.mark.parametrize(
+    ("condition", "failed", "state"),
+    [(OK, False, State.COMPLETED), (OK, True, State.CANCELLED), (NOT_OK, True, State.COMPLETED),
+     (NOT_OK, False, State.CANCELLED), (ANY, True, State.COMPLETED)],
+)  # fmt: skip
+def test_how_the_other_ended(
+    make_jobs: MakeJobs, plain: bool, condition: Condition, failed: bool, state: State
+) -> None:
+    """A job that can never be eligible is cancelled when the other ends, and so are its own."""
+    jobs = make_jobs((0, 10, 1), (0, 20, 1), (0, 30, 1))
+    parents = {1: after((0, condition)), 2: after((1, OK))}
+    rules = rules_of(3, failed={0: failed}, parents=parents)
+    model, owner = held(jobs, rules, plain=plain)
+    model.run()
+    assert state == jobs.state[1] == jobs.state[2]
+    never = state == State.CANCELLED
+    assert [10 if never else 60] == owner.heard
+    assert 2 * never == holds_of(model).account()["jobs_never_eligible"]
+    assert ([10, 10] if never else [30, 60]) == jobs.end[1:].tolist()
+
+
+@both
+def test_killed_jobs_have_failed(make_jobs: MakeJobs, plain: bool) -> None:
+    """As for Slurm, a job that was stopped at its limit did not end with success."""
+    jobs = make_jobs((0, 30, 1), (0, 10, 1), (0, 10, 1))
+    jobs.requested_time[0] = 20
+    parents = {1: after((0, OK)), 2: after((0, NOT_OK))}
+    model, _ = held(jobs, rules_of(3, parents=parents), plain=plain, overrun="kill")
+    model.run()
+    assert [State.KILLED, State.CANCELLED, State.COMPLETED] == jobs.state.tolist()
+    assert [20, 30] == jobs.end[1:].tolist()
+
+
+@both
+def test_one_of_several(make_jobs: MakeJobs, plain: bool) -> None:
+    """With a question mark one satisfied part is enough, and all must fail to cancel it."""
+    jobs = make_jobs((0, 10, 1), (0, 20, 1), (0, 5, 1), (0, 5, 1))
+    either = after((0, OK), (1, OK))
+    rules = rules_of(4, failed={0: True}, parents={2: either, 3: either}, either=frozenset({2}))
+    model, _ = held(jobs, rules, plain=plain)
+    model.run()
+    assert 20 == jobs.start[2]
+    assert (State.CANCELLED, 10) == (jobs.state[3], jobs.end[3])
+
+
+@both
+def test_throttle_and_begin(make_jobs: MakeJobs, plain: bool) -> None:
+    """Two tasks at a time; one with an earliest start takes no place before."""
+    jobs = make_jobs(*[(0, 10, 1)] * 5)
+    rules = rules_of(5, delay={2: 25}, array=dict.fromkeys(range(5), 7), throttle={7: 2})
+    model, _ = held(jobs, rules, plain=plain)
+    model.run()
+    assert [0, 0, 25, 10, 10] == jobs.start.tolist()
+    assert {"throttle": 2, "earliest start or hold": 1} == holds_of(model).account()["causes"]
+
+
+@both
+def test_singleton(make_jobs: MakeJobs, plain: bool) -> None:
+    """It waits for all earlier jobs of its name, and not for later ones."""
+    jobs = make_jobs((0, 50, 1), (5, 10, 1), (6, 10, 1), (7, 1, 1))
+    rules = rules_of(4, name_of={0: 3, 1: 3, 2: 3}, singletons=frozenset({1}))
+    model, _ = held(jobs, rules, plain=plain)
+    model.run()
+    assert [0, 50, 6, 7] == jobs.start.tolist()
+
+
+@both
+def test_taking_back(make_jobs: MakeJobs, plain: bool) -> None:
+    """Held jobs can be taken back, also before they come; who waits for them goes on."""
+    jobs = make_jobs((0, 100, 1), (0, 10, 1), (0, 10, 1), (50, 10, 1), (0, 10, 1))
+    parents = {1: after((0, ANY)), 2: after((1, ANY)), 4: after((3, ANY)), 3: after((0, ANY))}
+    model, owner = held(jobs, rules_of(5, parents=parents), plain=plain)
+    model.run(until=20)
+    assert [1, 2, 4] == holds_of(model).rows_at(model.cluster).tolist()
+    assert 3 == len(holds_of(model))
+    model.cancel([1, 3])
+    model.run()
+    assert [State.CANCELLED, State.RENOUNCED] == [jobs.state[1], jobs.state[3]]
+    assert ([20, -1], [0, -1]) == (jobs.end[[1, 3]].tolist(), jobs.submit[[1, 3]].tolist())
+    assert [20, 20] == jobs.start[[2, 4]].tolist()
+    assert [100] == owner.heard
+
+
+@both
+def test_put_off(make_jobs: MakeJobs, plain: bool) -> None:
+    """A held job that is submitted again later waits from then on."""
+    jobs = make_jobs((0, 100, 1), (0, 10, 1), (0, 10, 1))
+    rules = rules_of(3, parents={1: after((0, ANY)), 2: after((0, ANY))})
+    model, owner = held(jobs, rules, plain=plain)
+    model.run(until=20)
+    model.put_off(np.array([1]), 150)
+    model.put_off(np.array([2]), 60)
+    model.run()
+    assert [150, 100] == jobs.start[1:].tolist()
+    assert [150, 60] == jobs.submit[1:].tolist()
+    assert [160] == owner.heard
+
+
+@both
+def test_nobody_submits_it(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job whose other is never submitted goes on when nothing else is left to happen."""
+    jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
+    model = Simulation(jobs, 4, plain=plain)
+    model.hold(rules_of(3, parents={1: after((0, OK)), 2: after((1, OK))}))
+    model.submit(Owner(), np.array([1, 2]), 0)
+    model.run()
+    assert [-1, 0, 10] == jobs.start.tolist()
+
+
+@both
+def test_around_in_a_circle(make_jobs: MakeJobs, plain: bool) -> None:
+    """Jobs that wait for each other are let go one by one, and a note says so."""
+    jobs = make_jobs((0, 10, 1), (0, 10, 1))
+    model, _ = held(
+        jobs, rules_of(2, parents={0: after((1, ANY)), 1: after((0, ANY))}), plain=plain
+    )
+    model.run()
+    assert [0, 10] == jobs.start.tolist()
+    assert {"waited for a job that waited for it: let go": 1} == holds_of(model).account()["notes"]
+
+
+@both
+def test_larger_than_the_machine(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job that is rejected has not ended with success."""
+    jobs = make_jobs((0, 10, 9), (0, 10, 1), (0, 10, 1))
+    parents = {1: after((0, OK)), 2: after((0, ANY))}
+    model, owner = held(jobs, rules_of(3, parents=parents), plain=plain)
+    model.run()
+    assert [State.REJECTED, State.CANCELLED, State.COMPLETED] == jobs.state.tolist()
+    assert [10] == owner.heard
+
+
+@both
+@pytest.mark.parametrize(
+    ("fate", "starts", "state"),
+    [("requeue", 170, State.COMPLETED), ("resubmit", 170, State.COMPLETED),
+     ("fail", -1, State.CANCELLED)],
+)  # fmt: skip
+def test_stopped_jobs(
+    make_jobs: MakeJobs, plain: bool, fate: Any, starts: int, state: State
+) -> None:
+    """Who waits for a job that nodes took along waits for its next run, if there is one."""
+    jobs = make_jobs((0, 100, 4), (0, 10, 1))
+    options: dict[str, Any] = {"platform": [NodesDown(50, 70, 4, fate)], "resubmit_after": 10}
+    rules = rules_of(2, parents={1: after((0, OK))})
+    model, owner = held(jobs, rules, plain=plain, **options)
+    model.run()
+    assert (starts, state) == (jobs.start[1], jobs.state[1])
+    assert 1 == len(owner.heard)
+
+
+@both
+def test_why_it_waits(make_jobs: MakeJobs, plain: bool) -> None:
+    """Live and in results."""
+    jobs = make_jobs((0, 100, 1), (0, 10, 1))
+    model, _ = held(jobs, rules_of(2, parents={1: after((0, ANY))}), plain=plain)
+    told = reasons_of(model.run(until=20).cluster)
+    assert [(1, ReasonCode.HELD)] == [(one.row, one.code) for one in told]
+    assert "not eligible yet; held by dependency" == told[0].words(Clock())
+    model.run()
+    again = reasons_at(jobs, 20, "easy", 4, held=True)
+    assert ["not eligible yet"] == [one.words(Clock()) for one in again]
+
+
+def test_forked_runs_hold_their_own(make_jobs: MakeJobs) -> None:
+    """A copy goes on by itself."""
+    jobs = make_jobs((0, 100, 1), (0, 10, 1), (30, 10, 1))
+    model, _ = held(jobs, rules_of(3, parents={1: after((0, ANY)), 2: after((1, ANY))}))
+    model.run(until=20)
+    other = copy.deepcopy(model)
+    other.cancel([0])
+    other.run()
+    model.run()
+    assert ([100, 110], [20, 30]) == (jobs.start[1:].tolist(), other.jobs.start[1:].tolist())
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[tuple[int, int, int]], dict[str, Any]]:
+    """Jobs, and rules for them without circles."""
+    count = draw(st.integers(2, 12))
+    job = st.tuples(st.integers(0, 40), st.integers(0, 30), st.integers(1, 5))
+    jobs = sorted(draw(st.lists(job, min_size=count, max_size=count)))
+    rows = st.integers(0, count - 1)
+    parents = {
+        row: tuple(Parent(one, draw(st.sampled_from(Condition))) for one in sorted(others))
+        for row in range(1, count)
+        if (others := draw(st.sets(st.integers(0, row - 1), max_size=2)))
+    }
+    array = {row: row % 2 for row in draw(st.sets(rows))}
+    return jobs, {
+        "delay": draw(st.dictionaries(rows, st.integers(0, 50))),
+        "failed": draw(st.dictionaries(rows, st.booleans())),
+        "parents": parents,
+        "either": frozenset(draw(st.sets(rows))),
+        "array": array,
+        "throttle": {0: draw(st.integers(1, 3)), 1: draw(st.integers(1, 3))},
+        "name_of": {row: row % 3 for row in range(count)},
+        "singletons": frozenset(draw(st.sets(rows, max_size=3))),
+    }
+
+
+@settings(max_examples=150)
+@given(cases(), st.sampled_from(["fcfs", "easy", "conservative"]), st.integers(0, 60))
+def test_nothing_comes_too_early(
+    make_jobs: MakeJobs,
+    case: tuple[list[tuple[int, int, int]], dict[str, Any]],
+    policy: str,
+    pause: int,
+) -> None:
+    """Compiled and plain agree, also after a pause; and all rules hold of what came out."""
+    told, known = case
+    runs = []
+    for plain in (False, True):
+        jobs = make_jobs(*told)
+        model, owner = held(jobs, rules_of(len(told), **known), scheduler=policy, plain=plain)
+        model.run(until=pause)
+        model.run()
+        runs.append(jobs)
+        assert 1 == len(owner.heard)
+        assert not len(holds_of(model))
+    assert np.array_equal(runs[0].matrix, runs[1].matrix)
+    jobs = runs[0]
+    assert State.UNFINISHED not in jobs.state.tolist()
+    entered = jobs.enqueued >= 0
+    late = jobs.enqueued - jobs.submit
+    delay = rules_of(len(told), **known).delay
+    assert (late[entered] >= delay[entered]).all()
+    for row, parents in known["parents"].items():
+        over = [one for one in parents if 0 <= jobs.end[one.row] <= jobs.enqueued[row]]
+        over += [one for one in parents if jobs.state[one.row] == State.REJECTED]
+        if entered[row]:
+            assert over if row in known["either"] else len(over) >= len(parents)
+    for which, most in known["throttle"].items():
+        mine = np.array([row for row, one in known["array"].items() if one == which], np.int64)
+        mine = mine[entered[mine] & (jobs.end[mine] > jobs.enqueued[mine])]
+        at = jobs.enqueued[mine]
+        assert all(int(((at <= now) & (jobs.end[mine] > now)).sum()) <= most for now in at)
+
+
+@both
+def test_nothing_is_held(make_jobs: MakeJobs, plain: bool) -> None:
+    """Rules that hold nothing change nothing."""
+    told = [(0, 100, 3), (10, 50, 4), (20, 30, 2), (60, 10, 1)]
+    jobs, other = make_jobs(*told), make_jobs(*told)
+    model, _ = held(jobs, rules_of(4), plain=plain)
+    model.run()
+    alone = Simulation(other, 4, plain=plain)
+    alone.submit(Owner(), np.arange(4), other.recorded_submit.copy())
+    alone.run()
+    assert np.array_equal(jobs.matrix, other.matrix)
+    assert not rules_of(4)
+
+
+def test_no_rules_for_a_recorded_schedule(make_jobs: MakeJobs) -> None:
+    """Recorded waits contain what held jobs back."""
+    jobs = make_jobs((0, 10, 1), (0, 10, 1))
+    jobs.recorded_start[:] = 5
+    model = Simulation(jobs, 4, "recorded")
+    model.hold(rules_of(2, parents={1: after((0, ANY))}))
+    model.submit(Owner(), np.arange(2), 0)
+    model.run()
+    assert [5, 5] == jobs.start.tolist()
+
+
+def test_unknown_setting() -> None:
+    """One line with what is known."""
+    from hpcrowd.scenarios.kinds.replay import ReplayConfig
+
+    with pytest.raises(QuantityError, match="holds"):
+        ReplayConfig.configure(holds="all")
