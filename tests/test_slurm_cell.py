@@ -233,6 +233,8 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
         cell.start()
         number = load(cell)
         dump(cell, folder)
+        (folder / "now").mkdir()
+        look(cell, folder / "now")
         yield folder, number
     finally:
         cell.stop()
@@ -294,10 +296,33 @@ def dump(cell: Cell, folder: Path) -> None:
     (folder / "jobs.json").write_text(cell.run(*command[:-1], "--json"))
 
 
+def look(cell: Cell, folder: Path) -> None:
+    """Print what waits and runs in all ways, with jobs that wait for several reasons."""
+    runs = cell.submit("-n", 4, "-J", "runs", sleep=60)
+    cell.wait(runs)
+    cell.submit("-n", 8, "-J", "waits", user=BOB)
+    cell.submit("-H", "-J", "held")
+    cell.submit("-d", f"afterok:{runs}", "-J", "after")
+    cell.submit("-a", "0-4%1", "--begin=now+1hour", "-J", "array")
+    cell.submit("-n", 8, ":", "-n", 1)
+    time.sleep(2)
+    for name, command in {
+        "squeue.json": ("squeue", "--json"),
+        "squeue.txt": ("squeue", "-a", "-r", "-o", "%all"),
+        "scontrol.txt": ("scontrol", "-a", "show", "job"),
+        "lines.txt": ("scontrol", "-a", "-o", "show", "job"),
+    }.items():
+        (folder / name).write_text(cell.run(*command))
+    cell.run("scancel", "-u", ADA)
+    cell.run("scancel", "-u", BOB)
+    cell.wait()
+
+
 def traces(folder: Path) -> dict[str, Trace]:
     """Return what was printed, read as traces."""
     zone = FormatOptions(zone="UTC")
-    return {file.stem: read_trace(file, options=zone) for file in sorted(folder.iterdir())}
+    files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+    return {file.stem: read_trace(file, options=zone) for file in files}
 
 
 def place_of(trace: Trace) -> dict[str, int]:
@@ -357,3 +382,32 @@ def test_jobs_are_eligible_when_rules_say(jobs: tuple[Path, dict[str, str]]) -> 
     assert rules.delay[row["held"]] > 0
     assert 6 == len(rules.array)
     assert [2] == list(rules.throttle.values())
+
+
+def test_all_ways_to_look_at_it_agree(jobs: tuple[Path, dict[str, str]]) -> None:
+    """Each shows the same jobs that wait and run, and no end of them."""
+    shown = []
+    folder = jobs[0] / "now"
+    for file in ("squeue.json", "scontrol.txt", "lines.txt", "squeue.txt"):
+        trace = read_trace(folder / file, options=FormatOptions(zone="UTC"))
+        extra, unix = trace.extra, trace.header.integer("UnixStartTime")
+        assert unix is not None
+        shown.append(
+            sorted(
+                (
+                    extra["job_id"][row],
+                    extra["final_state"][row],
+                    extra["dependency"][row],
+                    int(trace["submit"][row]) + unix,
+                    int(trace["requested_processors"][row]),
+                    int(trace["requested_time"][row]),
+                    int(trace["run"][row]),
+                )
+                for row in range(len(trace))
+                if extra["final_state"][row] in ("PENDING", "RUNNING")
+            )
+        )
+    assert 10 == len(shown[0])
+    assert ["PENDING"] * 9 + ["RUNNING"] == sorted(state for _, state, *_ in shown[0])
+    assert {-1} == {run for *_, run in shown[0]}
+    assert all(one == shown[0] for one in shown[1:])

@@ -25,6 +25,7 @@ SITE_COLUMNS = {
     "cluster_name": "name of its cluster",
     "eligible": "s after the submission; from then on the job could start",
     "begin": "s after the submission; the earliest start that its user asked for",
+    "elapsed": "s for which it has run so far, of a job that runs",
     "suspended": "s for which it was suspended",
     "restarts": "how often it was run again after a failure, a preemption or a requeue",
     "lost_work": "processor-seconds of runs after which it was run again",
@@ -43,7 +44,7 @@ SITE_COLUMNS = {
 
 #: Columns of whole numbers.
 NUMBERS = frozenset(
-    ("cancelled_by", "eligible", "begin", "suspended", "restarts", "lost_work", "nodes",
+    ("cancelled_by", "eligible", "begin", "elapsed", "suspended", "restarts", "lost_work", "nodes",
      "priority", "throttle")
 )  # fmt: skip
 

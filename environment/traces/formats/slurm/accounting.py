@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any
 
@@ -62,6 +63,13 @@ from hpcrowd.environment.traces.formats.slurm.jobs import (
     Times,
     find_jobs,
     with_steps,
+)
+from hpcrowd.environment.traces.formats.slurm.records import rows_of
+from hpcrowd.environment.traces.formats.slurm.snapshot import (
+    Queued,
+    expanded,
+    is_queue,
+    queued_in,
 )
 from hpcrowd.environment.traces.formats.slurm.table import (
     COLUMNS,
@@ -93,6 +101,9 @@ STATES = {1: "COMPLETED", 0: "FAILED", 5: "CANCELLED", 2: "COMPLETED", 3: "COMPL
 
 #: Columns beyond the fields that are options of a submit line.
 LINE = ("dependency", "begin", "throttle", "exclusive")
+
+#: Why tasks that wait may be missing.
+NOT_LISTED = "array whose tasks are not all listed (...); print them with SLURM_BITSTR_LEN=0"
 
 #: Longest time that is written, s; longer ones end after the last year that is read.
 LONGEST = LAST_TIME - FIRST_TIME
@@ -314,11 +325,46 @@ def _step(texts: dict[str, list[str]], place: int, memory: str) -> str:
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+    if is_queue(data):
+        return trace_of_queue(queued_in(data, source), source, options)
     return trace_of(read_rows(data, source), source, options)
 
 
-def trace_of(rows: Rows, source: str, options: FormatOptions) -> Trace:
+def trace_of_queue(jobs: Sequence[Queued], source: str, options: FormatOptions) -> Trace:
+    """Return the trace of the jobs that wait and run, and of others that are still shown.
+
+    Those that have not ended have the status -1 and no run time; ``elapsed`` in ``extra`` is for
+    how long they have run.
+    """
+    whole, cut = expanded(list(jobs))
+    rows = rows_of((one.row for one in whole), source)
+    trace = trace_of(rows, source, options, unfinished=True)
+    last = max((one.seen for one in whole), default=0)
+    elapsed: dict[str, int] = {}
+    for one in whole:
+        start, over = one.row["Start"], one.row["End"] != "Unknown"
+        since = last - int(start) if start.isdecimal() and last and not over else None
+        so_far = since if one.elapsed is None else one.elapsed
+        if so_far is not None:
+            elapsed[one.row["JobID"].partition("+")[0]] = so_far
+    ids = trace.extra["job_id"].tolist()
+    if elapsed:
+        texts = [str(elapsed[one]) if one in elapsed else "" for one in ids]
+        trace.extra["elapsed"] = np.array(texts, np.object_)
+    if cut:
+        trace.dropped[NOT_LISTED] += cut
+    return trace
+
+
+def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: bool = False) -> Trace:
     """Return the trace of the rows of Slurm's accounting.
+
+    Parameters
+    ----------
+    rows, source, options
+        The rows, the name of their file for messages, and what the file does not say.
+    unfinished
+        Keep jobs that have not ended.
 
     Raises
     ------
@@ -329,7 +375,7 @@ def trace_of(rows: Rows, source: str, options: FormatOptions) -> Trace:
     states = [parse_state(word) for word in rows.words["state"][1]]
     times = Times(rows, zone)
     memory, alone = with_steps(rows)
-    jobs = find_jobs(rows, states, times)
+    jobs = find_jobs(rows, states, times, unfinished=unfinished)
     if alone:
         jobs.dropped[STEPS_ALONE] = alone
     if rows.mended is not None:
@@ -381,9 +427,9 @@ def count_losses(
 #: The output of ``sacct -P``.
 SACCT = Format(
     "sacct",
-    "Slurm's accounting, sacct -P",
+    "Slurm's accounting, sacct -P; squeue, scontrol",
     (".sacct",),
-    lambda head: find_layout(head) is not None or is_cut(head) is not None,
+    lambda head: find_layout(head) is not None or is_cut(head) is not None or is_queue(head),
     _parse,
     _generate,
 )

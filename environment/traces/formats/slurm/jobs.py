@@ -183,7 +183,7 @@ def with_steps(rows: Rows) -> tuple[NDArray[np.float64], int]:
     return memory, len(np.unique(key[steps[~owned]]))
 
 
-def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
+def find_jobs(rows: Rows, states: list[str], times: Times, *, unfinished: bool = False) -> Jobs:
     """Find the rows that are jobs.
 
     Parameters
@@ -192,6 +192,8 @@ def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
         The rows of the text, and the times of their runs.
     states
         The state for each word of column ``state``.
+    unfinished
+        Keep jobs that have not ended.
     """
     user, submit, start = _words(rows, "user")[0], times.submit, times.start
     repaired: Counter[str] = Counter()
@@ -222,16 +224,16 @@ def find_jobs(rows: Rows, states: list[str], times: Times) -> Jobs:
     del order, link
 
     told = state[row]
-    ended = np.array([name in ENDED for name in states], bool)[told]
+    ended = np.array([unfinished or name in ENDED for name in states], bool)[told]
     whole = np.ones(len(row), bool)  # all but the later parts of heterogeneous jobs
     leaders: dict[int, Int64s] = {}
     for places in _parts(rows, row, when, ids):
         leader = places[0]
         whole[places[1:]] = False
         ids[leader] = ids[leader].partition("+")[0]
-        unfinished = [place for place in places if not ended[place]]
-        if unfinished:
-            told[leader], ended[leader] = told[unfinished[0]], False
+        left = [place for place in places if not ended[place]]
+        if left:
+            told[leader], ended[leader] = told[left[0]], False
         else:
             leaders[leader] = row[places]
     for place in np.flatnonzero(~ended & whole):

@@ -5,6 +5,9 @@ Each object becomes a row with the columns of ``sacct``, and these become a trac
 or objects that say whether they are set (``{"set": true, "infinite": false, "number": 60}``, from
 Slurm 23.02 on); a state is a word or a list of words.
 
+The objects of ``squeue --json`` are others, see
+:mod:`hpcrowd.environment.traces.formats.slurm.snapshot`.
+
 Source: the records of Slurm 22.05 (data parser v0.0.38), and the OpenAPI documents of Slurm for
 v0.0.37 to v0.0.42.
 """
@@ -15,13 +18,27 @@ import codecs
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
-from hpcrowd.environment.errors import ParseError, TraceError
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
-from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, shown
-from hpcrowd.environment.traces.formats.slurm.accounting import count_losses, trace_of, written
-from hpcrowd.environment.traces.formats.slurm.table import read_rows
+from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT
+from hpcrowd.environment.traces.formats.slurm.accounting import (
+    count_losses,
+    trace_of,
+    trace_of_queue,
+    written,
+)
+from hpcrowd.environment.traces.formats.slurm.records import (
+    count_in,
+    number_in,
+    part_of,
+    rows_of,
+    time_in,
+    word_in,
+)
+from hpcrowd.environment.traces.formats.slurm.snapshot import row_of_queue
 from hpcrowd.environment.traces.formats.slurm.values import (
     NO_TIME,
     SINCE_1970,
@@ -31,26 +48,9 @@ from hpcrowd.environment.traces.formats.slurm.values import (
 )
 from hpcrowd.environment.traces.trace import Trace
 
-#: The columns of the rows that objects become.
-COLUMNS = (
-    "JobID", "User", "Account", "JobName", "Partition", "QOS", "Cluster", "Submit", "Eligible",
-    "Start", "End", "ElapsedRaw", "Suspended", "State", "AllocCPUS", "ReqCPUS", "NNodes",
-    "TimelimitRaw", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "ReqTRES", "NodeList",
-    "Reservation", "Constraints", "ExitCode", "Priority", "SubmitLine",
-)  # fmt: skip
-
-#: Between cells, and what stands for it and for line ends inside a cell.
-DELIMITER, INSIDE, BROKEN = "\x1f", "\x01", "\x02"
-
 #: MB in units of memory.
 UNITS = {"M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
 
-#: Smallest Unix time that means unknown.
-NEVER = 2**32 - 2
-
-BACK = {INSIDE.encode(): DELIMITER.encode(), BROKEN.encode(): b"\n"}
-
-_SAFE = str.maketrans({DELIMITER: INSIDE, "\n": BROKEN, "\r": " ", "\0": ""})
 _BEGIN = re.compile(r'"jobs"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 
@@ -106,48 +106,14 @@ def objects(blocks: Iterable[bytes], source: str) -> Iterator[dict[str, Any]]:
     raise TraceError(f"{source}: ends, or is damaged, after job {count:,} of the list")
 
 
-def _part(record: Any, *way: str) -> Any:
-    """Return what is at the end of a way through objects; None if a part is missing."""
-    for name in way:
-        record = record.get(name) if isinstance(record, dict) else None
-    return record
-
-
-def _number(value: Any) -> int | None:
-    """Return a whole number, plain or in an object; None if it is not set."""
-    if isinstance(value, dict):
-        known = value.get("set", True) and not value.get("infinite")
-        value = value.get("number") if known else None
-    if isinstance(value, str) and value.isdecimal():
-        value = int(value[:19])
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        return None
-    return int(value) if abs(value) < 2**62 else None
-
-
-def _count(value: Any) -> str:
-    number = _number(value)
-    return "" if number is None or number < 0 else str(number)
-
-
-def _time(value: Any) -> str:
-    number = _number(value)
-    return str(number) if number is not None and 0 < number < NEVER else "Unknown"
-
-
-def _word(value: Any) -> str:
-    text = value if isinstance(value, str) else ""
-    return text.translate(_SAFE)
-
-
 def _resources(found: Any) -> dict[str, int]:
     """Return resources by their names in Slurm, such as ``gres/gpu:a100``, in sacct's order."""
     counts = {}
     for one in found if isinstance(found, list) else ():
-        kind, name = _part(one, "type"), _part(one, "name")
-        number = _number(_part(one, "count"))
+        kind, name = part_of(one, "type"), part_of(one, "name")
+        number = number_in(part_of(one, "count"))
         if isinstance(kind, str) and number is not None and number >= 0:
-            counts[_word(f"{kind}/{name}" if isinstance(name, str) and name else kind)] = number
+            counts[word_in(f"{kind}/{name}" if isinstance(name, str) and name else kind)] = number
     return dict(sorted(counts.items()))
 
 
@@ -166,28 +132,34 @@ def _tres(counts: Mapping[str, int]) -> str:
 
 
 def _identifier(record: Mapping[str, Any]) -> str:
-    array, het = _number(_part(record, "array", "job_id")), _number(_part(record, "het", "job_id"))
+    array, het = (
+        number_in(part_of(record, "array", "job_id")),
+        number_in(part_of(record, "het", "job_id")),
+    )
     if array:
-        task, rest = _number(_part(record, "array", "task_id")), _part(record, "array", "task")
+        task, rest = (
+            number_in(part_of(record, "array", "task_id")),
+            part_of(record, "array", "task"),
+        )
         if task is None and isinstance(rest, str) and rest:
-            return f"{array}_[{_word(rest)}]"
+            return f"{array}_[{word_in(rest)}]"
         return f"{array}_{task or 0}"
     if het:
-        return f"{het}+{_number(_part(record, 'het', 'job_offset')) or 0}"
-    return _count(record.get("job_id"))
+        return f"{het}+{number_in(part_of(record, 'het', 'job_offset')) or 0}"
+    return count_in(record.get("job_id"))
 
 
 def _state(record: Mapping[str, Any]) -> str:
-    state = _part(record, "state", "current")
-    state = _word(state[0] if isinstance(state, list) and state else state)
-    by = _part(record, "kill_request_user")
-    by = _word(by) or _count(by)
+    state = part_of(record, "state", "current")
+    state = word_in(state[0] if isinstance(state, list) and state else state)
+    by = part_of(record, "kill_request_user")
+    by = word_in(by) or count_in(by)
     return f"{state} by {by}" if state == "CANCELLED" and by else state
 
 
 def _limited(record: Mapping[str, Any]) -> str:
     """Return a submit line with the limit of an array, for versions that have no such line."""
-    most = _number(_part(record, "array", "limits", "max", "running", "tasks"))
+    most = number_in(part_of(record, "array", "limits", "max", "running", "tasks"))
     return f"sbatch --array=0%{most}" if most and most > 0 else ""
 
 
@@ -195,7 +167,7 @@ def _used_memory(record: Mapping[str, Any]) -> str:
     """Return the largest memory that a task of any step used, bytes."""
     steps = record.get("steps")
     found = [
-        _resources(_part(step, "tres", "requested", "max")).get("mem", 0)
+        _resources(part_of(step, "tres", "requested", "max")).get("mem", 0)
         for step in (steps if isinstance(steps, list) else ())
     ]
     return str(max(found)) if found and max(found) > 0 else ""
@@ -203,60 +175,59 @@ def _used_memory(record: Mapping[str, Any]) -> str:
 
 def row_of(record: Mapping[str, Any]) -> dict[str, str]:
     """Return an object as a row of ``sacct``, by the names in :data:`COLUMNS`."""
-    allocated = _resources(_part(record, "tres", "allocated"))
-    requested = _resources(_part(record, "tres", "requested"))
-    used = (_number(_part(record, "time", "total", "seconds")) or 0) * 1000
-    used += (_number(_part(record, "time", "total", "microseconds")) or 0) // 1000
-    limit = _part(record, "time", "limit")
-    asked = _number(_part(record, "required", "CPUs"))
-    code, signal = _part(record, "exit_code", "return_code"), _part(record, "exit_code", "signal")
+    allocated = _resources(part_of(record, "tres", "allocated"))
+    requested = _resources(part_of(record, "tres", "requested"))
+    used = (number_in(part_of(record, "time", "total", "seconds")) or 0) * 1000
+    used += (number_in(part_of(record, "time", "total", "microseconds")) or 0) // 1000
+    limit = part_of(record, "time", "limit")
+    asked = number_in(part_of(record, "required", "CPUs"))
+    code, signal = (
+        part_of(record, "exit_code", "return_code"),
+        part_of(record, "exit_code", "signal"),
+    )
     for key in ("signal_id", "id"):
         signal = signal[key] if isinstance(signal, dict) and key in signal else signal
     return {
         "JobID": _identifier(record),
-        "User": _word(record.get("user")) or _word(_part(record, "association", "user")),
-        "Account": _word(record.get("account")),
-        "JobName": _word(record.get("name")),
-        "Partition": _word(record.get("partition")),
-        "QOS": _word(record.get("qos")),
-        "Cluster": _word(record.get("cluster")),
-        "Submit": _time(_part(record, "time", "submission")),
-        "Eligible": _time(_part(record, "time", "eligible")),
-        "Start": _time(_part(record, "time", "start")),
-        "End": _time(_part(record, "time", "end")),
-        "ElapsedRaw": _count(_part(record, "time", "elapsed")),
-        "Suspended": duration_text(1000 * max(_number(_part(record, "time", "suspended")) or 0, 0)),
+        "User": word_in(record.get("user")) or word_in(part_of(record, "association", "user")),
+        "Account": word_in(record.get("account")),
+        "JobName": word_in(record.get("name")),
+        "Partition": word_in(record.get("partition")),
+        "QOS": word_in(record.get("qos")),
+        "Cluster": word_in(record.get("cluster")),
+        "Submit": time_in(part_of(record, "time", "submission")),
+        "Eligible": time_in(part_of(record, "time", "eligible")),
+        "Start": time_in(part_of(record, "time", "start")),
+        "End": time_in(part_of(record, "time", "end")),
+        "ElapsedRaw": count_in(part_of(record, "time", "elapsed")),
+        "Suspended": duration_text(
+            1000 * max(number_in(part_of(record, "time", "suspended")) or 0, 0)
+        ),
         "State": _state(record),
         "AllocCPUS": str(allocated.get("cpu", 0)),
         "ReqCPUS": str(asked) if asked else str(requested.get("cpu", "")),
-        "NNodes": _count(record.get("allocation_nodes")),
-        "TimelimitRaw": "UNLIMITED" if _part(limit, "infinite") else _count(limit),
+        "NNodes": count_in(record.get("allocation_nodes")),
+        "TimelimitRaw": "UNLIMITED" if part_of(limit, "infinite") else count_in(limit),
         "ReqMem": f"{requested['mem']}M" if requested.get("mem") else "",
         "MaxRSS": _used_memory(record),
         "TotalCPU": duration_text(max(used, 0)),
         "AllocTRES": _tres(allocated),
         "ReqTRES": _tres(requested),
-        "NodeList": _word(record.get("nodes")),
-        "Reservation": _word(_part(record, "reservation", "name")),
-        "Constraints": _word(record.get("constraints")),
-        "ExitCode": f"{_number(code) or 0}:{_number(signal) or 0}",
-        "Priority": _count(record.get("priority")),
-        "SubmitLine": _word(record.get("submit_line")) or _limited(record),
+        "NodeList": word_in(record.get("nodes")),
+        "Reservation": word_in(part_of(record, "reservation", "name")),
+        "Constraints": word_in(record.get("constraints")),
+        "ExitCode": f"{number_in(code) or 0}:{number_in(signal) or 0}",
+        "Priority": count_in(record.get("priority")),
+        "SubmitLine": word_in(record.get("submit_line")) or _limited(record),
     }
 
 
 def _read(blocks: Iterable[bytes], source: str, options: FormatOptions) -> Trace:
-    lines = [DELIMITER.join(COLUMNS)]
-    lines += [DELIMITER.join(row_of(record).values()) for record in objects(blocks, source)]
-    if len(lines) == 1:
-        raise TraceError(f"{source}: contains no jobs")
-    text = "\n".join(lines).encode("utf-8", "replace") + b"\n"
-    del lines
-    try:
-        rows = read_rows(text, source).restored(BACK)
-    except ParseError as error:
-        what = f"job {(error.line or 2) - 1:,} of the list, {error.field}"
-        raise TraceError(f"{source}: {what} {shown(str(error.value).encode())!r}") from None
+    found = objects(blocks, source)
+    first = next(found, {})
+    if "job_state" in first:  # what squeue and scontrol print
+        return trace_of_queue(list(map(row_of_queue, chain([first], found))), source, options)
+    rows = rows_of(map(row_of, chain([first] if first else [], found)), source)
     return trace_of(rows, source, options)
 
 
@@ -370,7 +341,7 @@ def _write(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
 #: The output of ``sacct --json``.
 SACCT_JSON = Format(
     "sacct-json",
-    "Slurm's accounting, sacct --json",
+    "Slurm's accounting, sacct --json; squeue --json",
     (".sacct.json",),
     _looks_like,
     lambda data, source, options: _read([data], source, options),

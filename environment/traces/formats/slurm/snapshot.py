@@ -1,0 +1,310 @@
+r"""What waits and runs in Slurm now: ``squeue`` and ``scontrol show job``.
+
+::
+
+    squeue --json        scontrol show job --json (from 23.02 on)     objects
+    squeue -a -r -o %all                                              columns by name
+    scontrol -a show job (-o)                                         KEY=VALUE
+
+Each job becomes a row with the columns of ``sacct``. Jobs that wait have no start, whatever is
+expected of them, and jobs that run have no end. Slurm shows jobs that are over for some minutes;
+they are read, too.
+
+Source: man pages of ``squeue`` and ``scontrol``, and what Slurm 22.05 prints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.traces.formats.slurm.records import (
+    COLUMNS,
+    count_in,
+    number_in,
+    time_in,
+    word_in,
+)
+from hpcrowd.environment.traces.formats.slurm.values import (
+    ENDED,
+    STATES,
+    parse_duration,
+    parse_state,
+)
+
+#: States of jobs that have not started.
+WAITING = frozenset(
+    ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
+)
+
+#: Columns of ``squeue`` that are needed.
+NEEDED = ("JOBID", "STATE", "SUBMIT_TIME", "CPUS")
+
+#: Columns that ``squeue`` has and ``sacct`` has not.
+ITS_OWN = frozenset(
+    (b"ST", b"CPUS", b"TIME", b"NODES", b"SUBMIT_TIME", b"START_TIME", b"TIME_LIMIT")
+)
+
+#: The command whose output has all columns.
+ALL = "squeue -a -r -o %all, or squeue --json"
+
+#: Words for nothing.
+NOTHING = frozenset(("", "(null)", "N/A", "None", "n/a", "Unknown"))
+
+#: Most tasks of an array that become jobs of their own.
+MOST_TASKS = 4_000_001
+
+_SCONTROL = re.compile(rb"\s*JobId=\d+ ")
+_RECORD = re.compile(r"^JobId=(?=\d+ )", re.M)
+_HEAD = re.compile(
+    r"(\d+) (.*?)JobName=(.*?)\s+(?:HetJobIdSet=\S+\s+)?UserId=([^\s(]+)\(\d+\)\s+GroupId=(.*)",
+    re.S,
+)
+_PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
+_FULFILLED = re.compile(r"\([^)]*\)")
+_TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+
+
+class Queued(NamedTuple):
+    """A job of a snapshot."""
+
+    row: dict[str, str]  #: as sacct would print it
+    elapsed: int | None  #: s for which it has run so far; None if that is not known
+    seen: int  #: Unix time of what happened to it last, of objects; 0 if that is not known
+
+
+def is_queue(head: bytes) -> bool:
+    """Return whether a text begins as those of ``scontrol show job`` and ``squeue -o %all``."""
+    if _SCONTROL.match(head):
+        return True
+    header = head.lstrip().partition(b"\n")[0]
+    names = header.replace(b"|", b" ").split()
+    return b"JOBID" in names and not ITS_OWN.isdisjoint(names)
+
+
+def queued_in(data: bytes, source: str) -> list[Queued]:
+    """Return the jobs of a text.
+
+    Raises
+    ------
+    TraceError
+        If it lacks a column, or lines are broken.
+    """
+    text = data.decode("utf-8", "replace")
+    return list(_of_scontrol(text, source) if _SCONTROL.match(data) else _of_squeue(text, source))
+
+
+def row_of_queue(record: Mapping[str, Any]) -> Queued:
+    """Return an object of ``squeue --json`` as a job."""
+    state = record.get("job_state")
+    limit = record.get("time_limit")
+    endless = isinstance(limit, dict) and limit.get("infinite")
+    array, het = number_in(record.get("array_job_id")), number_in(record.get("het_job_id"))
+    task, rest = number_in(record.get("array_task_id")), word_in(record.get("array_task_string"))
+    most = number_in(record.get("array_max_tasks"))
+    identifier = count_in(record.get("job_id"))
+    if array:
+        identifier = f"{array}_{task}" if task is not None else f"{array}_[{rest}]"
+    elif het:
+        identifier = f"{het}+{number_in(record.get('het_job_offset')) or 0}"
+    cpus = record.get("cpus")
+    times = [number_in(record.get(name)) or 0 for name in (
+        "submit_time", "last_sched_evaluation", "suspend_time")]  # fmt: skip
+    row = _row(
+        identifier=identifier,
+        state=word_in(state[0] if isinstance(state, list) and state else state),
+        cpus=count_in(cpus),
+        tres=word_in(record.get("tres_alloc_str")) or word_in(record.get("tres_req_str")),
+        dependency=word_in(record.get("dependency")),
+        throttle=str(most) if array and most else "",
+        User=word_in(record.get("user_name")),
+        Account=word_in(record.get("account")),
+        JobName=word_in(record.get("name")),
+        Partition=word_in(record.get("partition")),
+        QOS=word_in(record.get("qos")),
+        Cluster=word_in(record.get("cluster")),
+        Submit=time_in(record.get("submit_time")),
+        Eligible=time_in(record.get("eligible_time")),
+        Start=time_in(record.get("start_time")),
+        End=time_in(record.get("end_time")),
+        NNodes=count_in(record.get("node_count")),
+        TimelimitRaw="UNLIMITED" if endless else count_in(limit),
+        NodeList=word_in(record.get("nodes")),
+        Reservation=word_in(record.get("resv_name")),
+        Constraints=word_in(record.get("features")),
+        Priority=count_in(record.get("priority")),
+    )
+    times += [int(row[name]) for name in ("Start", "End") if row[name].isdecimal()]
+    return Queued(row, None, max(times))
+
+
+def expanded(jobs: list[Queued]) -> tuple[list[Queued], int]:
+    """Return jobs with one for each task that waits, and how many arrays are not listed whole."""
+    found, cut = [], 0
+    for one in jobs:
+        number, bracket, rest = one.row["JobID"].partition("_[")
+        if not bracket:
+            found.append(one)
+            continue
+        listed, _, throttle = rest.rstrip("]").partition("%")
+        cut += "..." in listed
+        line = one.row["SubmitLine"] or ("sbatch" if throttle.isdecimal() else "")
+        if throttle.isdecimal() and "--array" not in line:
+            line += f" --array=0%{throttle}"
+        for task in _tasks(listed):
+            row = one.row | {"JobID": f"{number}_{task}", "SubmitLine": line}
+            found.append(one._replace(row=row))
+    return found, cut
+
+
+def _tasks(listed: str) -> Iterator[int]:
+    """Yield the numbers in a list such as ``0-4,9,10-20:2``."""
+    count = 0
+    for part in listed.split(","):
+        match = _TASKS.fullmatch(part)
+        if match is None:
+            continue
+        first, last = int(match[1]), int(match[2] or match[1])
+        for task in range(first, last + 1, max(1, int(match[3] or 1))):
+            count += 1
+            if count > MOST_TASKS:
+                return
+            yield task
+
+
+def _row(
+    *, identifier: str, state: str, cpus: str, tres: str, dependency: str, throttle: str,
+    **known: str,
+) -> dict[str, str]:  # fmt: skip
+    """Return a row of sacct, with what is so of any job in its state."""
+    whole = parse_state(state.encode()) if state else ""
+    waits, over = whole in WAITING, whole in ENDED
+    known = {name: "" if text in NOTHING else text for name, text in known.items()}
+    if waits:
+        known["Start"] = "Unknown"
+    if not over:
+        known["End"] = "Unknown"
+    if over and not known["NodeList"]:
+        known["NodeList"] = "None assigned"
+    memory = re.search(r"(?:^|,)mem=([^,]+)", tres)
+    options = [
+        f"--dependency={_FULFILLED.sub('', dependency)}" if dependency not in NOTHING else "",
+        f"--array=0%{throttle}" if throttle else "",
+    ]
+    line = " ".join(filter(None, options))
+    made = {
+        "JobID": identifier, "State": state, "ReqCPUS": cpus, "AllocCPUS": "0" if waits else cpus,
+        "AllocTRES": "" if waits else tres, "ReqTRES": tres,
+        "ReqMem": memory[1] if memory else "", "SubmitLine": f"sbatch {line}" if line else "",
+    }  # fmt: skip
+    return {name: known.get(name, made.get(name, "")) for name in COLUMNS}
+
+
+def _minutes(limit: str, source: str) -> str:
+    """Return a time limit as minutes, rounded up."""
+    if limit in NOTHING or not limit[:1].isdecimal():
+        return limit if limit == "UNLIMITED" else ""
+    try:
+        return str(-(-int(parse_duration(limit.encode())) // 60))
+    except ValueError:
+        raise TraceError(f"{source}: time limit {limit!r}; expected like 1-00:00:00") from None
+
+
+def _elapsed(state: str, text: str) -> int | None:
+    """Return for how long a job has run, s."""
+    name = parse_state(state.encode()) if state else ""
+    if name in WAITING or name in ENDED or name not in STATES or not text[:1].isdecimal():
+        return None
+    return int(parse_duration(text.encode()))
+
+
+def _of_squeue(text: str, source: str) -> Iterator[Queued]:
+    """Yield the jobs of a text with columns by name."""
+    header, *lines = [line for line in text.splitlines() if line.strip()]
+    names = header.strip().split("|")
+    if len(names) == 1:
+        raise TraceError(f"{source}: columns cut to a width; print them with {ALL}")
+    missing = [name for name in NEEDED if name not in names]
+    if missing:
+        raise TraceError(
+            f"{source}: squeue without {', '.join(missing)}; print all columns with {ALL}"
+        )
+    name_at = names.index("NAME") if "NAME" in names else 0
+    for number, line in enumerate(lines, 2):
+        cells = line.split("|")
+        surplus = len(cells) - len(names)
+        if surplus > 0 and name_at:
+            end = name_at + surplus + 1
+            cells[name_at:end] = ["|".join(cells[name_at:end])]
+        if len(cells) != len(names):
+            raise TraceError(
+                f"{source}, line {number}: {len(cells)} columns, the header has {len(names)}; "
+                "a name has a line end: print objects with squeue --json"
+            )
+        found: dict[str, str] = {}
+        for name, cell in zip(names, cells, strict=True):
+            # Two columns are called PRIORITY; one is a share of the largest.
+            if name not in found or (name == "PRIORITY" and cell.isdecimal()):
+                found[name] = cell.strip()
+        state = found["STATE"]
+        yield Queued(
+            _row(
+                identifier=found["JOBID"], state=state, cpus=found["CPUS"], tres="",
+                dependency=found.get("DEPENDENCY", ""), throttle="",
+                User=found.get("USER", ""), Account=found.get("ACCOUNT", ""),
+                JobName=word_in(found.get("NAME", "")), Partition=found.get("PARTITION", ""),
+                QOS=found.get("QOS", ""), Submit=found["SUBMIT_TIME"],
+                Start=found.get("START_TIME", ""), End=found.get("END_TIME", ""),
+                NNodes=found.get("NODES", ""),
+                TimelimitRaw=_minutes(found.get("TIME_LIMIT", ""), source),
+                NodeList=found.get("NODELIST", ""), Reservation=found.get("RESERVATION", ""),
+                Constraints=found.get("FEATURES", ""), Priority=_whole(found.get("PRIORITY", "")),
+            ),
+            _elapsed(state, found.get("TIME", "")),
+            0,
+        )  # fmt: skip
+
+
+def _whole(text: str) -> str:
+    return text if text.isdecimal() else ""
+
+
+def _of_scontrol(text: str, source: str) -> Iterator[Queued]:
+    """Yield the jobs of a text with ``KEY=VALUE``."""
+    for number, record in enumerate(_RECORD.split(text)[1:], 1):
+        match = _HEAD.match(record)
+        if match is None:
+            raise TraceError(
+                f"{source}, job {number:,}: no JobName, UserId and GroupId; print jobs with "
+                "scontrol -a show job"
+            )
+        job, before, name, user, after = match.groups()
+        known = dict(_PAIR.findall(before)) | dict(_PAIR.findall(f"GroupId={after}"))
+        identifier = job
+        if "ArrayJobId" in known:
+            task = known.get("ArrayTaskId", "")
+            task = task if task.isdecimal() else f"[{task}]"
+            identifier = f"{known['ArrayJobId']}_{task}"
+        elif "HetJobId" in known:
+            identifier = f"{known['HetJobId']}+{known.get('HetJobOffset', '0')}"
+        state = known.get("JobState", "")
+        yield Queued(
+            _row(
+                identifier=identifier, state=state, cpus=known.get("NumCPUs", ""),
+                tres=known.get("TRES", ""), dependency=known.get("Dependency", ""),
+                throttle=known.get("ArrayTaskThrottle", ""),
+                User=user, Account=known.get("Account", ""), JobName=word_in(name),
+                Partition=known.get("Partition", ""), QOS=known.get("QOS", ""),
+                Submit=known.get("SubmitTime", ""), Eligible=known.get("EligibleTime", ""),
+                Start=known.get("StartTime", ""), End=known.get("EndTime", ""),
+                NNodes=known.get("NumNodes", "").partition("-")[0],
+                TimelimitRaw=_minutes(known.get("TimeLimit", ""), source),
+                NodeList=known.get("NodeList", ""), Reservation=known.get("Reservation", ""),
+                Constraints=known.get("Features", ""), ExitCode=known.get("ExitCode", ""),
+                Priority=known.get("Priority", ""),
+            ),
+            _elapsed(state, known.get("RunTime", "")),
+            0,
+        )  # fmt: skip
