@@ -13,6 +13,7 @@ from hpcrowd.environment import EASY, Column, JobTable, Simulation
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.plain import PlainEngine
+from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 
 KTH = "KTH-SP2-1996-2.1-cln"
 
@@ -81,6 +82,39 @@ def bench_million(benchmark: Any, load: Any, figure: Callable[..., None], how: s
     if how in _COST:
         name = f"one million jobs, {how} / KTH, {how}"
         figure(name, cost / _COST[how], "times a job", "<= 1.10")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def bench_held(benchmark: Any, load: Any, figure: Callable[..., None], share: float) -> None:
+    """KTH-SP2 with jobs that depend on the one of their user before."""
+    jobs = load(KTH)[1]
+    draws = np.random.default_rng(1).random(len(jobs))
+    before: dict[int, int] = {}
+    parents = {}
+    for row, user in enumerate(jobs.user.tolist()):
+        if user in before and draws[row] < share:
+            parents[row] = (Parent(before[user], Condition.ANY),)
+        before[user] = row
+    nothing = np.zeros(len(jobs), np.int64)
+    work = Work.of(jobs)
+
+    def setup() -> tuple[tuple[Any, ...], dict[str, Any]]:
+        model = Simulation(jobs.copy(), 100)
+        model.hold(Rules(nothing, nothing > 0, parents))
+
+        def run() -> None:
+            add_users(model, work, "rigid")
+            model.run()
+
+        return (run,), {}
+
+    benchmark.pedantic(lambda run: run(), setup=setup, rounds=5, warmup_rounds=1)
+    cost = float(benchmark.stats.stats.median) / len(jobs)
+    what = f"KTH, EASY, rigid, {len(parents):,} jobs that depend on others"
+    figure(what, cost * 1e6, "us a job", "<= 50")
+    if "rigid" in _COST:
+        target = "<= 1.10" if not parents else ""
+        figure(f"{what} / none", cost / _COST["rigid"], "times the time", target)
 
 
 @pytest.mark.parametrize(

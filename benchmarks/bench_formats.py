@@ -92,7 +92,7 @@ def bench_sacct_read(
     count, took, peak = done.stdout.split()
     assert jobs == int(count)
     name = f"sacct, {ROWS:,} rows, {steps} steps a job, {zone or 'no zone'}"
-    figure(name, float(took), "s", "<= 15")
+    figure(name, float(took), "s", "<= 8")
     figure(f"{name}, peak memory", float(peak), "MB", "<= 1500")
 
 

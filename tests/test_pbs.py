@@ -17,12 +17,15 @@ from hpcrowd.environment import (
     TraceError,
     generate_pbs,
     generate_swf,
+    jobs_from_trace,
     parse_pbs,
     parse_swf,
     read_pbs,
     read_trace,
     write_pbs,
 )
+from hpcrowd.environment.holds.recorded import NOT_THERE, recorded_rules
+from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.traces.formats.pbs.records import (
     duration,
     memory,
@@ -269,8 +272,40 @@ def test_what_was_read_is_written_with_its_ids() -> None:
     back = parse_pbs(generate_pbs(trace, lost))
     assert ["9[2].ml", "10.ml"] == back.extra["job_id"].tolist()
     assert ["_pbs_project_default", ""] == back.extra["project"].tolist()
-    assert not lost
+    assert {("lost_work", "no record holds it"): 1} == lost.counts
     assert generate_swf(trace) == generate_swf(back)
+    del trace.extra["lost_work"]
+    assert {name: texts.tolist() for name, texts in trace.extra.items()} == {
+        name: texts.tolist() for name, texts in back.extra.items()
+    }
+
+
+def test_columns_beyond_the_fields() -> None:
+    """Eligible times, exit codes, hosts, runs, dependencies and whole nodes are kept."""
+    extra = parse_pbs(PROFESSIONAL).extra
+    assert {
+        "job_id": ["9[2].ml", "10.ml"],
+        "project": ["_pbs_project_default", ""],
+        "eligible": ["5", ""],
+        "exit_code": ["", "1"],
+        "restarts": ["", "1"],
+        "lost_work": ["", "60"],
+        "nodes": ["2", "1"],
+        "node_list": ["v1,v2", "v1"],
+    } == {name: texts.tolist() for name, texts in extra.items()}
+    record = "04/18/2009 00:01:00;E;{};user=u ctime=10 start={} end=60 exec_host=a/0 {}\n"
+    trace = parse_pbs(
+        record.format("1.s", 20, "Exit_status=0 Resource_List.place=scatter:excl")
+        + record.format("2.s", 60, "depend=afterok:1.s@s,afterany:9[4].s@s resvname=R5.s")
+    )
+    assert ["yes", ""] == trace.extra["exclusive"].tolist()
+    assert ["", "afterok:1.s@s,afterany:9[4].s@s"] == trace.extra["dependency"].tolist()
+    assert ["", "R5.s"] == trace.extra["reservation"].tolist()
+    made = jobs_from_trace(trace)
+    rules = recorded_rules(trace, made.jobs, made.source_row)
+    assert rules is not None
+    assert {1: (Parent(0, Condition.OK),)} == rules.parents
+    assert {NOT_THERE: 1} == rules.notes
 
 
 def test_losses_are_reported() -> None:

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.environment import Conversion, QuantityError, TraceError, jobs_from_trace
-from hpcrowd.environment.traces.requested_times import RequestedTimes
+from hpcrowd.environment.traces.requested_times import (
+    ABOVE,
+    LIMIT,
+    LONGEST,
+    RUN_TIME,
+    RequestedTimes,
+)
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
 
@@ -122,8 +128,49 @@ def test_too_many_long_jobs_are_an_error(make_trace: MakeTrace) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "requested", "why"),
+    [
+        ("given", [60, 90, 5000, 60], {RUN_TIME: 2}),
+        ("missing:1h", [3600, 90, 5000, 3600], {LIMIT: 2}),
+        ("missing:30s", [60, 90, 5000, 60], {LIMIT: 2, ABOVE: 2}),
+        ("missing:queue", [90, 90, 5000, 5000], {LONGEST: 2}),
+        ("missing:long=2h", [60, 90, 5000, 7200], {LIMIT: 1, RUN_TIME: 1}),
+        ("missing:long=2h,5m", [300, 90, 5000, 7200], {LIMIT: 2}),
+        ("missing:1=2h,queue", [7200, 90, 5000, 5000], {LIMIT: 1, LONGEST: 1}),
+    ],
+)
+def test_limits_for_missing_requests(
+    make_trace: MakeTrace, text: str, requested: list[int], why: dict[str, int]
+) -> None:
+    """A limit of all queues, of one by name or number, or the longest request in the queue."""
+    trace = make_trace(
+        JOB | {"queue": 1},
+        JOB | {"queue": 1, "requested_time": 90},
+        JOB | {"queue": 2, "requested_time": 5000},
+        JOB | {"queue": 2},
+    )
+    trace.names |= {"queue": {1: "debug", 2: "long"}}
+    made = jobs_from_trace(trace, Conversion(requested=text))
+    assert (requested, why) == (made.jobs.requested_time.tolist(), dict(made.repaired))
+
+
+def test_limit_of_an_unknown_queue(make_trace: MakeTrace) -> None:
+    """A queue that the log does not have is an error."""
+    trace = make_trace(JOB | {"queue": 1})
+    trace.names |= {"queue": {1: "debug"}}
+    with pytest.raises(TraceError, match=r"queue 'lang': .*debug"):
+        jobs_from_trace(trace, Conversion(requested="missing:lang=2h"))
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("missing:", "missing:7d"),
+        ("missing:soon", "'missing:soon'"),
+        ("missing:0h", "0 s"),
+        ("missing:1h,2h", "twice"),
+        ("missing:queue,2h", "twice"),
+        ("missing:long=1h,long=2h", "long twice"),
         ("tsafrir", "tsafrir:18h"),
         ("tsafrir:", "tsafrir:18h"),
         ("tsafrir:long", "'tsafrir:long'"),

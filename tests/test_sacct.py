@@ -141,6 +141,36 @@ def test_names_of_columns_in_any_case() -> None:
     assert job(read({})) == job(parse_sacct(f"{head.upper()}\n{row}", options=FormatOptions("UTC")))
 
 
+def test_job_without_nodes_never_ran() -> None:
+    """A job that is cancelled while it is held may have a start and processors, but no nodes."""
+    at = "2024-01-31T12:10:00"
+    gone = {"State": "CANCELLED by 1", "Start": at, "End": at, "ElapsedRaw": "0", "AllocCPUS": "1"}
+    trace = read(
+        {"JobID": "1", "NodeList": "None assigned", **gone},
+        {"JobID": "2", "NodeList": "n1", **gone},
+        {"JobID": "3", "NodeList": "None assigned", **gone, "End": "2024-01-31T12:20:00"},
+    )
+    assert [-1, 0, -1] == trace["run"].tolist()
+    assert [0, 1, 0] == trace["allocated_processors"].tolist()
+
+
+def test_dependencies_of_several_clusters() -> None:
+    """Jobs of two clusters with one number are different jobs, whatever the queue is."""
+    rows = [
+        {"JobID": "1", "Cluster": "hal", "End": "2024-01-31T12:15:00", "ElapsedRaw": "600",
+         "SubmitLine": ""},
+        {"JobID": "1", "Cluster": "sal", "End": "2024-01-31T12:25:00", "ElapsedRaw": "1200",
+         "SubmitLine": ""},
+        {"JobID": "2", "Cluster": "hal", "Submit": "2024-01-31T12:01:00",
+         "SubmitLine": "sbatch -d afterany:1 x"},
+        {"JobID": "2", "Cluster": "sal", "Submit": "2024-01-31T12:01:00",
+         "SubmitLine": "sbatch -d afterany:1 x"},
+    ]  # fmt: skip
+    for queue in ("partition", "qos"):
+        trace = parse_sacct(text(*rows), options=FormatOptions(zone="UTC", queue=queue))
+        assert [-1, -1, 1, 2] == trace["preceding"].tolist(), queue
+
+
 def test_files_put_together() -> None:
     """The header of a second file is passed over; a run that both files hold counts once."""
     running = {"JobID": "1", "State": "RUNNING", "End": "Unknown", "ElapsedRaw": "300"}

@@ -145,9 +145,10 @@ class Cell:
         (root / "slurm.conf").write_text(CONFIGURATION.format(**told))
         (root / "slurmdbd.conf").write_text(ACCOUNTING.format(**told))
         (root / "slurmdbd.conf").chmod(0o600)
-        for name in ("state", "node.n1", "node.n2", "db"):
+        for name in ("state", "node.n1", "node.n2", "db", "temporary"):
             (root / name).mkdir()
-        shutil.chown(root / "db", "mysql", "mysql")
+        for name in ("db", "temporary"):
+            shutil.chown(root / name, "mysql", "mysql")
         for name in ("", "state", "slurmdbd.conf"):
             shutil.chown(root / name, "slurm", "slurm")
         self.run("mungekey", "--create", f"--keyfile={root / 'munge.key'}")
@@ -156,12 +157,14 @@ class Cell:
             f"--pid-file={root / 'munged.pid'}", f"--log-file={root / 'munged.log'}",
             f"--seed-file={root / 'munge.seed'}", "--force",
         )  # fmt: skip
+        # Two servers that share a folder for temporary tables take each other's.
         data, place = f"--datadir={root / 'db'}", root / "db" / "db.sock"
-        self.run("mariadb-install-db", "--no-defaults", "--user=mysql", data,
+        temporary = f"--tmpdir={root / 'temporary'}"
+        self.run("mariadb-install-db", "--no-defaults", "--user=mysql", data, temporary,
                  "--auth-root-authentication-method=socket")  # fmt: skip
         with (root / "mariadbd.log").open("wb") as log:
             self.database = subprocess.Popen(
-                ["mariadbd", "--no-defaults", "--user=mysql", data, f"--socket={place}",
+                ["mariadbd", "--no-defaults", "--user=mysql", data, temporary, f"--socket={place}",
                  f"--pid-file={root / 'db' / 'mariadbd.pid'}", "--skip-networking"],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
@@ -300,7 +303,7 @@ def look(cell: Cell, folder: Path) -> None:
     """Print what waits and runs in all ways, with jobs that wait for several reasons."""
     runs = cell.submit("-n", 4, "-J", "runs", sleep=60)
     cell.wait(runs)
-    cell.submit("-n", 8, "-J", "waits", user=BOB)
+    cell.submit("-n", 8, "--exclusive", "-J", "waits", user=BOB)
     cell.submit("-H", "-J", "held")
     cell.submit("-d", f"afterok:{runs}", "-J", "after")
     cell.submit("-a", "0-4%1", "--begin=now+1hour", "-J", "array")
@@ -398,6 +401,7 @@ def test_all_ways_to_look_at_it_agree(jobs: tuple[Path, dict[str, str]]) -> None
                     extra["job_id"][row],
                     extra["final_state"][row],
                     extra["dependency"][row],
+                    extra["exclusive"][row],
                     int(trace["submit"][row]) + unix,
                     int(trace["requested_processors"][row]),
                     int(trace["requested_time"][row]),

@@ -98,6 +98,7 @@ def test_users_keep_times_and_jobs_without_submit_time(make_trace: Make) -> None
         ({"only_groups": [8]}, [3, 4], {"of other groups": 2}, "of groups 8"),
         ({"only_states": "completed, cancelled"}, [1, 3], {"in other states": 2}, None),
         ({"only_states": ["unknown"]}, [4], {"in other states": 3}, "in states unknown"),
+        ({"only_states": "TIMEOUT,cancelled"}, [2, 3], {"in other states": 2}, None),
         ({"only_processors": "4-"}, [2, 3], {"of other sizes": 2}, "on 4- processors"),
         ({"only_processors": "-4"}, [1, 2, 4], {"of other sizes": 1}, "on -4 processors"),
         ({"only_processors": 4}, [2], {"of other sizes": 3}, "on 4 processors"),
@@ -119,6 +120,7 @@ def test_parts_of_other_kinds(
         {"user": 3, "group": 8, "queue": 2, "status": -1, "requested_processors": 1},
     )  # fmt: skip
     trace.names |= {"user": {1: "ada"}, "queue": {1: "gpu", 2: "batch"}}
+    trace.extra["final_state"] = np.array(["COMPLETED", "TIMEOUT", "CANCELLED", ""], np.object_)
     part, done = window(trace, **only)
     assert (numbers, left_out) == (part["number"].tolist(), done.left_out)
     if note is not None:

@@ -92,7 +92,9 @@ class _Reader:
         )
         self.failed = self.known & _failed(trace)[source_row]
         self.dependency = self._texts(trace, "dependency")
-        self.ids = JobIds(self._texts(trace, "job_id"), self._texts(trace, "cluster_name"))
+        clusters = self._texts(trace, "cluster_name") if "cluster_name" in trace.extra else None
+        partition = trace["partition"][source_row].astype(np.int64)
+        self.ids = JobIds(self._texts(trace, "job_id"), clusters, partition)
 
     def _texts(self, trace: Trace, name: str) -> list[str]:
         if name not in trace.extra:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ CORRESPONDING = "aftercorr"
 #: The type that waits for starts.
 STARTED = "after"
 
-_ID = re.compile(r"(\d{1,18})(?:_(\d{1,18}))?(?:\+\d{1,18})?$")
+_ID = re.compile(r"(\d{1,18})(?:_(\d{1,18})|\[(\d{1,18})\])?(?:\+\d{1,18})?(?:[.@]\S*)?$")
 
 
 class JobId(NamedTuple):
@@ -35,11 +35,12 @@ class JobId(NamedTuple):
 
 
 def job_id(text: str) -> JobId:
-    """Return the parts of ``17``, ``17_2`` or ``17+1``; -1 where there are none."""
+    """Return the parts of ``17``, ``17_2``, ``17+1`` or ``17[2].server``; -1 for none."""
     found = _ID.match(text)
     if found is None:
         return JobId(UNKNOWN, UNKNOWN)
-    return JobId(int(found[1]), UNKNOWN if found[2] is None else int(found[2]))
+    task = found[2] or found[3]
+    return JobId(int(found[1]), UNKNOWN if task is None else int(task))
 
 
 class Named(NamedTuple):
@@ -63,13 +64,22 @@ class JobIds:
 
     Parameters
     ----------
-    ids, clusters
-        The identifier and the cluster of each job, shape (jobs,).
+    ids
+        The identifier of each job, shape (jobs,).
+    clusters
+        The cluster of each job, shape (jobs,); None if that is not known.
+    partition
+        Field 16 of each job, which tells jobs apart that have the same identifier, shape (jobs,).
     """
 
-    def __init__(self, ids: Sequence[str], clusters: Iterable[str]) -> None:
+    def __init__(
+        self, ids: Sequence[str], clusters: Sequence[str] | None, partition: Int64s
+    ) -> None:
         self.of = list(map(job_id, ids))
-        self._clusters = list(clusters)
+        if clusters is None:
+            same = len(set(ids)) < len(ids)
+            clusters = list(map(str, partition.tolist())) if same else [""] * len(ids)
+        self._clusters = clusters
         self._tasks: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for row, (cluster, one) in enumerate(zip(self._clusters, self.of, strict=True)):
             if one.number != UNKNOWN:

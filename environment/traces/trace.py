@@ -208,7 +208,8 @@ class Conversion:
         ``requested`` (field 8, else 5) or ``allocated`` (field 5, else 8).
     requested
         ``given`` (field 9, else the recorded run time); ``at-least:2x``: the larger of that and
-        twice the recorded run time; ``tsafrir:18h``: missing ones are drawn from the
+        twice the recorded run time; ``missing:7d``: 7 days where it is missing, ``missing:queue``:
+        the longest one in the queue of the job; ``tsafrir:18h``: missing ones are drawn from the
         :class:`RequestModel` with this longest request, or with ``tsafrir:fitted`` from a model
         fitted to the other jobs; with ``+all`` those of all jobs are drawn.
     speed
@@ -345,7 +346,9 @@ def jobs_from_trace(
     requested = whole("requested_time")
     rule = RequestedTimes.parse(conversion.requested)
     try:
-        jobs.requested_time[:] = rule.times(requested, run, conversion.seed, repair)
+        jobs.requested_time[:] = rule.times(
+            requested, run, conversion.seed, repair, jobs.queue, trace.names
+        )
     except QuantityError as error:
         raise TraceError(f"{trace.source}: {error}") from None
     jobs.requested_memory[:] = np.floor(take("requested_memory"))

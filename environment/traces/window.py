@@ -23,6 +23,9 @@ STATES = {"completed": (1,), "failed": (0,), "cancelled": (5,), "unknown": (UNKN
 #: What jobs are chosen by, as numbers and names or ranges of them.
 Chosen = Iterable[int | str | range] | str
 
+#: Column of ``Trace.extra`` with states as the resource manager calls them.
+FINAL_STATE = "final_state"
+
 _SIZES = re.compile(r"(\d+)(-(\d*))?|-(\d+)", re.ASCII)
 
 
@@ -78,7 +81,8 @@ def window(
         Names, numbers, or ranges of numbers (of step 1), as a list or as a text such as
         ``ada,17,20-30``; all unless given. Groups are the accounts of most logs.
     only_states
-        ``completed``, ``failed``, ``cancelled`` or ``unknown``, as a list or separated by commas.
+        ``completed``, ``failed``, ``cancelled`` or ``unknown``, or states as the resource manager
+        calls them (``TIMEOUT``), as a list or separated by commas.
     only_processors
         Sizes of jobs: ``64``, ``1-64``, or ``128-`` for at least 128. Requested processors, or the
         allocated ones where no request is known.
@@ -117,8 +121,10 @@ def window(
             chosen.append(f"of {field}s {_listed(trace, field, wanted)}")
     if only_states is not None:
         words = only_states.split(",") if isinstance(only_states, str) else list(only_states)
-        numbers = [number for word in words for number in _state(word.strip())]
-        leave_out("in other states", ~np.isin(trace["status"], numbers))
+        wanted_states = np.zeros(len(trace), bool)
+        for word in words:
+            wanted_states |= _in_state(trace, word.strip())
+        leave_out("in other states", ~wanted_states)
         chosen.append(f"in states {', '.join(word.strip() for word in words)}")
     if only_processors is not None:
         least, most = _sizes(str(only_processors))
@@ -182,17 +188,21 @@ def _listed(trace: Trace, field: str, wanted: list[int | range]) -> str:
     )
 
 
-def _state(word: str) -> tuple[int, ...]:
-    """Return the numbers of a state.
+def _in_state(trace: Trace, word: str) -> NDArray[np.bool_]:
+    """Return which jobs are in a state: by status, or as the resource manager calls it.
 
     Raises
     ------
     QuantityError
         If there is no such state.
     """
-    if word not in STATES:
-        raise QuantityError(f"only-states {word!r}: {not_one_of(word, STATES)}")
-    return STATES[word]
+    if word in STATES:
+        return np.isin(trace["status"], STATES[word])
+    final = trace.extra.get(FINAL_STATE, np.array([], np.object_))
+    states = {text for text in final.tolist() if text}
+    if word not in states:
+        raise QuantityError(f"only-states {word!r}: {not_one_of(word, [*STATES, *sorted(states)])}")
+    return np.asarray(final == word)
 
 
 def _sizes(text: str) -> tuple[int, float]:

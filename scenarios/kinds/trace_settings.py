@@ -134,8 +134,10 @@ class TraceScenario(TraceReading, Scenario):
     speed: str = Field("1x", description="speed of the processors; run times are divided by it")
     requested: str = Field(
         "given",
-        description="requested times: given; at-least:2x (at least twice the run time); or "
-        "tsafrir:18h or tsafrir:fitted (modelled where missing; with +all for every job)",
+        description="requested times: given; at-least:2x (at least twice the run time); where "
+        "missing, missing:7d, missing:queue (the longest one there) or "
+        "missing:long=14d,debug=30m,2d; or tsafrir:18h or tsafrir:fitted (modelled where missing; "
+        "with +all for every job)",
     )
     job_processors: Literal["requested", "allocated"] = Field(
         "requested", description="which processors field of the trace is the size of a job"

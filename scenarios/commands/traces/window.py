@@ -62,7 +62,11 @@ def command(
     ] = None,
     only_states: Annotated[
         str | None,
-        typer.Option(metavar="STATES", help=f"Only jobs in these states: {', '.join(STATES)}."),
+        typer.Option(
+            metavar="STATES",
+            help=f"Only jobs in these states: {', '.join(STATES)}, or those of the log itself, "
+            "such as TIMEOUT.",
+        ),
     ] = None,
     only_processors: Annotated[
         str | None,

@@ -66,7 +66,8 @@ class _Job:
     deleted: int | None = None
     aborted: int | None = None
     ended: bool = False
-    again: bool = False
+    again: int = 0  # how often it was run again
+    lost: int = 0  # processor-seconds of its earlier runs
 
 
 def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
@@ -115,8 +116,10 @@ def _jobs(data: bytes, source: str, zone: tzinfo | None) -> tuple[dict[str, _Job
             continue
         job = jobs.setdefault(identifier, _Job())
         if kind == "R":
-            job.again = True
+            job.again += 1
             job.ended = False
+            earlier = job.said | understood(message, source, line)
+            job.lost += _lost_work(earlier, local_time(time, zone, source, line))
             for name in OF_A_RUN:
                 job.said.pop(name, None)
             continue
@@ -141,11 +144,50 @@ def _trace(jobs: dict[str, _Job], lines: list[bytes] | None, zone: tzinfo | None
         words = {name: said.get(key, "") for name, key in WORDS.items()}
         account = said.get("account") or said.get("project", "")
         row = _row(job, repaired)
-        rows.append(Job(identifier, fields=row, words=words, extra={"project": account}))
+        extra = {"project": account} | _extra(job)
+        rows.append(Job(identifier, fields=row, words=words, extra=extra))
     notes = () if zone else ("local times of records taken as UTC, as no time zone was given",)
     trace = trace_of(rows, "an accounting log of PBS", zone, lines, notes)
     trace.repaired = repaired
     return trace
+
+
+def _extra(job: _Job) -> dict[str, str]:
+    """Return the columns beyond the fields."""
+    said = job.said
+    hosts = said["hosts"].names if "hosts" in said else ()
+    submit = said.get("ctime", said.get("qtime", job.queued))
+    later = max(said.get("etime", 0) - submit, 0) if submit is not None and submit >= 0 else 0
+    again = max(said.get("runs", 1) - 1, job.again)
+    exclusive = "excl" in re.split("[:,]", said.get("place", ""))
+    found = {
+        "eligible": str(later or ""),
+        "exit_code": str(said.get("exit") or ""),
+        "restarts": str(again or ""),
+        "lost_work": str(job.lost or ""),
+        "nodes": str(len(hosts) or ""),
+        "node_list": ",".join(hosts),
+        "reservation": said.get("reservation", ""),
+        "dependency": said.get("depend", ""),
+        "exclusive": "yes" if exclusive else "",
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _lost_work(said: dict[str, Any], until: int | None) -> int:
+    """Return the processor-seconds of a run after which a job is run again."""
+    start, end = said.get("start"), said.get("end", until)
+    if start is None or end is None:
+        return 0
+    length: int = max(end - start, 0)
+    return length * max(_allocated(said), 0)
+
+
+def _allocated(said: dict[str, Any]) -> int:
+    """Return the processors that a job held, 0 if that is not known."""
+    hosts: int = said["hosts"].processors if "hosts" in said else 0
+    vnodes: int = said.get("vnodes", 0)
+    return vnodes or hosts
 
 
 def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
@@ -167,7 +209,7 @@ def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
         row["run"] = said["used_walltime"]
     if job.again:
         repaired["run again: the last run kept"] += 1
-    allocated = said.get("vnodes") or said.get("hosts") or 0
+    allocated = _allocated(said)
     requested = said.get("select") or max(said.get(name, 0) for name in ("nodes", "ncpus", "procs"))
     processors = max(allocated if allocated > 0 else requested, 1)
     for name, value in (("allocated_processors", allocated), ("requested_processors", requested)):

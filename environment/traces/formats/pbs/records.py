@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 import numpy as np
@@ -57,6 +57,10 @@ ODD = "characters that a line cannot hold"
 #: Keys of words, by field.
 WRITTEN_KEYS = {"user": "user", "group": "group", "executable": "jobname", "queue": "queue"}
 
+#: Columns beyond the fields that records hold.
+HELD = ("eligible", "exit_code", "restarts", "dependency", "exclusive", "node_list", "nodes")
+
+_HOST = re.compile(r"[A-Za-z0-9_.-]+")
 _LINE = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)", re.ASCII)
 _PAIR = re.compile(r"""(?:^|\s)([A-Za-z_][^\s=]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|\S*)""")
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
@@ -144,6 +148,19 @@ def of_hosts(text: str) -> int:
     return total
 
 
+class Hosts(NamedTuple):
+    """The hosts that a job held."""
+
+    processors: int
+    names: tuple[str, ...]
+
+
+def held_hosts(text: str) -> Hosts:
+    """Return the processors in a list of hosts as :func:`of_hosts`, and their names in order."""
+    names = dict.fromkeys(entry.partition("/")[0] for entry in text.split("+"))
+    return Hosts(of_hosts(text), tuple(name for name in names if name not in ("", SERVER)))
+
+
 def of_vnodes(text: str) -> int:
     """Return the number of processors in ``(n1:ncpus=8:mem=4gb)+(n2:ncpus=8)``, 0 if not given."""
     return sum(count(one) for one in re.findall(r"ncpus=([^:+)]*)", text))
@@ -176,9 +193,14 @@ KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "qtime": ("qtime", unix_time),
     "start": ("start", unix_time),
     "end": ("end", unix_time),
-    "exec_host": ("hosts", of_hosts),
+    "exec_host": ("hosts", held_hosts),
     "exec_vnode": ("vnodes", of_vnodes),
+    "etime": ("etime", unix_time),
     "Exit_status": ("exit", count),
+    "run_count": ("runs", count),
+    "depend": ("depend", str),
+    "resvname": ("reservation", str),
+    "Resource_List.place": ("place", str),
     "Resource_List.select": ("select", partial(of_chunks, per_chunk="ncpus")),
     "Resource_List.nodes": ("nodes", partial(of_chunks, per_chunk="ppn")),
     "Resource_List.ncpus": ("ncpus", count),
@@ -209,7 +231,8 @@ def understood(message: str, source: str, line: int) -> dict[str, Any]:
             name, convert = KEYS[key]
             try:
                 found[name] = convert(value)
-                good = convert is str or abs(found[name]) <= LARGEST_EXACT
+                number = found[name].processors if name == "hosts" else found[name]
+                good = convert is str or abs(number) <= LARGEST_EXACT
             except ValueError as error:
                 raise ParseError(source, line, key, _shown(value), str(error)) from None
             if not good:
@@ -282,8 +305,9 @@ def record_lines(
     for name, texts in trace.extra.items():
         if name == "project":
             projects = lost.respelled(name, texts.tolist(), plain, ODD, _read_back)
-        elif name != "job_id":
+        elif name not in ("job_id", *HELD):
             lost.add(name, known(texts), "no record holds it")
+    site = _site(trace, held, lost)
     identifiers = _identifiers(trace, lost)
     rows = {name: values.tolist() for name, values in held.items()}
     records: list[tuple[int, str, str, str]] = []
@@ -293,7 +317,12 @@ def record_lines(
                 if words[name][place]]  # fmt: skip
         if projects[place]:
             said.append(f"account={quoted(projects[place])}")
-        records += _records(row, origin, said, identifier)
+        mine = {name: texts[place] for name, texts in site.items()}
+        if mine["dependency"]:
+            said.append(f"depend={mine['dependency']}")
+        if mine["exclusive"]:
+            said.append("Resource_List.place=excl")
+        records += _records(row, origin, said, identifier, mine)
     if np.all(held["submit"] != -1) and np.all(np.diff(held["submit"]) >= 0):
         records.sort(key=lambda record: record[0])
     begin = records[0][0] if records else 0
@@ -335,8 +364,52 @@ def _held(trace: Trace, origin: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _site(trace: Trace, held: dict[str, Any], lost: Losses) -> dict[str, list[str]]:
+    """Return the columns of :data:`HELD` as they will be read back."""
+    found = {}
+    submit, status = held["submit"].tolist(), held["status"].tolist()
+    processors = held["allocated_processors"].tolist()
+    for name in HELD:
+        if name not in trace.extra:
+            found[name] = [""] * len(trace)
+            continue
+        texts = trace.extra[name].tolist()
+        kept = [
+            text if _fits(name, text, submit[row] != -1, status[row]) else ""
+            for row, text in enumerate(texts)
+        ]
+        if name == "node_list":
+            kept = [
+                text if text and text.count(",") < processors[row] else ""
+                for row, text in enumerate(kept)
+            ]
+        elif name == "nodes":
+            count = [len(text.split(",")) if text else 0 for text in found["node_list"]]
+            kept = [text if text == str(count[row]) else "" for row, text in enumerate(texts)]
+        other = [one != two for one, two in zip(texts, kept, strict=True)]
+        lost.add(name, known(trace.extra[name]) & np.array(other, bool), "no record holds it so")
+        found[name] = kept
+    return found
+
+
+def _fits(name: str, text: str, submitted: bool, status: float) -> bool:
+    """Return whether a text of a column of :data:`HELD` is read back as it is."""
+    if name == "dependency":
+        return re.fullmatch(r"[!-:<>-~]+", text) is not None and not set(text) & set("\"'=")
+    if name == "exclusive":
+        return text == "yes"
+    if name == "node_list":
+        names = text.split(",")
+        plain_names = all(_HOST.fullmatch(one) and one != SERVER for one in names)
+        return plain_names and len(set(names)) == len(names)
+    whole = re.fullmatch(r"-?[1-9]\d{0,8}", text, re.ASCII) is not None
+    if name == "exit_code":
+        return whole and status in (0, 5)
+    return whole and text[0] != "-" and (submitted or name != "eligible")
+
+
 def _records(
-    row: dict[str, float], origin: int, said: list[str], identifier: str
+    row: dict[str, float], origin: int, said: list[str], identifier: str, site: dict[str, str]
 ) -> list[tuple[int, str, str, str]]:
     """Return the records of a job: time, type, identifier, message."""
     submit, wait, run = int(row["submit"]), int(row["wait"]), int(row["run"])
@@ -344,7 +417,8 @@ def _records(
     start = created + wait if wait != -1 else created
     end = min(start + max(run, 0), LAST_TIME)
     if submit != -1:
-        said += [f"{key}={created}" for key in ("ctime", "qtime", "etime")]
+        said += [f"{key}={created}" for key in ("ctime", "qtime")]
+        said.append(f"etime={created + int(site['eligible'] or 0)}")
     if row["requested_processors"] > 0:
         said.append(f"Resource_List.ncpus={row['requested_processors']:.0f}")
     if row["requested_time"] != -1:
@@ -356,10 +430,12 @@ def _records(
         ran.append(f"start={start}")
     processors = row["allocated_processors"]
     if processors > 0:
-        ran.append(f"exec_host={SERVER}/0*{processors:.0f}")
+        first, *others = (site["node_list"] or SERVER).split(",")
+        hosts = [f"{first}/0*{processors - len(others):.0f}", *(f"{one}/0" for one in others)]
+        ran.append(f"exec_host={'+'.join(hosts)}")
     processors = max(processors if processors > 0 else row["requested_processors"], 1)
-    first = " ".join(said)
-    found = [(created, "Q", identifier, first)] if submit != -1 else []
+    asked = " ".join(said)
+    found = [(created, "Q", identifier, asked)] if submit != -1 else []
     used = []
     if wait != -1 and run != -1:
         used.append(f"end={end}")
@@ -370,15 +446,20 @@ def _records(
     if run != -1:
         used.append(f"resources_used.walltime={_clock(run)}")
     status = row["status"]
-    if not ran and not used and status in (0, 5):  # it never started
-        return [*found, (end, "D" if status == 5 else "A", identifier, first)]
+    never = not ran and not used and not (site["exit_code"] or site["restarts"])
+    if never and status in (0, 5):
+        return [*found, (end, "D" if status == 5 else "A", identifier, asked)]
     if ran:
         found.append((start, "S", identifier, " ".join([*said, *ran])))
     if status == 5:
         found.append((end, "D", identifier, f"requestor={SERVER}"))
-    if status in (0, 1, 5):
-        used.append(f"Exit_status={ {1: 0, 0: 1, 5: 271}[int(status)] }")
+    if status == 1 or site["exit_code"]:
+        used.append(f"Exit_status={site['exit_code'] or 0}")
+    if site["restarts"]:
+        used.append(f"run_count={int(site['restarts']) + 1}")
     found.append((end, "E", identifier, " ".join([*said, *ran, *used])))
+    if status == 0 and not site["exit_code"]:
+        found.append((end, "A", identifier, ""))
     return found
 
 

@@ -497,8 +497,8 @@ class Fields:
         self._count(zone)
         site = filled(self._site(queue))
         if "dependency" in site:
-            nothing = [""] * len(jobs.row)
-            ids = JobIds(jobs.ids.tolist(), site.get("cluster_name", np.array(nothing)).tolist())
+            of = site["cluster_name"].tolist() if "cluster_name" in site else None
+            ids = JobIds(jobs.ids.tolist(), of, columns["partition"])
             submit = columns["submit"]
             ended = np.where((submit >= 0) & ran & (wait >= 0), submit + wait + run, UNKNOWN)
             columns["preceding"], columns["think_time"] = preceding_by_dependency(

@@ -53,6 +53,9 @@ ALL = "squeue -a -r -o %all, or squeue --json"
 #: Words for nothing.
 NOTHING = frozenset(("", "(null)", "N/A", "None", "n/a", "Unknown"))
 
+#: How jobs share nodes if their users asked for whole ones: in text, and in objects.
+NOT_SHARED = frozenset(("no", "none"))
+
 #: Most tasks of an array that become jobs of their own.
 MOST_TASKS = 4_000_001
 
@@ -109,7 +112,7 @@ def row_of_queue(record: Mapping[str, Any]) -> Queued:
         identifier = f"{array}_{task}" if task is not None else f"{array}_[{rest}]"
     elif het:
         identifier = f"{het}+{number_in(record.get('het_job_offset')) or 0}"
-    cpus = record.get("cpus")
+    cpus, shared = record.get("cpus"), record.get("shared")
     times = [number_in(record.get(name)) or 0 for name in (
         "submit_time", "last_sched_evaluation", "suspend_time")]  # fmt: skip
     row = _row(
@@ -119,6 +122,7 @@ def row_of_queue(record: Mapping[str, Any]) -> Queued:
         tres=word_in(record.get("tres_alloc_str")) or word_in(record.get("tres_req_str")),
         dependency=word_in(record.get("dependency")),
         throttle=str(most) if array and most else "",
+        shared=word_in(shared[0] if isinstance(shared, list) and shared else shared),
         User=word_in(record.get("user_name")),
         Account=word_in(record.get("account")),
         JobName=word_in(record.get("name")),
@@ -176,7 +180,7 @@ def _tasks(listed: str) -> Iterator[int]:
 
 def _row(
     *, identifier: str, state: str, cpus: str, tres: str, dependency: str, throttle: str,
-    **known: str,
+    shared: str, **known: str,
 ) -> dict[str, str]:  # fmt: skip
     """Return a row of sacct, with what is so of any job in its state."""
     whole = parse_state(state.encode()) if state else ""
@@ -192,6 +196,7 @@ def _row(
     options = [
         f"--dependency={_FULFILLED.sub('', dependency)}" if dependency not in NOTHING else "",
         f"--array=0%{throttle}" if throttle else "",
+        "--exclusive" if shared.lower() in NOT_SHARED else "",
     ]
     line = " ".join(filter(None, options))
     made = {
@@ -253,6 +258,7 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
             _row(
                 identifier=found["JOBID"], state=state, cpus=found["CPUS"], tres="",
                 dependency=found.get("DEPENDENCY", ""), throttle="",
+                shared=found.get("OVER_SUBSCRIBE", ""),
                 User=found.get("USER", ""), Account=found.get("ACCOUNT", ""),
                 JobName=word_in(found.get("NAME", "")), Partition=found.get("PARTITION", ""),
                 QOS=found.get("QOS", ""), Submit=found["SUBMIT_TIME"],
@@ -294,7 +300,7 @@ def _of_scontrol(text: str, source: str) -> Iterator[Queued]:
             _row(
                 identifier=identifier, state=state, cpus=known.get("NumCPUs", ""),
                 tres=known.get("TRES", ""), dependency=known.get("Dependency", ""),
-                throttle=known.get("ArrayTaskThrottle", ""),
+                throttle=known.get("ArrayTaskThrottle", ""), shared=known.get("OverSubscribe", ""),
                 User=user, Account=known.get("Account", ""), JobName=word_in(name),
                 Partition=known.get("Partition", ""), QOS=known.get("QOS", ""),
                 Submit=known.get("SubmitTime", ""), Eligible=known.get("EligibleTime", ""),
