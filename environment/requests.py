@@ -1,0 +1,113 @@
+"""What jobs ask of a machine of nodes, beyond processors and time.
+
+One row of numbers per job, in the order of the table of jobs, as :class:`Ask` says; texts such as
+features are numbers of :attr:`Requests.words`. Nothing asked is :data:`UNKNOWN`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Self
+
+import numpy as np
+
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+
+
+class Ask(IntEnum):
+    """Rows of the matrix: place, meaning and unit. sbatch(1) names the option in parentheses."""
+
+    meaning: str
+
+    def __new__(cls, place: int, meaning: str) -> Self:
+        """Return the member for a place in the matrix."""
+        one = int.__new__(cls, place)
+        one._value_ = place
+        one.meaning = meaning
+        return one
+
+    NODES = 0, "least nodes (--nodes)"
+    MAX_NODES = 1, "most nodes (--nodes=MIN-MAX)"
+    TASKS = 2, "tasks (--ntasks)"
+    TASKS_PER_NODE = 3, "tasks on a node (--ntasks-per-node)"
+    CORES_PER_TASK = 4, "cores of a task (--cpus-per-task)"
+    MEMORY_PER_NODE = 5, "MB on each node (--mem); 0: all of it"
+    MEMORY_PER_CORE = 6, "MB for each core (--mem-per-cpu)"
+    GPUS = 7, "GPUs of the job (--gpus)"
+    GPUS_PER_NODE = 8, "GPUs on each node (--gres=gpu:N, --gpus-per-node)"
+    GPUS_PER_TASK = 9, "GPUs of each task (--gpus-per-task)"
+    GPU_TYPE = 10, "word: type of GPU"
+    FEATURES = 11, "word: features, such as a&b or a|b (--constraint)"
+    EXCLUSIVE = 12, "1: whole nodes (--exclusive)"
+    PARTITIONS = 13, "word: partitions, separated by commas (--partition)"
+    RESERVATION = 14, "word: reservation (--reservation)"
+    QOS = 15, "word: QOS (--qos)"
+    ACCOUNT = 16, "word: account (--account)"
+    NICE = 17, "taken off its priority (--nice); UNKNOWN is 0"
+    ARRAY = 18, "number that the tasks of an array share"
+    TASK = 19, "task of the array (--array)"
+    THROTTLE = 20, "tasks of the array that may run at once (--array=...%N)"
+    NO_REQUEUE = 21, "1: not requeued when preempted (--no-requeue)"
+    BEGIN = 22, "s since the origin; not before (--begin)"
+
+
+#: Rows whose numbers are places in a list of words.
+WORDS = (Ask.GPU_TYPE, Ask.FEATURES, Ask.PARTITIONS, Ask.RESERVATION, Ask.QOS, Ask.ACCOUNT)
+
+
+class Requests:
+    """What each job of a table asks for.
+
+    Parameters
+    ----------
+    size
+        Jobs; they ask for nothing at first.
+
+    Attributes
+    ----------
+    matrix
+        Shape (rows of :class:`Ask`, jobs).
+    words
+        The texts by row; the number in the matrix is the place in the list.
+    """
+
+    def __init__(self, size: int = 0) -> None:
+        self.matrix: Int64s = np.full((len(Ask), size), UNKNOWN, np.int64)
+        self.words: dict[Ask, list[str]] = {ask: [] for ask in WORDS}
+
+    def __len__(self) -> int:
+        return self.matrix.shape[1]
+
+    def __getitem__(self, ask: Ask) -> Int64s:
+        """Return the numbers of one row, shape (jobs,)."""
+        return self.matrix[ask]
+
+    def number(self, ask: Ask, word: str) -> int:
+        """Return the number of a text, which is added if it is new; -1 for an empty one."""
+        if not word:
+            return UNKNOWN
+        words = self.words[ask]
+        if word not in words:
+            words.append(word)
+        return words.index(word)
+
+    def word(self, ask: Ask, row: int) -> str:
+        """Return the text that a job asks for; empty for none."""
+        number = int(self.matrix[ask, row])
+        return "" if number == UNKNOWN else self.words[ask][number]
+
+    def take(self, rows: Int64s) -> Requests:
+        """Return the requests of some of the jobs, in the order of ``rows``."""
+        other = Requests()
+        other.matrix = self.matrix[:, rows]
+        other.words = {ask: list(words) for ask, words in self.words.items()}
+        return other
+
+    def append(self, count: int) -> None:
+        """Add jobs that ask for nothing yet."""
+        more = np.full((len(Ask), count), UNKNOWN, np.int64)
+        self.matrix = np.concatenate((self.matrix, more), axis=1)
+
+    def set(self, row: int, ask: Ask, value: Any) -> None:
+        """Set what a job asks for: a number, or the text of one of :data:`WORDS`."""
+        self.matrix[ask, row] = self.number(ask, value) if isinstance(value, str) else value
