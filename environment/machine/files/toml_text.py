@@ -95,7 +95,7 @@ def fields_of(entry: Entry) -> Iterator[tuple[str, Any]]:
     """Yield the fields that differ from their defaults, as they are written."""
     for name, field in type(entry).model_fields.items():
         value = getattr(entry, name)
-        if name == "parent" and getattr(entry, "user", ""):
+        if name == "parent" and getattr(entry, "user", False):
             continue  # always its account
         if field.is_required() or value != field.get_default(call_default_factory=True):
             shown = PARENT if name == "shares" and value is None else written(field, value)
