@@ -83,6 +83,9 @@ NODES = '[[nodes]]\nname = "n[1-3]"\ncores = 4\n'
         ('[[reservations]]\nname = "r"\nstart = 9\nend = 5\n', "4: reservations[0] {"),
         ('[[reservations]]\nname = "r"\nstart = "noon"\nend = 5\n',
          "6: reservations[0].start: time 'noon': not a moment; write for example 2026-01-05T0"),
+        ('[[nodes]]\nname = "m"\ncores = 99999999999999999999\n', "6: nodes[1].cores 99999999999"),
+        ('[[qos]]\nname = "a"\nlimits = {max_tres = {cpu = 99999999999999999999}}\n',
+         "6: qos[0].limits.max_tres {'cpu': 99999999999999999999}: must be at most 9,007,1"),
         ("[priority]\nmax_age = 0\n", "5: priority.max_age 0: Input should be greater than or"),
         ('[scheduling]\npreempt_type = "qus"\n', "5: scheduling.preempt_type 'qus': not known; "),
     ],
@@ -142,6 +145,7 @@ def test_texts_with_units(tmp_path: Path) -> None:
 WORD = st.text(st.characters(codec="utf-8", exclude_characters=",[]=/ "), min_size=1, max_size=8)
 TRES = st.dictionaries(st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a-1"]),
                        st.integers(0, 2**40))  # fmt: skip
+BIG = st.integers(1, 2**53)
 MAYBE = st.none() | st.integers(0, 2**31)
 TIMES = st.none() | st.integers(0, 10**9)
 
@@ -153,7 +157,7 @@ def machines(draw: st.DrawFn) -> Machine:
     words = draw(st.lists(WORD, max_size=3, unique=True))
     limits = st.builds(Limits, max_jobs=MAYBE, max_wall=TIMES, max_tres=TRES, group_tres=TRES)
     node = st.builds(
-        NodeType, name=st.just(""), cores=st.integers(1, 999), memory=st.none() | st.integers(1),
+        NodeType, name=st.just(""), cores=st.integers(1, 999), memory=st.none() | BIG,
         gpus=st.dictionaries(WORD | st.just(""), st.integers(0, 9)),
         features=st.lists(WORD, max_size=2).map(tuple), weight=st.integers(0, 9),
     )  # fmt: skip
@@ -324,6 +328,16 @@ def test_the_command_as_json_and_toml(tmp_path: Path, call: Call) -> None:
     assert machine == Machine.model_validate(json.loads(printed)) == hc.read_machine([out])
     assert 0 == call("machine", out, "--out", tmp_path / "again.toml")[0]
     assert out.read_text() == (tmp_path / "again.toml").read_text()
+
+
+def test_long_tables_end(tmp_path: Path, call: Call) -> None:
+    """A hundred rows are shown, and how many more there are."""
+    rows = "".join(f"PartitionName=p{place} Nodes=n1\n" for place in range(1103))
+    (tmp_path / "slurm.conf").write_text(CONF + rows)
+    out = call("machine", tmp_path)[1]
+    assert " p98 " in f" {out}".replace("\n", " ")
+    assert " p99 " not in out.replace("\n", " ")
+    assert "1,004 more, with --json" in out
 
 
 def test_mistakes_of_the_command(tmp_path: Path, call: Call) -> None:
