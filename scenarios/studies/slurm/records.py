@@ -1,0 +1,533 @@
+"""Recorded runs of a real Slurm: the plan that was submitted, and what came of it.
+
+A run is a folder::
+
+    plan.csv               what was submitted and when, one line a submission
+    submitted.csv          when sbatch was called and answered, and the number that it returned
+    clock.txt              the second at which the plan starts, and when the run was cut
+    sacct-allstates.json.gz   every try of every job; else sacct.json.gz, or schedule.csv
+    samples-*.txt.gz, slurmctld.log.gz    see samples.py
+
+Times are seconds since the start of the plan. A job is a submission, or one task of its array, and
+is named by :class:`Key`: the numbers of jobs differ between runs of a plan.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hpcrowd.environment.errors import ParseError, QuantityError, TraceError
+from hpcrowd.environment.files import json_of
+from hpcrowd.environment.holds.rules import Condition
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.machine.hostlists import expand
+from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, read_file
+
+#: Files with every try of every job, the best first.
+ACCOUNTING = ("sacct-allstates.json", "sacct.json", "schedule.csv")
+
+#: How a try was started, by the flags of the accounting.
+STARTED = {
+    "STARTED_ON_SCHEDULE": "main", "STARTED_ON_BACKFILL": "backfill", "STARTED_ON_SUBMIT": "submit",
+    "SchedMain": "main", "SchedBackfill": "backfill", "SchedSubmit": "submit",
+}  # fmt: skip
+
+#: Columns that a plan must have.
+COLUMNS = ("id", "t", "user", "account", "partition", "qos", "limit_min", "run")
+
+_STARTS = re.compile(r"plan starts \(t=0\) at \S+(?: UTC)? = (\d+)")
+_ENDED = re.compile(r"ended at \S+ t=(\d+)")
+_FACTOR = re.compile(r"factor (\d+(?:\.\d+)?)")
+_PART = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+
+
+class Key(NamedTuple):
+    """A job of a plan."""
+
+    plan: int  #: the submission
+    task: int  #: the task of its array; -1 for a job of its own
+
+    def __str__(self) -> str:
+        return f"{self.plan}" if self.task == UNKNOWN else f"{self.plan}_{self.task}"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A line of a plan: what was asked for, when, and for how long it runs.
+
+    Attributes
+    ----------
+    plan
+        Its number.
+    planned, before, after
+        s; when it was to be submitted, and when sbatch was called and answered; the last two are
+        the first one if they are not known.
+    user, account, partition, qos
+        Names; the partition may be several, separated by commas.
+    nodes, tasks, tasks_per_node, cores_per_task, memory, gpus
+        As asked for, memory in MB on each node, GPUs on each node; -1 if it does not say.
+    exclusive
+        Whether whole nodes.
+    features
+        As in ``skylake|milan``; empty for none.
+    limit
+        s.
+    array
+        The tasks; empty for a job of its own.
+    throttle
+        Most tasks at a time; 0 for no limit.
+    condition, parent
+        The dependency on another line of the plan; None and -1 without.
+    begin
+        s; not before; -1 for at once.
+    cancel
+        s; when it was taken back if it still waited; -1 for never.
+    run
+        s that each task runs unless it is stopped; one number for a job of its own.
+    """
+
+    plan: int
+    planned: float
+    before: float
+    after: float
+    user: str
+    account: str
+    partition: str
+    qos: str
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    cores_per_task: int
+    memory: int
+    gpus: int
+    exclusive: bool
+    features: str
+    limit: int
+    array: tuple[int, ...]
+    throttle: int
+    condition: Condition | None
+    parent: int
+    begin: float
+    cancel: float
+    run: tuple[float, ...]
+
+    @property
+    def keys(self) -> list[Key]:
+        """Its jobs."""
+        return [Key(self.plan, task) for task in self.array or (UNKNOWN,)]
+
+    def content(self) -> tuple[Any, ...]:
+        """Return what makes two plans the same: all but when sbatch was really called."""
+        return tuple(value for name, value in vars(self).items() if name not in ("before", "after"))
+
+
+@dataclass(frozen=True)
+class Try:
+    """One try of a job; a requeued job has several.
+
+    Attributes
+    ----------
+    key
+        The job.
+    trial
+        Place among its tries, from 0.
+    submit, eligible, start, end
+        s; -1 if it did not happen, or is not known.
+    state
+        Slurm's word, such as ``COMPLETED``, ``PREEMPTED``.
+    cores
+        Cores that it had, or asked for.
+    nodes
+        Names of its nodes.
+    how
+        ``main``, ``backfill`` or ``submit``: the pass that started it; empty if not known.
+    job
+        Its number in that run; -1 if not known.
+    """
+
+    key: Key
+    trial: int
+    submit: int
+    eligible: int
+    start: int
+    end: int
+    state: str
+    cores: int
+    nodes: tuple[str, ...]
+    how: str
+    job: int = UNKNOWN
+
+    @property
+    def started(self) -> bool:
+        """Whether it started."""
+        return self.start != UNKNOWN
+
+
+@dataclass(frozen=True)
+class Record:
+    """A recorded run.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    plan
+        What was submitted, in the order of the plan.
+    tries
+        What came of it, by job, then by try.
+    origin
+        Unix time of the start of the plan.
+    end
+        s; when the run was cut; -1 if not known.
+    factor
+        How many times too fast the clock ran.
+    numbers
+        The line of the plan by the number that sbatch returned.
+    """
+
+    folder: Path
+    plan: tuple[Submission, ...]
+    tries: tuple[Try, ...]
+    origin: int
+    end: int
+    factor: float
+    numbers: Mapping[int, int]
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.name
+
+    @cached_property
+    def lines(self) -> dict[int, Submission]:
+        """The lines of the plan by number."""
+        return {line.plan: line for line in self.plan}
+
+    @cached_property
+    def jobs(self) -> dict[Key, tuple[Try, ...]]:
+        """The tries of each job."""
+        found: dict[Key, list[Try]] = {}
+        for one in self.tries:
+            found.setdefault(one.key, []).append(one)
+        return {key: tuple(ones) for key, ones in found.items()}
+
+    @cached_property
+    def key_of(self) -> dict[int, Key]:
+        """The job by its number; that of an array stands for its tasks that wait together."""
+        found = {one.job: one.key for one in self.tries if one.job != UNKNOWN}
+        return found | {number: Key(plan, UNKNOWN) for number, plan in self.numbers.items()}
+
+    def path(self, name: str) -> Path | None:
+        """Return a file of the run, plain or gzipped; None if there is none."""
+        return _found(self.folder, name)
+
+    def same_plan(self, other: Record) -> bool:
+        """Return whether another run had the same plan."""
+        mine, theirs = (sorted(line.content() for line in one.plan) for one in (self, other))
+        return mine == theirs
+
+
+def load(folder: str | os.PathLike[str]) -> Record:
+    """Return a recorded run.
+
+    Raises
+    ------
+    TraceError
+        If something is missing or malformed.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise TraceError(f"{place}: not a folder; give the folder of a recorded run")
+    origin, end, factor = _clock(place)
+    called, numbers = _submitted(place)
+    plan = _plan(place, called)
+    known = {key for line in plan for key in line.keys}
+    tries = _tries(place, origin, known)
+    return Record(place, plan, tries, origin, end, factor, numbers)
+
+
+def text_of(folder: Path, name: str) -> str:
+    """Return the text of a file of a run, plain or gzipped.
+
+    Raises
+    ------
+    TraceError
+        If it is missing or damaged.
+    """
+    path = _found(folder, name)
+    if path is None:
+        raise TraceError(f"{folder / name}[.gz]: not found; a recorded run has this file")
+    return read_file(path, LONGEST_DOCUMENT)[0].decode("utf-8", "replace")
+
+
+def _found(folder: Path, name: str) -> Path | None:
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    return None
+
+
+def _clock(folder: Path) -> tuple[int, int, float]:
+    text = text_of(folder, "clock.txt")
+    starts, ended, factor = (one.search(text) for one in (_STARTS, _ENDED, _FACTOR))
+    if starts is None:
+        raise TraceError(
+            f"{folder / 'clock.txt'}: does not say when the plan starts; write for example "
+            "'plan starts (t=0) at 2026-01-05T08:00:00 UTC = 1767600000'"
+        )
+    return (
+        int(starts[1]),
+        int(ended[1]) if ended else UNKNOWN,
+        float(factor[1]) if factor else 1.0,
+    )
+
+
+def _submitted(folder: Path) -> tuple[dict[int, tuple[float, float]], dict[int, int]]:
+    """Return when sbatch was called and answered by line of the plan, and lines by job number."""
+    called, numbers = {}, {}
+    for row in _Rows(folder, "submitted.csv", ("id", "jobid", "before", "after", "command")):
+        if row.text("command").startswith("sbatch") and row.text("jobid").isdecimal():
+            called[row.whole("id")] = row.number("before"), row.number("after")
+            numbers[row.whole("jobid")] = row.whole("id")
+    return called, numbers
+
+
+def _plan(folder: Path, called: Mapping[int, tuple[float, float]]) -> tuple[Submission, ...]:
+    lines = [_submission(row, called) for row in _Rows(folder, "plan.csv", COLUMNS)]
+    if not lines:
+        raise TraceError(f"{folder / 'plan.csv'}: contains no submissions")
+    return tuple(lines)
+
+
+def _submission(row: _Row, called: Mapping[int, tuple[float, float]]) -> Submission:
+    plan, planned = row.whole("id"), row.number("t")
+    before, after = called.get(plan, (planned, planned))
+    array = row.parsed("array", tasks_in, "tasks of an array, such as 0-7")
+    run = row.parsed("run", _seconds, "seconds, one number for each task, with blanks between")
+    if len(run) != max(len(array), 1):
+        raise row.wrong("run", f"{len(run)} run times for {max(len(array), 1)} jobs")
+    depends = bool(row.text("dep")) and bool(row.text("dep_on"))
+    return Submission(
+        plan=plan,
+        planned=planned,
+        before=before,
+        after=after,
+        user=row.text("user"),
+        account=row.text("account"),
+        partition=row.text("partition"),
+        qos=row.text("qos"),
+        nodes=row.whole("nodes"),
+        tasks=row.whole("ntasks"),
+        tasks_per_node=row.whole("ntasks_per_node"),
+        cores_per_task=row.whole("cpus_per_task"),
+        memory=row.whole("mem"),
+        gpus=row.parsed("gres", _gpus, "GPUs on each node, such as gpu:2"),
+        exclusive=bool(row.text("exclusive")),
+        features=row.text("constraint"),
+        limit=60 * row.whole("limit_min"),
+        array=array,
+        throttle=max(row.whole("throttle"), 0),
+        condition=row.parsed("dep", Condition, "afterok, afterany or afternotok")
+        if depends
+        else None,
+        parent=row.whole("dep_on") if depends else UNKNOWN,
+        begin=row.number("begin"),
+        cancel=row.number("cancel"),
+        run=run,
+    )
+
+
+def tasks_in(text: str) -> tuple[int, ...]:
+    """Return the tasks of an array: ``0-3,7,10-20:5``; an end such as ``%2`` is left out.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    found: list[int] = []
+    for part in text.partition("%")[0].strip("[]").split(",") if text else ():
+        match = _PART.fullmatch(part)
+        if not match:
+            raise ValueError(part)
+        first = int(match[1])
+        found += range(first, int(match[2] or first) + 1, int(match[3] or 1))
+    return tuple(found)
+
+
+def _seconds(text: str) -> tuple[float, ...]:
+    return tuple(float(word) for word in text.split())
+
+
+def _gpus(text: str) -> int:
+    if not text:
+        return UNKNOWN
+    name, *more = text.split(":")
+    if name != "gpu":
+        raise ValueError(text)
+    return int(more[-1]) if more and more[-1].isdecimal() else 1
+
+
+def _tries(folder: Path, origin: int, known: set[Key]) -> tuple[Try, ...]:
+    for name in ACCOUNTING:
+        if _found(folder, name) is not None:
+            rows = (
+                _of_schedule(folder) if name == "schedule.csv" else _of_json(folder, name, origin)
+            )
+            break
+    else:
+        names = ", ".join(f"{name}[.gz]" for name in ACCOUNTING)
+        raise TraceError(f"{folder}: none of {names}; one of them says when the jobs started")
+    rows = [row for row in rows if row.key in known]
+    if not rows:
+        raise TraceError(f"{folder / name}: no job of the plan; their names are p1, p2 and so on")
+    rows.sort(key=lambda one: (one.key, one.submit, one.start if one.started else 2**62))
+    tries, last = [], None
+    for one in rows:
+        trial = last.trial + 1 if last is not None and last.key == one.key else 0
+        last = Try(**(vars(one) | {"trial": trial}))
+        tries.append(last)
+    return tuple(tries)
+
+
+def _of_json(folder: Path, name: str, origin: int) -> list[Try]:
+    """Return the tries in what ``sacct -D --json`` wrote (data parser 0.0.38 of Slurm 22.05)."""
+    path = folder / name
+    try:
+        jobs = json_of(text_of(folder, name))["jobs"]
+    except (ValueError, KeyError, TypeError):
+        raise TraceError(f"{path}: not what sacct --json writes") from None
+
+    def since(moment: int) -> int:
+        return moment - origin if moment else UNKNOWN
+
+    found = []
+    for place, job in enumerate(jobs, 1):
+        try:
+            label, array, time = str(job["name"]), job["array"], job["time"]
+            if not re.fullmatch(r"p\d+", label):
+                continue
+            state = job["state"]["current"]
+            words = (STARTED[flag] for flag in job["flags"] if flag in STARTED)
+            waiting = array.get("task")
+            tasks = _bits(waiting) if waiting else [array.get("task_id")]
+            found += [
+                Try(
+                    key=Key(int(label[1:]), UNKNOWN if task is None else int(task)),
+                    trial=0,
+                    submit=since(time["submission"]),
+                    eligible=since(time["eligible"]),
+                    start=since(time["start"]),
+                    end=since(time["end"]),
+                    state=state if isinstance(state, str) else state[0],
+                    cores=_cores(job),
+                    nodes=_nodes(job["nodes"]),
+                    how=next(words, ""),
+                    job=int(job["job_id"]),
+                )
+                for task in tasks
+            ]
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise TraceError(f"{path}: job {place} of the list: {error!r}") from None
+    return found
+
+
+def _cores(job: Mapping[str, Any]) -> int:
+    """Return the cores that a try had; those it asked for if it had none."""
+    for one in job.get("tres", {}).get("allocated", ()):
+        if one["type"] == "cpu":
+            return int(one["count"])
+    return int(job["required"]["CPUs"])
+
+
+def _bits(text: str) -> list[int]:
+    """Return the tasks in a bit map such as ``0x6``, or in a list such as ``1-2``."""
+    if not text.startswith("0x"):
+        return list(tasks_in(text))
+    bits = int(text.partition("%")[0], 16)
+    return [place for place in range(bits.bit_length()) if bits >> place & 1]
+
+
+def _nodes(text: str) -> tuple[str, ...]:
+    return () if text in ("", "None assigned") else tuple(expand(text))
+
+
+def _of_schedule(folder: Path) -> list[Try]:
+    """Return the tries in a table: plan_id, task, jobid, submit, eligible, start, end, state."""
+    found = []
+    needed = ("plan_id", "task", "submit", "start", "end", "state", "nodes")
+    for row in _Rows(folder, "schedule.csv", needed):
+        words = [word for word in row.text("flags").split(",") if word in STARTED]
+        tasks = row.parsed("task", tasks_in, "a task of an array, or several") or (UNKNOWN,)
+        found += [
+            Try(
+                key=Key(row.whole("plan_id"), task),
+                trial=0,
+                submit=row.whole("submit"),
+                eligible=row.whole("eligible"),
+                start=row.whole("start"),
+                end=row.whole("end"),
+                state=row.text("state").partition(" ")[0],
+                cores=row.whole("cpus"),
+                nodes=row.parsed("nodes", _nodes, "a host list"),
+                how=STARTED[words[0]] if words else "",
+                job=row.whole("jobid"),
+            )
+            for task in tasks
+        ]
+    return found
+
+
+class _Rows:
+    """The rows of a table of a run, with the line of each for messages."""
+
+    def __init__(self, folder: Path, name: str, needed: tuple[str, ...]) -> None:
+        self.path = folder / name
+        self.reader = csv.DictReader(StringIO(text_of(folder, name), newline=""))
+        missing = [one for one in needed if one not in (self.reader.fieldnames or ())]
+        if missing:
+            raise TraceError(f"{self.path}: no column {', '.join(missing)}")
+
+    def __iter__(self) -> Any:
+        for cells in self.reader:
+            yield _Row(cells, self.path, self.reader.line_num)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of a table: its cells by column, and where it is."""
+
+    cells: Mapping[str, str | None]
+    path: Path
+    line: int
+
+    def text(self, column: str) -> str:
+        """Return a cell; empty if there is none."""
+        return (self.cells.get(column) or "").strip()
+
+    def wrong(self, column: str, rule: str) -> ParseError:
+        """Return the error about a cell."""
+        return ParseError(str(self.path), self.line, column, self.text(column), rule)
+
+    def parsed[Value](self, column: str, parse: Callable[[str], Value], rule: str) -> Value:
+        """Return what a function makes of a cell."""
+        try:
+            return parse(self.text(column))
+        except (ValueError, QuantityError):
+            raise self.wrong(column, rule) from None
+
+    def number(self, column: str) -> float:
+        """Return a number; -1 for an empty cell."""
+        return self.parsed(column, lambda text: float(text or UNKNOWN), "not a number")
+
+    def whole(self, column: str) -> int:
+        """Return a whole number; -1 for an empty cell."""
+        return self.parsed(column, lambda text: int(text or UNKNOWN), "not a whole number")
