@@ -94,7 +94,8 @@ class Controller:
         self._wanted = self._urgent = False
         self._last_main = self._last_full = -(2**40)
         self._next_backfill = 0.0
-        self._changed = False  # since the last cycle of backfilling
+        self._last_backfill = 0
+        self._changed = -1  # the second of the last change of a job
         self._calculated = 0
         self._over: list[tuple[QueuedJob, int, int]] = []  # ran since the last calculation
         self._reservations = [
@@ -110,7 +111,7 @@ class Controller:
         self.waiting[job.row] = job
         self.limits.submitted(job)
         job.priority = {name: self.factors(job, name, now).total for name in job.partitions}
-        self._wanted = self._changed = True
+        self._wanted, self._changed = True, now
 
     def finish(self, row: int, now: int, *, killed: bool = False) -> None:
         """Note that a running job has ended; ``killed`` at its limit or by its user."""
@@ -118,7 +119,7 @@ class Controller:
         job = self.running[row]
         self._leave(job, now)
         self.limits.submitted(job, -1)
-        self._wanted = self._changed = True
+        self._wanted, self._changed = True, now
         self._urgent |= killed
 
     def withdraw(self, row: int) -> None:
@@ -143,7 +144,7 @@ class Controller:
     def next_at(self, now: int) -> int:
         """Return when to be called again although nothing happens."""
         times = []
-        if self.settings.backfill and self._changed:
+        if self.settings.backfill and self._changed >= self._last_backfill:
             times.append(max(math.ceil(self._next_backfill), now + 1))
         if self._wanted:
             delay = self.settings.batch_sched_delay
@@ -170,20 +171,15 @@ class Controller:
                 self._main(now, full)
                 if len(self.stopped) == stopped:
                     break
-        if settings.backfill and self._changed and now >= self._next_backfill:
+        if settings.backfill and now >= self._next_backfill and self._changed >= self._last_backfill:
             # After a quiet time, it looks for changes every second.
-            if now - self._next_backfill > LOOK_EVERY:
-                self._next_backfill = now + LOOK_EVERY
-                return
             self._next_backfill = max(self._next_backfill, now - LOOK_EVERY)
             self._next_backfill += settings.bf_interval + settings.cycle_time
-            self._changed = False
-            stopped, started = len(self.stopped), len(self.started)
+            self._last_backfill = now
+            stopped = len(self.stopped)
             BackfillCycle(self, now).run()
             if len(self.stopped) > stopped:
                 self._main(now, False)
-            # Plans of waiting jobs are changes too.
-            self._changed = bool(self.waiting) or len(self.started) > started
 
     def calculate(self, now: int) -> None:
         """Compute usage and priorities for each calculation period that has ended."""
@@ -201,7 +197,8 @@ class Controller:
             for job in self.running.values():
                 self._charge(job, max(job.start, begin), end)
             self.shares.rank()
-            self._changed |= bool(self.waiting)
+            if self.waiting:
+                self._changed = now
             for job in self.waiting.values():
                 job.priority = {name: self.factors(job, name, end).total for name in job.partitions}
 
@@ -295,6 +292,7 @@ class Controller:
                 break
             depth += 1
             if partition in failed and not job.reservation:
+                self._changed = now  # Slurm notes that it has looked at the job
                 if job.reason in PASSING:
                     job.reason = "Priority"
                 continue
@@ -373,6 +371,7 @@ class Controller:
         if job.array >= 0:
             self._tasks[job.array] = self._tasks.get(job.array, 0) + 1
         self.started.append(job)
+        self._changed = now
 
     def _stop(self, job: QueuedJob, now: int) -> None:
         """Stop a job to make room; requeued ones are eligible again after a while."""
