@@ -22,8 +22,9 @@ from hpcrowd.scenarios.studies.slurm.measures import (
     shares,
     waits_by,
 )
-from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try, load
+from hpcrowd.scenarios.studies.slurm.records import Record, load
 from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
+from hpcrowd.scenarios.studies.slurm.tries import Key, Try
 
 J = [Key(plan, -1) for plan in range(9)]
 

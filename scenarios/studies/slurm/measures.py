@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.environment.jobs import UNKNOWN, Float64s
-from hpcrowd.scenarios.studies.slurm.records import Key, Submission, Try
+from hpcrowd.scenarios.studies.slurm.records import Submission
 from hpcrowd.scenarios.studies.slurm.schedules import At, Schedule, nearest
+from hpcrowd.scenarios.studies.slurm.tries import Key, Try
 
 #: s within which starts count as equal.
 WITHIN = (5, 60, 600)

@@ -15,7 +15,8 @@ from itertools import pairwise
 
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.studies.slurm.records import Key, Record, text_of
+from hpcrowd.scenarios.studies.slurm.records import Record, text_of
+from hpcrowd.scenarios.studies.slurm.tries import Key
 
 _MOMENT = re.compile(r"=== \S+ t=(\d+)")
 _JOB = r"JobId=(\d+)(?:_(\d+))?(?:\(\d+\))?"

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.studies.slurm.records import Key, Record, Try
+from hpcrowd.scenarios.studies.slurm.records import Record
 from hpcrowd.scenarios.studies.slurm.samples import (
     read_log,
     read_priorities,
     read_queue,
     read_shares,
 )
+from hpcrowd.scenarios.studies.slurm.tries import Key, Try, by_job
 
 #: s by which samples of two runs may be apart and still be of the same moment.
 APART = 60
@@ -55,10 +56,7 @@ class Schedule:
     @cached_property
     def jobs(self) -> dict[Key, tuple[Try, ...]]:
         """The tries of each job."""
-        found: dict[Key, list[Try]] = {}
-        for one in self.tries:
-            found.setdefault(one.key, []).append(one)
-        return {key: tuple(ones) for key, ones in found.items()}
+        return by_job(self.tries)
 
     @cached_property
     def first(self) -> dict[Key, Try]:
