@@ -83,6 +83,8 @@ class Comparison:
         The first tries by partition.
     reasons
         The pending reasons in the samples.
+    starts_of
+        Both starts of each job's first try, s.
     """
 
     first: str
@@ -91,6 +93,7 @@ class Comparison:
     tries: Distance
     partitions: Mapping[str, Distance]
     reasons: Agreement
+    starts_of: tuple[tuple[int, int], ...]
 
 
 @dataclass
@@ -155,7 +158,8 @@ def compare(
             name: distance([pair for pair in firsts if partition[pair[0].key] == name])
             for name in names
         },
-        agreement(first.reasons, second.reasons),
+        agreement(first.reasons, second.reasons, only),
+        tuple((one.start, other.start) for one, other in firsts if one.started and other.started),
     )
 
 
@@ -197,7 +201,7 @@ def distance(pairs: Sequence[tuple[Try, Try]], known: int | None = None) -> Dist
 
 def mean(values: Sequence[float] | NDArray[np.generic]) -> float:
     """Return the mean; nan of none."""
-    return float(np.mean(values)) if len(values) else math.nan
+    return float(np.asarray(values, np.float64).mean()) if len(values) else math.nan
 
 
 def median(values: Float64s) -> float:
@@ -220,13 +224,15 @@ def ranks(values: Float64s) -> Float64s:
     return shared
 
 
-def agreement(first: At[str], second: At[str]) -> Agreement:
-    """Compare what two schedules say of each job at the moments of the second."""
+def agreement(first: At[str], second: At[str], only: Collection[Key] = ()) -> Agreement:
+    """Compare what two schedules say of each job, or some, at the moments of the second."""
     found = Agreement()
     for moment, theirs in second.items():
         near = nearest(first, moment)
         mine = first.get(near, {}) if near != UNKNOWN else {}
         for key, word in theirs.items():
+            if only and key not in only:
+                continue
             if key in mine:
                 pair = mine[key], word
                 found.compared += 1

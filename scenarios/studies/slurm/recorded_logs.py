@@ -108,7 +108,7 @@ def load_log(folder: Path, path: Path) -> Record:
     keys: dict[int, list[Key]] = {}
     for key in ran:
         keys.setdefault(key.plan, []).append(key)
-    plan = tuple(
+    lines_of_plan = tuple(
         _timed(
             _submission(job, [ran[key] for key in keys[number]], lines.get(number, Asked())),
             called.get(number),
@@ -118,7 +118,7 @@ def load_log(folder: Path, path: Path) -> Record:
     )
     compared = frozenset(key for number in called for key in keys.get(number, ()))
     numbers = {number: number for number in first}
-    return Record(folder, plan, tries, origin, UNKNOWN, 1.0, numbers, compared)
+    return Record(folder, lines_of_plan, tries, origin, UNKNOWN, 1.0, numbers, compared)
 
 
 def _submission(job: Mapping[str, Any], ran: Sequence[Sequence[Try]], asked: Asked) -> Submission:

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,16 @@ class Record:
     def name(self) -> str:
         """The name of its folder."""
         return self.folder.name
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the record itself is the plan."""
+        return file_of(self.folder, "plan.csv") is None
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the tries and the plan, as read."""
+        return sha256(repr((self.plan, self.tries)).encode()).hexdigest()
 
     @cached_property
     def lines(self) -> dict[int, Submission]:
