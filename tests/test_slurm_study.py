@@ -134,7 +134,7 @@ def required(study: Slurm) -> dict[str, bool]:
 def test_a_run_in_place_of_the_simulation(
     referee_runs: Path, run_of: Callable[[str], Record], tmp_path: Path
 ) -> None:
-    """Run B stands beside A and F: the study's folder is whole, its figures are those of pairs."""
+    """Run B compared with A and F: the folder is whole, its figures are those of the pairs."""
     study = compare_records(
         [referee_runs / "runA", referee_runs / "runF"], simulate_as_recorded(run_of("B"))
     )
@@ -156,7 +156,7 @@ def test_a_run_in_place_of_the_simulation(
     assert json.loads(json.dumps(study.to_json(), allow_nan=False))
 
 
-def test_a_run_reaches_all_beside_itself(
+def test_a_run_reaches_everything_compared_with_itself(
     referee_runs: Path, run_of: Callable[[str], Record]
 ) -> None:
     """Taken as the simulation of its own plan, a run reaches every required figure."""
@@ -187,7 +187,7 @@ def test_a_later_schedule_is_refused(referee_runs: Path, run_of: Callable[[str],
 def test_a_single_run_takes_the_pairs_of_other_plans(
     referee_runs: Path, run_of: Callable[[str], Record]
 ) -> None:
-    """Run A alone has no pair; beside C and D, their difference is what is allowed."""
+    """Run A alone has no pair; with C and D given, their difference is what is allowed."""
     alone = compare_records([referee_runs / "runA"], simulate_as_recorded(run_of("B")))
     assert "mean difference of starts" not in required(alone)
     folders = [referee_runs / f"run{name}" for name in "ACD"]
@@ -214,3 +214,20 @@ def test_a_run_of_another_plan_cannot_be_the_simulation(
     """Run C is not of the plan of run A."""
     with pytest.raises(TraceError, match="not a run of the plan"):
         compare_records([referee_runs / "runA"], simulate_as_recorded(run_of("C")))
+
+
+def test_a_run_without_samples_is_compared_by_its_starts(
+    referee_runs: Path, run_of: Callable[[str], Record], tmp_path: Path
+) -> None:
+    """Without samples and log, nothing is required of reasons; all other figures are there."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("plan.csv", "submitted.csv", "clock.txt", "schedule.csv"):
+        (folder / name).symlink_to(referee_runs / "runC" / name)
+    study = compare_records([folder], simulate_as_recorded(run_of("D")))
+    (one,) = study.traces.values()
+    assert (579, 0) == (one.ours[0].starts.jobs, one.ours[0].reasons.compared)
+    assert "same pending reasons" not in required(study)
+    assert "mean wait in normal" in required(study)
+    study.write(tmp_path / "study")
+    assert json.loads((tmp_path / "study" / "slurm.json").read_text())["plans"]["run"]

@@ -1,4 +1,4 @@
-"""The study: tables, required figures and pictures of plans beside their recorded runs."""
+"""The study: tables, required figures and pictures of plans and their recorded runs."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ START_TABLE = ("plan", "schedules", "jobs", "mean apart (s)", "median", "p90", "
 PARTITION_TABLE = ("plan", "partition", "jobs", "apart (s)", "recorded runs", "wait (s)",
                    "recorded", "Pearson", "recorded runs")  # fmt: skip
 USER_TABLE = ("plan", "user", "wait (s)", "recorded")
-REASON_TABLE = ("plan", "here", "recorded", "jobs", "share (%)")
+REASON_TABLE = ("plan", "simulated", "recorded", "jobs", "share (%)")
 PART_TABLE = ("plan", "part", "compared", "reproduced (%)", "mean apart", "most")
 CAUSE_TABLE = ("plan", "cause", "jobs", "share of all differences (%)")
-DIFFERENCE_TABLE = ("plan", "job", "partition", "user", "later (s)", "here", "recorded", "cause")
+DIFFERENCE_TABLE = ("plan", "job", "partition", "user", "later (s)", "simulated", "recorded",
+                    "cause")  # fmt: skip
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Slurm(PublishedStudy):
         ones = self.traces.values()
         return (
             Table(
-                "Starts, here and between recorded runs", START_TABLE,
+                "Starts, simulated and between recorded runs", START_TABLE,
                 [row for one in ones for row in start_rows(one)], 2, "starts", once=True, wrap=True,
             ),
             Table(
@@ -141,7 +142,7 @@ class Slurm(PublishedStudy):
     def rows(self) -> Rows:
         """Return every job whose starts differ from those of the nearest run."""
         heading = ("plan", "job", "user", "partition", "start", "recorded_start", "cause", "detail",
-                   "here", "recorded")  # fmt: skip
+                   "simulated", "recorded")  # fmt: skip
         return heading, [
             [one.name, str(found.key), found.line.user, found.line.partition, found.mine.start,
              found.theirs.start, found.cause, found.detail, str(found.mine), str(found.theirs)]
@@ -264,7 +265,7 @@ def reason_rows(one: Outcome) -> list[list[str]]:
         for words, count in found.reasons.pairs.items():
             pairs[words] = pairs.get(words, 0) + count
     compared = sum(pairs.values())
-    same = sum(count for (here, there), count in pairs.items() if here == there)
+    same = sum(count for (mine, theirs), count in pairs.items() if mine == theirs)
     rows = [(("all", "the same"), same)] if compared else []
     different = sorted((-count, words) for words, count in pairs.items() if words[0] != words[1])
     rows += [(words, -count) for count, words in different[:LISTED]]
@@ -284,7 +285,7 @@ def cause_rows(one: Outcome) -> list[list[str]]:
 
 
 def difference_row(one: Outcome, found: Difference) -> list[str]:
-    """Return what both did with a job, as the texts of :data:`DIFFERENCE_TABLE`."""
+    """Return what both schedules did with a job, as the texts of :data:`DIFFERENCE_TABLE`."""
     cause = found.cause + (f": {found.detail}" if found.detail else "")
     return [
         one.name, str(found.key), found.line.partition, found.line.user, f"{found.later:+,}",

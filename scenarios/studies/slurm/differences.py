@@ -1,4 +1,4 @@
-"""Why two schedules of a plan differ: the jobs that differ most, and what both say about them.
+"""Why two schedules of a plan differ: the jobs that differ most, and what both say of them.
 
 Each difference gets the first cause in :data:`CAUSES` that the schedules show. Causes that reach a
 job through others, such as a dependency, explain where its difference comes from; the last one says

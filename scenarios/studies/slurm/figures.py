@@ -1,4 +1,4 @@
-"""Pictures of the study: starts beside each other, how far they are apart, waits by partition."""
+"""Pictures of the study: starts, the differences between starts, mean waits."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TIMES = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", HOUR: "1 h", 10 * HOU
 
 
 def starts_figure(one: Outcome) -> Figure:
-    """Return starts here and in the nearest run, and how far starts are apart by share of jobs."""
+    """Return simulated starts by those of the nearest run, and the distribution of differences."""
     figure = new_figure(
         11, 5.2, f"Starts of {one.ours[0].starts.jobs:,} jobs",
-        f"{one.name}; left beside {one.nearest}, right beside each run",
+        f"{one.name}; left: compared with {one.nearest}; right: with each run",
     )  # fmt: skip
     left, right = figure.subplots(1, 2)
     figure.subplots_adjust(left=0.07, right=0.98, bottom=0.11, top=0.82, wspace=0.2)
@@ -33,11 +33,11 @@ def starts_figure(one: Outcome) -> Figure:
     most = float(starts.max(initial=1.0))
     left.plot([0, most], [0, most], color=COLOURS["grey"], linewidth=0.8)
     left.scatter(starts[:, 1], starts[:, 0], s=7, color=COLOURS["blue"], alpha=0.6, linewidths=0)
-    left.set(xlabel=name, ylabel=f"here, {compared.first}")
-    begin(right, "share of jobs whose starts are at most so far apart")
+    left.set(xlabel=name, ylabel=f"simulated, {compared.first}")
+    begin(right, "cumulative distribution of the differences between starts")
     for pairs, colour, label in (
-        (one.own, "grey", "recorded runs beside each other"),
-        (one.ours, "blue", "here beside recorded runs"),
+        (one.own, "grey", "between recorded runs"),
+        (one.ours, "blue", "simulated and recorded"),
     ):
         for place, pair in enumerate(pairs):
             apart = np.sort([abs(a - b) for a, b in pair.starts_of])
@@ -68,7 +68,7 @@ def waits_figure(one: Outcome) -> Figure:
             axes.scatter([place] * len(found.runs), np.array(found.runs) / 60, s=14,
                          color=COLOURS["grey"], label=None if place else "recorded")  # fmt: skip
             axes.scatter([place], [found.ours / 60], s=30, marker="D", color=COLOURS["blue"],
-                         label=None if place else "here")  # fmt: skip
+                         label=None if place else "simulated")  # fmt: skip
         axes.set_xticks(range(len(waits)), labels=list(waits))
         axes.set_ylim(bottom=0)
     panels[0].legend(**LEGEND)

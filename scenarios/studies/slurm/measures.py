@@ -78,7 +78,7 @@ class Comparison:
     starts
         The first tries of all jobs.
     tries
-        All tries of all jobs, the first try beside the first, the second beside the second.
+        All tries of all jobs: first tries with first tries, second with second, and so on.
     partitions
         The first tries by partition.
     reasons

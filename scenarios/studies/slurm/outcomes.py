@@ -1,4 +1,4 @@
-"""What a simulation of a plan reached, beside the plan's recorded runs and their own variation."""
+"""How near a simulation of a plan comes, given how much recorded runs of it differ."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Simulated(NamedTuple):
     Attributes
     ----------
     schedule
-        What came of it.
+        Its outcome.
     on_record
         Priorities and fair-share factors at the record's samples if all jobs start and end as
         recorded; None if that was not simulated.
@@ -80,9 +80,9 @@ class Outcome:
     log
         Whether the record is an accounting, not runs of a plan.
     ours
-        The simulation beside each recorded run.
+        The simulation compared with each recorded run.
     own
-        The recorded runs beside each other; if there is only one, the pairs of other plans.
+        The recorded runs compared with each other; if there is only one, the pairs of other plans.
     borrowed
         Whether they are of other plans.
     partitions, users
@@ -90,7 +90,7 @@ class Outcome:
     order
         Pairs of users in the recorded order, pairs that count, and those in another order.
     parts
-        Priorities and their parts beside those of ``sprio``; ``FairShare`` beside ``sshare``.
+        Priorities and their parts compared with ``sprio``; ``FairShare`` with ``sshare``.
     on_record
         Whether these are of a simulation in which all jobs start as recorded.
     differences

@@ -1,4 +1,4 @@
-"""Recorded runs of a real Slurm: the plan that was submitted, and what came of it.
+"""Recorded runs of a real Slurm: the plan that was submitted, and its outcome.
 
 A run is a folder::
 
@@ -140,7 +140,7 @@ class Record:
     plan
         What was submitted, in the order of the plan.
     tries
-        What came of it, by job, then by try.
+        The outcome, by job, then by try.
     origin
         Unix time of the start of the plan.
     end
@@ -189,7 +189,7 @@ class Record:
 
     @cached_property
     def key_of(self) -> dict[int, Key]:
-        """The job by its number; that of an array stands for its tasks that wait together."""
+        """The job by its number; that of an array means its tasks that wait together."""
         found = {one.job: one.key for one in self.tries if one.job != UNKNOWN}
         return found | {number: Key(plan, UNKNOWN) for number, plan in self.numbers.items()}
 

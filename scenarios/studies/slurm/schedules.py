@@ -27,7 +27,7 @@ type At[Value] = Mapping[int, Mapping[Key, Value]]
 
 @dataclass(frozen=True)
 class Schedule:
-    """What came of a plan; times are s since its start.
+    """The outcome of a plan; times are s since its start.
 
     Attributes
     ----------
