@@ -7,6 +7,7 @@
     ├── ResultsError(ValueError)      a folder of results cannot be read
     ├── SignalError(ValueError)       a price or carbon signal cannot be used
     ├── QuantityError(ValueError)     a duration, factor or choice cannot be understood
+    ├── MachineError(ValueError)      a description of a machine is wrong
     ├── ModelFileError(ValueError)    a file with a trained or fitted model cannot be used
     ├── ModelFitError(ValueError)     a model cannot be fitted to this workload
     ├── UnavailableError(ValueError)  a feature cannot be measured on this workload
@@ -154,6 +155,21 @@ class SignalError(HpcrowdError, ValueError):
 
 class QuantityError(HpcrowdError, ValueError):
     """A duration, a factor or a named choice cannot be understood."""
+
+
+class MachineError(HpcrowdError, ValueError):
+    """A description of a machine of nodes cannot be read, or contradicts itself.
+
+    Attributes
+    ----------
+    place
+        Keys and places in lists that lead to the mistake, as in its TOML file; empty if the message
+        names file and line.
+    """
+
+    def __init__(self, message: object = "", place: tuple[str | int, ...] = ()) -> None:
+        self.place = place
+        super().__init__(message)
 
 
 class ModelFileError(HpcrowdError, ValueError):

@@ -11,7 +11,8 @@ import pytest
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.requests import Ask
-from hpcrowd.scenarios.studies.slurm.records import Key, load
+from hpcrowd.scenarios.studies.slurm.records import load
+from hpcrowd.scenarios.studies.slurm.tries import Key
 from hpcrowd.scenarios.studies.slurm.workload import workload_of
 
 PLAN = """id,t,user,account,partition,qos,nodes,ntasks,cpus_per_task,ntasks_per_node,mem,gres,\
@@ -150,7 +151,7 @@ def test_a_folder_must_be_one(folder: Path) -> None:
 
 
 def test_recorded_runs_are_read_whole(referee_runs: Path) -> None:
-    """The accounting and the table made from it tell the same, and all jobs belong to the plan."""
+    """The accounting and the table made from it agree, and all jobs belong to the plan."""
     record = load(referee_runs / "runA")
     assert (380, 649, 39661) == (len(record.plan), len(record.tries), record.end)
     states = Counter(one.state for one in record.tries)

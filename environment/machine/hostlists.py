@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 from hpcrowd.environment.errors import QuantityError
@@ -11,6 +11,8 @@ from hpcrowd.environment.errors import QuantityError
 #: Most names of one list, as in Slurm's MAX_RANGE (hostlist.c).
 MOST_NAMES = 65_536
 
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
+_PIECES = re.compile(r"([0-9]+)")
 _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -67,3 +69,36 @@ def _numbers(text: str, whole: str) -> list[str]:
         width = len(first)
         found += [f"{number:0{width}d}" for number in range(int(first), int(last) + 1)]
     return found
+
+
+def natural(name: str) -> tuple[tuple[str, int], ...]:
+    """Return what names are ordered by: n2 comes before n10, as in Slurm's table of nodes."""
+    pieces = _PIECES.split(name)
+    numbers = [int(one) for one in pieces[1::2]] + [-1]
+    return tuple(zip(pieces[0::2], numbers, strict=True))
+
+
+def collapse(names: Iterable[str]) -> str:
+    """Return the shortest host list of names in their order: ``n[1-4,7],gpu01``."""
+    groups: list[tuple[str, list[str]]] = []  # beginning, numbers as texts; none for a plain name
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        beginning, number = (match[1], match[2]) if match else (name, "")
+        if number and groups and groups[-1][0] == beginning and groups[-1][1]:
+            groups[-1][1].append(number)
+        else:
+            groups.append((beginning, [number] if number else []))
+    return ",".join(map(_group_text, groups))
+
+
+def _group_text(group: tuple[str, list[str]]) -> str:
+    beginning, numbers = group
+    if len(numbers) < 2:
+        return beginning + "".join(numbers)
+    ranges: list[list[str]] = []
+    for number in numbers:
+        if ranges and f"{int(ranges[-1][-1]) + 1:0{len(ranges[-1][0])}d}" == number:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    return f"{beginning}[{','.join('-'.join(one) for one in ranges)}]"

@@ -155,7 +155,8 @@ class Partition(Entry):
     least_loaded: bool = Field(False, description="spread jobs (LLN)")
     up: bool = Field(True, description="jobs may start (State=UP; DOWN and INACTIVE: not)")
     billing_weights: dict[str, float] = Field(
-        default_factory=dict, description="usage counts by these; empty: cores (TRESBillingWeights)"
+        default_factory=dict,
+        description="usage counts by these, mem for each MB; empty: cores (TRESBillingWeights)",
     )
 
 
@@ -297,6 +298,13 @@ class Machine(Entry):
     priority: PrioritySettings = PrioritySettings()
     scheduling: SchedulingSettings = SchedulingSettings()
     not_modelled: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        from hpcrowd.environment.machine.checks import check
+
+        check(self)
+        return self
 
     def names(self) -> Iterator[NodeName]:
         """Yield all nodes, in the order of the description."""

@@ -1,4 +1,4 @@
-"""Recorded runs of a real Slurm: the plan that was submitted, and what came of it.
+"""Recorded runs of a real Slurm: the plan that was submitted, and its outcome.
 
 A run is a folder::
 
@@ -20,25 +20,29 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hpcrowd.environment.errors import ParseError, QuantityError, TraceError
-from hpcrowd.environment.files import json_of
 from hpcrowd.environment.holds.rules import Condition
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.hostlists import expand
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, read_file
+from hpcrowd.scenarios.studies.slurm.tries import (
+    STARTED,
+    Key,
+    Try,
+    by_job,
+    counted,
+    nodes_in,
+    read_jobs,
+    tasks_in,
+    tries_of,
+)
 
 #: Files with every try of every job, the best first.
 ACCOUNTING = ("sacct-allstates.json", "sacct.json", "schedule.csv")
-
-#: How a try was started, by the flags of the accounting.
-STARTED = {
-    "STARTED_ON_SCHEDULE": "main", "STARTED_ON_BACKFILL": "backfill", "STARTED_ON_SUBMIT": "submit",
-    "SchedMain": "main", "SchedBackfill": "backfill", "SchedSubmit": "submit",
-}  # fmt: skip
 
 #: Columns that a plan must have.
 COLUMNS = ("id", "t", "user", "account", "partition", "qos", "limit_min", "run")
@@ -46,17 +50,6 @@ COLUMNS = ("id", "t", "user", "account", "partition", "qos", "limit_min", "run")
 _STARTS = re.compile(r"plan starts \(t=0\) at \S+(?: UTC)? = (\d+)")
 _ENDED = re.compile(r"ended at \S+ t=(\d+)")
 _FACTOR = re.compile(r"factor (\d+(?:\.\d+)?)")
-_PART = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
-
-
-class Key(NamedTuple):
-    """A job of a plan."""
-
-    plan: int  #: the submission
-    task: int  #: the task of its array; -1 for a job of its own
-
-    def __str__(self) -> str:
-        return f"{self.plan}" if self.task == UNKNOWN else f"{self.plan}_{self.task}"
 
 
 @dataclass(frozen=True)
@@ -92,6 +85,10 @@ class Submission:
         s; when it was taken back if it still waited; -1 for never.
     run
         s that each task runs unless it is stopped; one number for a job of its own.
+    memory_per_core, all_gpus
+        MB for each core, and GPUs of the whole job; -1 if it does not say.
+    fails
+        Whether it ends without success though it is not stopped.
     """
 
     plan: int
@@ -118,6 +115,9 @@ class Submission:
     begin: float
     cancel: float
     run: tuple[float, ...]
+    memory_per_core: int = UNKNOWN
+    all_gpus: int = UNKNOWN
+    fails: bool = False
 
     @property
     def keys(self) -> list[Key]:
@@ -127,48 +127,6 @@ class Submission:
     def content(self) -> tuple[Any, ...]:
         """Return what makes two plans the same: all but when sbatch was really called."""
         return tuple(value for name, value in vars(self).items() if name not in ("before", "after"))
-
-
-@dataclass(frozen=True)
-class Try:
-    """One try of a job; a requeued job has several.
-
-    Attributes
-    ----------
-    key
-        The job.
-    trial
-        Place among its tries, from 0.
-    submit, eligible, start, end
-        s; -1 if it did not happen, or is not known.
-    state
-        Slurm's word, such as ``COMPLETED``, ``PREEMPTED``.
-    cores
-        Cores that it had, or asked for.
-    nodes
-        Names of its nodes.
-    how
-        ``main``, ``backfill`` or ``submit``: the pass that started it; empty if not known.
-    job
-        Its number in that run; -1 if not known.
-    """
-
-    key: Key
-    trial: int
-    submit: int
-    eligible: int
-    start: int
-    end: int
-    state: str
-    cores: int
-    nodes: tuple[str, ...]
-    how: str
-    job: int = UNKNOWN
-
-    @property
-    def started(self) -> bool:
-        """Whether it started."""
-        return self.start != UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -182,7 +140,7 @@ class Record:
     plan
         What was submitted, in the order of the plan.
     tries
-        What came of it, by job, then by try.
+        The outcome, by job, then by try.
     origin
         Unix time of the start of the plan.
     end
@@ -191,6 +149,8 @@ class Record:
         How many times too fast the clock ran.
     numbers
         The line of the plan by the number that sbatch returned.
+    compared
+        The jobs to compare; all if empty.
     """
 
     folder: Path
@@ -200,11 +160,22 @@ class Record:
     end: int
     factor: float
     numbers: Mapping[int, int]
+    compared: frozenset[Key] = frozenset()
 
     @property
     def name(self) -> str:
         """The name of its folder."""
         return self.folder.name
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the record itself is the plan."""
+        return file_of(self.folder, "plan.csv") is None
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the tries and the plan, as read."""
+        return sha256(repr((self.plan, self.tries)).encode()).hexdigest()
 
     @cached_property
     def lines(self) -> dict[int, Submission]:
@@ -214,20 +185,17 @@ class Record:
     @cached_property
     def jobs(self) -> dict[Key, tuple[Try, ...]]:
         """The tries of each job."""
-        found: dict[Key, list[Try]] = {}
-        for one in self.tries:
-            found.setdefault(one.key, []).append(one)
-        return {key: tuple(ones) for key, ones in found.items()}
+        return by_job(self.tries)
 
     @cached_property
     def key_of(self) -> dict[int, Key]:
-        """The job by its number; that of an array stands for its tasks that wait together."""
+        """The job by its number; that of an array means its tasks that wait together."""
         found = {one.job: one.key for one in self.tries if one.job != UNKNOWN}
         return found | {number: Key(plan, UNKNOWN) for number, plan in self.numbers.items()}
 
     def path(self, name: str) -> Path | None:
         """Return a file of the run, plain or gzipped; None if there is none."""
-        return _found(self.folder, name)
+        return file_of(self.folder, name)
 
     def same_plan(self, other: Record) -> bool:
         """Return whether another run had the same plan."""
@@ -262,13 +230,14 @@ def text_of(folder: Path, name: str) -> str:
     TraceError
         If it is missing or damaged.
     """
-    path = _found(folder, name)
+    path = file_of(folder, name)
     if path is None:
         raise TraceError(f"{folder / name}[.gz]: not found; a recorded run has this file")
     return read_file(path, LONGEST_DOCUMENT)[0].decode("utf-8", "replace")
 
 
-def _found(folder: Path, name: str) -> Path | None:
+def file_of(folder: Path, name: str) -> Path | None:
+    """Return a file of a folder, plain or gzipped; None if there is none."""
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
@@ -293,7 +262,7 @@ def _clock(folder: Path) -> tuple[int, int, float]:
 def _submitted(folder: Path) -> tuple[dict[int, tuple[float, float]], dict[int, int]]:
     """Return when sbatch was called and answered by line of the plan, and lines by job number."""
     called, numbers = {}, {}
-    for row in _Rows(folder, "submitted.csv", ("id", "jobid", "before", "after", "command")):
+    for row in Rows(folder, "submitted.csv", ("id", "jobid", "before", "after", "command")):
         if row.text("command").startswith("sbatch") and row.text("jobid").isdecimal():
             called[row.whole("id")] = row.number("before"), row.number("after")
             numbers[row.whole("jobid")] = row.whole("id")
@@ -301,13 +270,13 @@ def _submitted(folder: Path) -> tuple[dict[int, tuple[float, float]], dict[int, 
 
 
 def _plan(folder: Path, called: Mapping[int, tuple[float, float]]) -> tuple[Submission, ...]:
-    lines = [_submission(row, called) for row in _Rows(folder, "plan.csv", COLUMNS)]
+    lines = [_submission(row, called) for row in Rows(folder, "plan.csv", COLUMNS)]
     if not lines:
         raise TraceError(f"{folder / 'plan.csv'}: contains no submissions")
     return tuple(lines)
 
 
-def _submission(row: _Row, called: Mapping[int, tuple[float, float]]) -> Submission:
+def _submission(row: Row, called: Mapping[int, tuple[float, float]]) -> Submission:
     plan, planned = row.whole("id"), row.number("t")
     before, after = called.get(plan, (planned, planned))
     array = row.parsed("array", tasks_in, "tasks of an array, such as 0-7")
@@ -345,24 +314,6 @@ def _submission(row: _Row, called: Mapping[int, tuple[float, float]]) -> Submiss
     )
 
 
-def tasks_in(text: str) -> tuple[int, ...]:
-    """Return the tasks of an array: ``0-3,7,10-20:5``; an end such as ``%2`` is left out.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
-    found: list[int] = []
-    for part in text.partition("%")[0].strip("[]").split(",") if text else ():
-        match = _PART.fullmatch(part)
-        if not match:
-            raise ValueError(part)
-        first = int(match[1])
-        found += range(first, int(match[2] or first) + 1, int(match[3] or 1))
-    return tuple(found)
-
-
 def _seconds(text: str) -> tuple[float, ...]:
     return tuple(float(word) for word in text.split())
 
@@ -378,9 +329,12 @@ def _gpus(text: str) -> int:
 
 def _tries(folder: Path, origin: int, known: set[Key]) -> tuple[Try, ...]:
     for name in ACCOUNTING:
-        if _found(folder, name) is not None:
+        path = file_of(folder, name)
+        if path is not None:
             rows = (
-                _of_schedule(folder) if name == "schedule.csv" else _of_json(folder, name, origin)
+                _of_schedule(folder)
+                if name == "schedule.csv"
+                else tries_of(read_jobs(path), _line_of, origin, path)
             )
             break
     else:
@@ -389,82 +343,20 @@ def _tries(folder: Path, origin: int, known: set[Key]) -> tuple[Try, ...]:
     rows = [row for row in rows if row.key in known]
     if not rows:
         raise TraceError(f"{folder / name}: no job of the plan; their names are p1, p2 and so on")
-    rows.sort(key=lambda one: (one.key, one.submit, one.start if one.started else 2**62))
-    tries, last = [], None
-    for one in rows:
-        trial = last.trial + 1 if last is not None and last.key == one.key else 0
-        last = Try(**(vars(one) | {"trial": trial}))
-        tries.append(last)
-    return tuple(tries)
+    return counted(rows)
 
 
-def _of_json(folder: Path, name: str, origin: int) -> list[Try]:
-    """Return the tries in what ``sacct -D --json`` wrote (data parser 0.0.38 of Slurm 22.05)."""
-    path = folder / name
-    try:
-        jobs = json_of(text_of(folder, name))["jobs"]
-    except (ValueError, KeyError, TypeError):
-        raise TraceError(f"{path}: not what sacct --json writes") from None
-
-    def since(moment: int) -> int:
-        return moment - origin if moment else UNKNOWN
-
-    found = []
-    for place, job in enumerate(jobs, 1):
-        try:
-            label, array, time = str(job["name"]), job["array"], job["time"]
-            if not re.fullmatch(r"p\d+", label):
-                continue
-            state = job["state"]["current"]
-            words = (STARTED[flag] for flag in job["flags"] if flag in STARTED)
-            waiting = array.get("task")
-            tasks = _bits(waiting) if waiting else [array.get("task_id")]
-            found += [
-                Try(
-                    key=Key(int(label[1:]), UNKNOWN if task is None else int(task)),
-                    trial=0,
-                    submit=since(time["submission"]),
-                    eligible=since(time["eligible"]),
-                    start=since(time["start"]),
-                    end=since(time["end"]),
-                    state=state if isinstance(state, str) else state[0],
-                    cores=_cores(job),
-                    nodes=_nodes(job["nodes"]),
-                    how=next(words, ""),
-                    job=int(job["job_id"]),
-                )
-                for task in tasks
-            ]
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise TraceError(f"{path}: job {place} of the list: {error!r}") from None
-    return found
-
-
-def _cores(job: Mapping[str, Any]) -> int:
-    """Return the cores that a try had; those it asked for if it had none."""
-    for one in job.get("tres", {}).get("allocated", ()):
-        if one["type"] == "cpu":
-            return int(one["count"])
-    return int(job["required"]["CPUs"])
-
-
-def _bits(text: str) -> list[int]:
-    """Return the tasks in a bit map such as ``0x6``, or in a list such as ``1-2``."""
-    if not text.startswith("0x"):
-        return list(tasks_in(text))
-    bits = int(text.partition("%")[0], 16)
-    return [place for place in range(bits.bit_length()) if bits >> place & 1]
-
-
-def _nodes(text: str) -> tuple[str, ...]:
-    return () if text in ("", "None assigned") else tuple(expand(text))
+def _line_of(job: Mapping[str, Any]) -> int | None:
+    """Return the line of the plan of a job, which is in its name; None if it is of no plan."""
+    match = re.fullmatch(r"p(\d+)", str(job["name"]))
+    return int(match[1]) if match else None
 
 
 def _of_schedule(folder: Path) -> list[Try]:
     """Return the tries in a table: plan_id, task, jobid, submit, eligible, start, end, state."""
     found = []
     needed = ("plan_id", "task", "submit", "start", "end", "state", "nodes")
-    for row in _Rows(folder, "schedule.csv", needed):
+    for row in Rows(folder, "schedule.csv", needed):
         words = [word for word in row.text("flags").split(",") if word in STARTED]
         tasks = row.parsed("task", tasks_in, "a task of an array, or several") or (UNKNOWN,)
         found += [
@@ -477,7 +369,7 @@ def _of_schedule(folder: Path) -> list[Try]:
                 end=row.whole("end"),
                 state=row.text("state").partition(" ")[0],
                 cores=row.whole("cpus"),
-                nodes=row.parsed("nodes", _nodes, "a host list"),
+                nodes=row.parsed("nodes", nodes_in, "a host list"),
                 how=STARTED[words[0]] if words else "",
                 job=row.whole("jobid"),
             )
@@ -486,7 +378,7 @@ def _of_schedule(folder: Path) -> list[Try]:
     return found
 
 
-class _Rows:
+class Rows:
     """The rows of a table of a run, with the line of each for messages."""
 
     def __init__(self, folder: Path, name: str, needed: tuple[str, ...]) -> None:
@@ -498,11 +390,11 @@ class _Rows:
 
     def __iter__(self) -> Any:
         for cells in self.reader:
-            yield _Row(cells, self.path, self.reader.line_num)
+            yield Row(cells, self.path, self.reader.line_num)
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """A row of a table: its cells by column, and where it is."""
 
     cells: Mapping[str, str | None]

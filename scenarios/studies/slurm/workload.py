@@ -14,7 +14,8 @@ import numpy as np
 from hpcrowd.environment.holds.rules import Parent, Rules
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
 from hpcrowd.environment.requests import Ask, Requests
-from hpcrowd.scenarios.studies.slurm.records import Key, Record, Submission
+from hpcrowd.scenarios.studies.slurm.records import Record, Submission
+from hpcrowd.scenarios.studies.slurm.tries import Key
 
 #: Share of the time that sbatch takes until the controller has the job: with it, 2,902 of 3,007
 #: submissions of five recorded runs have the second that the controller says, the others one
@@ -125,6 +126,8 @@ def _requests(lines: list[Submission], keys: list[Key]) -> Requests:
             Ask.TASKS_PER_NODE: line.tasks_per_node,
             Ask.CORES_PER_TASK: line.cores_per_task,
             Ask.MEMORY_PER_NODE: line.memory,
+            Ask.MEMORY_PER_CORE: line.memory_per_core,
+            Ask.GPUS: line.all_gpus,
             Ask.GPUS_PER_NODE: line.gpus,
             Ask.EXCLUSIVE: 1 if line.exclusive else UNKNOWN,
             Ask.FEATURES: line.features,
@@ -143,12 +146,13 @@ def _requests(lines: list[Submission], keys: list[Key]) -> Requests:
 
 def _rules(lines: list[Submission], row_of: Mapping[Key, int], submitted: Float64s) -> Rules:
     known = {line.plan: line for line in lines}
-    delay = np.zeros(len(submitted), np.int64)
+    delay, failed = np.zeros(len(submitted), np.int64), np.zeros(len(submitted), bool)
     parents: dict[int, tuple[Parent, ...]] = {}
     array: dict[int, int] = {}
     throttle: dict[int, int] = {}
     for line in lines:
         rows = [row_of[key] for key in line.keys]
+        failed[rows] = line.fails
         if line.begin != UNKNOWN:
             delay[rows] = max(int(line.begin) - int(submitted[rows[0]]), 0)
         if line.condition is not None and line.parent in known:
@@ -160,7 +164,7 @@ def _rules(lines: list[Submission], row_of: Mapping[Key, int], submitted: Float6
             throttle[rows[0]] = line.throttle
     return Rules(
         delay=delay,
-        failed=np.zeros(len(submitted), bool),
+        failed=failed,
         parents=parents,
         array=array,
         throttle=throttle,

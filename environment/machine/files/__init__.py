@@ -1,0 +1,1 @@
+"""Files that describe a machine: which format each has, and TOML."""

@@ -1,0 +1,1 @@
+"""Slurm's own files about a machine: configuration, accounts and what ``scontrol`` shows."""

@@ -1,0 +1,284 @@
+"""Partitions and reservations of Slurm's files.
+
+Source: slurm.conf(5), PARTITION CONFIGURATION; scontrol(1), SPECIFICATIONS FOR RESERVATION.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from hpcrowd.environment.errors import MachineError
+from hpcrowd.environment.machine.hostlists import collapse, expand, natural
+from hpcrowd.environment.machine.model import Partition, Reservation
+from hpcrowd.environment.machine.slurm.records import (
+    Kind,
+    Record,
+    Source,
+    Value,
+    count,
+    hosts,
+    limit,
+    make,
+    megabytes,
+    preemption,
+    weights,
+    whole,
+    words,
+    yes,
+)
+
+#: Keys of partitions that have nothing to do with scheduling, or follow from others.
+HARMLESS = frozenset(
+    ["cpubind", "disablerootjobs", "hidden", "totalcpus", "totalnodes", "tres", "nodesets"]
+)
+
+#: Values that change nothing, by key.
+NEUTRAL = {"oversubscribe": {"no"}, "shared": {"no"}}
+
+#: Flags of reservations that are modelled, or that change nothing for one reservation.
+FLAGS = {"MAINT", "IGNORE_JOBS", "FLEX", "SPEC_NODES", "OVERLAP", "ALL_NODES"}
+
+_CORES = re.compile(r"\[?([\d,-]+)\]?")
+
+
+def partitions_of(
+    records: Iterable[Record],
+    sets: dict[str, list[str]],
+    defaults: dict[str, int | None],
+    notes: list[str],
+) -> tuple[list[Partition], list[str]]:
+    """Return the partitions that records describe, and their places.
+
+    Parameters
+    ----------
+    records
+        Records of any kind.
+    sets
+        Names of the nodes of node sets.
+    defaults
+        Fields for partitions that do not have them, such as ``max_memory_per_node``.
+    notes
+        What is not modelled is added.
+
+    Raises
+    ------
+    MachineError
+        If a value is wrong, or a partition is described twice.
+    """
+    found: dict[str, Record] = {}
+    for record in records:
+        if record.kind is not Kind.PARTITION:
+            continue
+        name = record.take("PartitionName")
+        if name is None:
+            raise MachineError(f"{record.where}: a partition without PartitionName")
+        for one in name.text.split(","):
+            before = found.get(one)
+            if before is None:
+                found[one] = record
+            elif before.source is record.source:
+                raise name.wrong(f"partition {one} is described twice, also at {before.where}")
+            else:
+                found[one] = (
+                    record.over(before) if record.source > before.source else before.over(record)
+                )
+    made = [_partition(name, record, sets, notes) for name, record in found.items()]
+    chosen = [one for one in made if one.default]
+    for one in chosen[:-1]:
+        notes.append(
+            f"{found[one.name].where}: partition {one.name}: Default=YES; the last one with it "
+            f"counts, {chosen[-1].name}"
+        )
+    return [
+        one.model_copy(
+            update={"default": one in chosen[-1:]}
+            | {key: value for key, value in defaults.items() if getattr(one, key) is None}
+        )
+        for one in made
+    ], [record.where for record in found.values()]
+
+
+def _partition(
+    name: str, record: Record, sets: dict[str, list[str]], notes: list[str]
+) -> Partition:
+    take = record.take
+    mode, other = preemption(take("PreemptMode"))
+    notes += [f"{record.where}: partition {name}: PreemptMode={word}" for word in other]
+    tier, factor = take("PriorityTier", "Priority"), take("PriorityJobFactor", "Priority")
+    longest, usual, fewest = limit(take("MaxTime")), limit(take("DefaultTime")), take("MinNodes")
+    cores, grace = count(take("MaxCPUsPerNode")), take("GraceTime")
+    state, qos, most = take("State"), take("QoS"), take("MaxNodes")
+    fields: dict[str, Any] = {
+        "name": name,
+        "nodes": _nodes(take("Nodes"), sets),
+        "default": yes(take("Default")),
+        "default_time": usual,
+        "max_time": longest,
+        "min_nodes": whole(fewest) if fewest else 0,
+        "max_nodes": count(most),
+        "max_cores_per_node": cores or None,
+        "default_memory_per_core": megabytes(take("DefMemPerCPU")),
+        "default_memory_per_node": megabytes(take("DefMemPerNode")),
+        "max_memory_per_core": megabytes(take("MaxMemPerCPU")),
+        "max_memory_per_node": megabytes(take("MaxMemPerNode")),
+        "priority_tier": whole(tier) if tier else 1,
+        "priority_factor": whole(factor) if factor else 1,
+        "exclusive": _exclusive(take("OverSubscribe", "Shared"), notes),
+        "preempt_mode": mode,
+        "grace_time": whole(grace) if grace else 0,
+        "qos": qos.text if qos else "",
+        "allow_accounts": words(take("AllowAccounts")),
+        "deny_accounts": words(take("DenyAccounts")),
+        "allow_qos": words(take("AllowQos")),
+        "deny_qos": words(take("DenyQos")),
+        "allow_groups": words(take("AllowGroups")),
+        "least_loaded": yes(take("LLN")),
+        "up": _up(state, notes),
+        "billing_weights": weights(take("TRESBillingWeights")),
+    }
+    if usual and longest and usual > longest:
+        raise MachineError(
+            f"{record.where}: partition {name}: DefaultTime longer than MaxTime; shorten it"
+        )
+    notes += [
+        f"{value.where}: partition {name}: {value.key}={value.text}"
+        for value in record.left()
+        if value.key.lower() not in HARMLESS
+        and value.text.lower() not in NEUTRAL.get(value.key.lower(), ())
+    ]
+    return make(Partition, record.where, **fields)
+
+
+def _nodes(value: Value | None, sets: dict[str, list[str]]) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if value.text.upper() == "ALL":
+        return ("ALL",)
+    names = [
+        name
+        for one in hosts(value)
+        for name in (sets.get(one, [one]))
+    ]  # fmt: skip
+    return (collapse(sorted(dict.fromkeys(names), key=natural)),) if names else ()
+
+
+def _exclusive(value: Value | None, notes: list[str]) -> bool:
+    word = value.text.upper() if value else "NO"
+    if value and word not in ("NO", "EXCLUSIVE", "FORCE:1", "YES:1"):
+        notes.append(value.note)
+    return word == "EXCLUSIVE"
+
+
+def _up(value: Value | None, notes: list[str]) -> bool:
+    word = value.text.upper() if value else "UP"
+    if value and word == "DRAIN":
+        notes.append(f"{value.note}: new jobs are accepted")
+    elif value and word not in ("UP", "DOWN", "INACTIVE"):
+        raise value.wrong("not known; choose UP, DOWN, DRAIN, INACTIVE")
+    return word in ("UP", "DRAIN")
+
+
+def reservations_of(
+    records: Iterable[Record], zone: tzinfo | None, notes: list[str]
+) -> tuple[list[Reservation], list[str]]:
+    """Return the reservations that records describe, and their places.
+
+    Parameters
+    ----------
+    records
+        Records of any kind.
+    zone
+        Of local times; UTC unless given.
+    notes
+        What is not modelled is added, such as reservations without nodes.
+
+    Raises
+    ------
+    MachineError
+        If a value is wrong.
+    """
+    found, where = {}, {}
+    for record in records:
+        if record.kind is Kind.RESERVATION:
+            made = _reservation(record, zone, notes)
+            if made and (made.name not in found or record.source is Source.SHOWN):
+                found[made.name], where[made.name] = made, record.where
+    return list(found.values()), list(where.values())
+
+
+def _reservation(record: Record, zone: tzinfo | None, notes: list[str]) -> Reservation | None:
+    take = record.take
+    name, nodes = take("ReservationName", "Name"), take("Nodes", "NodeNames")
+    start, end = take("StartTime", "TimeStart"), take("EndTime", "TimeEnd")
+    if name is None or start is None or end is None:
+        raise MachineError(f"{record.where}: a reservation without name, start or end")
+    if nodes is None:
+        notes.append(
+            f"{record.where}: reservation {name.text}: its nodes are not listed; give what "
+            "scontrol show res shows"
+        )
+        return None
+    begin, over = _moment(start, zone), _moment(end, zone)
+    if over <= begin:
+        raise end.wrong(f"reservation {name.text}: not later than its start")
+    flags = set(words(take("Flags")))
+    notes += [
+        f"{record.where}: reservation {name.text}: Flags={flag}" for flag in sorted(flags - FLAGS)
+    ]
+    users, partition = words(take("Users")), take("PartitionName", "Partition")
+    denied = [one for one in users if one.startswith("-")]
+    accounts = words(take("Accounts"))
+    denied += [one for one in accounts if one.startswith("-")]
+    notes += [f"{record.where}: reservation {name.text}: {one} may not use it" for one in denied]
+    cores = _cores_per_node(record, name.text, notes)
+    for key in ("NodeCnt", "CoreCnt", "TRES", "State", "Duration", "UnusedWall", "Cluster",
+                "MaxStartDelay", "Comment", "NodeCount", "CoreIDs", "Watts"):  # fmt: skip
+        take(key)
+    notes += [
+        f"{value.where}: reservation {name.text}: {value.key}={value.text}"
+        for value in record.left()
+    ]
+    return make(
+        Reservation,
+        record.where,
+        name=name.text,
+        start=begin,
+        end=over,
+        nodes=("ALL",) if nodes.text.upper() == "ALL" else (nodes.text,),
+        cores_per_node=cores,
+        users=tuple(one for one in users if one not in denied),
+        accounts=tuple(one for one in accounts if one not in denied),
+        partition=partition.text if partition else "",
+        maintenance="MAINT" in flags,
+        ignore_running="IGNORE_JOBS" in flags,
+        flexible="FLEX" in flags,
+    )
+
+
+def _cores_per_node(record: Record, name: str, notes: list[str]) -> int | None:
+    """Return the reserved cores of a node, of lists such as ``0-1;0-3``; None for whole nodes."""
+    value = record.take("CoreIDs")
+    if value is None:
+        return None
+    sizes = []
+    for listed in value.text.split(";"):
+        if not _CORES.fullmatch(listed):
+            raise value.wrong("not a list of cores such as 0-3")
+        sizes.append(sum(1 for _ in expand(f"[{listed.strip('[]')}]")))
+    if len(set(sizes)) > 1:
+        notes.append(f"{record.where}: reservation {name}: {max(sizes)} cores of each node taken")
+    return max(sizes)
+
+
+def _moment(value: Value, zone: tzinfo | None) -> int:
+    """Return a time as seconds since 1970."""
+    if value.text.isdecimal():
+        return int(value.text)
+    try:
+        moment = datetime.fromisoformat(value.text)
+    except ValueError:
+        raise value.wrong("not a time such as 2024-01-31T12:00:00") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=zone or UTC)).timestamp())
