@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.scenarios.studies.slurm.comparison import (
+from hpcrowd.scenarios.studies.slurm.study import (
     Slurm,
     compare_records,
     load_all,

@@ -32,6 +32,7 @@ SCHEDULERS: Registry[type[Scheduler]] = Registry(
         "wfp3": "hpcrowd.environment.schedulers.priority:WFP3",
         "unicef": "hpcrowd.environment.schedulers.priority:Unicef",
         "multifactor": "hpcrowd.environment.schedulers.priority:Multifactor",
+        "slurm": "hpcrowd.environment.schedulers.slurm.policy:Slurm",
         "adaptive": "hpcrowd.environment.schedulers.adaptive:Adaptive",
     }
 )

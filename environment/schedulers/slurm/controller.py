@@ -20,7 +20,7 @@ from hpcrowd.environment.machine.stock import Holding, Stock
 from hpcrowd.environment.schedulers.slurm.backfill import BackfillCycle
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
 from hpcrowd.environment.schedulers.slurm.preemption import Preemption
-from hpcrowd.environment.schedulers.slurm.priority import Factors, Priorities
+from hpcrowd.environment.schedulers.slurm.priority import Priorities
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 
@@ -107,20 +107,53 @@ class Controller:
 
     def submit(self, job: QueuedJob, now: int) -> None:
         """Put a job into the queue."""
+        self._pass_quietly(now)
         self.calculate(now)
         self.waiting[job.row] = job
         self.limits.submitted(job)
-        job.priority = {name: self.factors(job, name, now).total for name in job.partitions}
+        self._weigh(job, now)
         self._wanted, self._changed = True, now
 
     def finish(self, row: int, now: int, *, killed: bool = False) -> None:
         """Note that a running job has ended; ``killed`` at its limit or by its user."""
+        self._pass_quietly(now)
         self.calculate(now)
         job = self.running[row]
         self._leave(job, now)
         self.limits.submitted(job, -1)
         self._wanted, self._changed = True, now
         self._urgent |= killed
+        if not self.waiting and self._due(now):
+            self._last_main, self._wanted, self._urgent = now, False, False
+
+    def _due(self, now: int) -> bool:
+        return self._urgent or now - self._last_main >= self.settings.batch_sched_delay
+
+    def _pass_quietly(self, now: int) -> None:
+        """Note the passes and cycles until now in which the queue was empty.
+
+        Nothing is called for them, but they decide when the next ones come.
+        """
+        if self.waiting:
+            return
+        settings, due = self.settings, math.ceil(self._last_main + self.settings.batch_sched_delay)
+        if self._wanted and due < now:
+            self._last_main, self._wanted, self._urgent = due, False, False
+        if settings.sched_interval > 0 and self._last_main >= 0:
+            passed = max(now - 1 - self._last_main, 0)
+            self._last_main += passed // settings.sched_interval * settings.sched_interval
+        if settings.backfill:
+            at = max(math.ceil(self._next_backfill), self._changed)
+            while at < now and self._changed >= self._last_backfill:
+                self._cycle_at(at)
+                at = max(math.ceil(self._next_backfill), self._changed)
+
+    def _cycle_at(self, now: int) -> None:
+        """Note that a cycle of backfilling happens; after a quiet time the rhythm begins anew."""
+        settings = self.settings
+        self._next_backfill = max(self._next_backfill, now - LOOK_EVERY)
+        self._next_backfill += settings.bf_interval + settings.cycle_time
+        self._last_backfill = now
 
     def withdraw(self, row: int) -> None:
         """Take a waiting job out of the queue."""
@@ -158,6 +191,7 @@ class Controller:
 
     def run(self, now: int) -> None:
         """Do the passes that are due at a second."""
+        self._pass_quietly(now)
         self.calculate(now)
         settings = self.settings
         full = settings.sched_interval > 0 and now - self._last_main >= settings.sched_interval
@@ -171,11 +205,12 @@ class Controller:
                 self._main(now, full)
                 if len(self.stopped) == stopped:
                     break
-        if settings.backfill and now >= self._next_backfill and self._changed >= self._last_backfill:
-            # After a quiet time, it looks for changes every second.
-            self._next_backfill = max(self._next_backfill, now - LOOK_EVERY)
-            self._next_backfill += settings.bf_interval + settings.cycle_time
-            self._last_backfill = now
+        if (
+            settings.backfill
+            and now >= self._next_backfill
+            and self._changed >= self._last_backfill
+        ):
+            self._cycle_at(now)
             stopped = len(self.stopped)
             BackfillCycle(self, now).run()
             if len(self.stopped) > stopped:
@@ -200,16 +235,17 @@ class Controller:
             if self.waiting:
                 self._changed = now
             for job in self.waiting.values():
-                job.priority = {name: self.factors(job, name, end).total for name in job.partitions}
+                self._weigh(job, end)
 
     def _charge(self, job: QueuedJob, begin: int, end: int) -> None:
         if end > begin:
             amount = float(job.cores)
             self.shares.charge(job.association, amount, end - begin)
 
-    def factors(self, job: QueuedJob, partition: str, now: int) -> Factors:
-        """Return the factors of the priority of a job in a partition."""
-        return self.priorities.of(job, partition, now)
+    def _weigh(self, job: QueuedJob, now: int) -> None:
+        """Compute the priority of a job in each of its partitions."""
+        job.factors = {name: self.priorities.of(job, name, now) for name in job.partitions}
+        job.priority = {name: factors.total for name, factors in job.factors.items()}
 
     # the queue
 
@@ -352,7 +388,7 @@ class Controller:
             return "busy"
         if self._limited(job, partition, holding):
             return "limit"
-        self._begin(job, partition, now, holding, by)
+        self.begin(job, partition, now, holding, by)
         return "started"
 
     def _limited(self, job: QueuedJob, partition: str, holding: Holding) -> bool:
@@ -361,7 +397,8 @@ class Controller:
             job.reason = reason
         return bool(reason)
 
-    def _begin(self, job: QueuedJob, partition: str, now: int, holding: Holding, by: str) -> None:
+    def begin(self, job: QueuedJob, partition: str, now: int, holding: Holding, by: str) -> None:
+        """Let a waiting job begin with what it holds."""
         del self.waiting[job.row]
         self.running[job.row] = job
         job.holding, job.start, job.partition, job.by = holding, now, partition, by
@@ -381,7 +418,7 @@ class Controller:
         if fate == Preempt.REQUEUE:
             again = _again(job, now, self.settings.requeue_delay)
             self.waiting[job.row] = again
-            again.priority = {name: self.factors(again, name, now).total for name in job.partitions}
+            self._weigh(again, now)
         else:
             self.limits.submitted(job, -1)
 

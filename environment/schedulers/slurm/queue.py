@@ -8,6 +8,7 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.schedulers.slurm.priority import Factors
 from hpcrowd.environment.schedulers.slurm.shares import Association
 
 
@@ -31,7 +32,7 @@ class QueuedJob:
         The array it is a task of, -1 for none; tasks that may run at once, 0 for all.
     reason
         Why it waits, in Slurm's words.
-    priority
+    factors, priority
         By partition.
     holding, start, partition
         What it holds, since when, and in which partition, while it runs.
@@ -57,6 +58,7 @@ class QueuedJob:
     requeue: bool = True
     reservation: str = ""
     reason: str = "None"
+    factors: dict[str, Factors] = field(default_factory=dict)
     priority: dict[str, int] = field(default_factory=dict)
     holding: Holding = ()
     start: int = UNKNOWN

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.scenarios.studies.options import Option
 from hpcrowd.scenarios.studies.render import Picture, Rows, Table, required_table
 from hpcrowd.scenarios.studies.running import Steps
 from hpcrowd.scenarios.studies.slurm.differences import CAUSES, Difference, by_cause, parting
@@ -149,6 +151,35 @@ class Slurm(PublishedStudy):
             for one in self.traces.values()
             for found in one.differences
         ]  # fmt: skip
+
+
+def reproduce_slurm(
+    records: Annotated[
+        str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        Option("Folder of recorded runs, or of one.", kind=Path),
+    ],
+    progress: Progress | None = None,
+) -> Slurm:
+    """Simulate the plans of recorded runs of a real Slurm, and set the starts beside Slurm's.
+
+    Parameters
+    ----------
+    records
+        Folders of runs, or folders with such folders in them. Runs with the same plan are compared
+        with each other too.
+    progress
+        Called before each plan.
+
+    Raises
+    ------
+    TraceError
+        If a folder holds no recorded run, or something is missing or malformed.
+    """
+    from hpcrowd.scenarios.studies.slurm.simulated import replay
+
+    alone = isinstance(records, str | os.PathLike)
+    folders = [records] if alone else list(records)  # type: ignore[arg-type,list-item]
+    return compare_records([Path(one) for one in folders], replay, progress)
 
 
 def compare_records(
