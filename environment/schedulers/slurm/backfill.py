@@ -126,7 +126,7 @@ class BackfillCycle:
     def run(self) -> None:
         """Start what can start, and plan the others."""
         controller, settings = self.controller, self.settings
-        rejected: set[tuple[int, str]] = set()
+        rejected: dict[tuple[int, str], QueuedJob] = {}
         planned_tasks: dict[int, int] = {}
         counts: dict[tuple[str, str], int] = {}
         queue = controller.ordered(self.now, backfill=True)
@@ -145,10 +145,11 @@ class BackfillCycle:
                 continue
             if job.array >= 0:
                 if (job.array, partition) in rejected:
+                    job.reason = rejected[job.array, partition].reason
                     continue
                 if planned_tasks.get(job.array, 0) >= settings.bf_max_job_array_resv:
                     continue
-                rejected.add((job.array, partition))
+                rejected[job.array, partition] = job
                 if controller.throttled(job):
                     continue
             if not controller.ready(job, self.now):
@@ -158,7 +159,7 @@ class BackfillCycle:
             if not controller.layout.partitions[partition].up:
                 continue
             if self._try(job, partition):
-                rejected.discard((job.array, partition))
+                rejected.pop((job.array, partition), None)
                 if not job.holding and job.array >= 0:
                     planned_tasks[job.array] = planned_tasks.get(job.array, 0) + 1
 
@@ -228,7 +229,9 @@ class BackfillCycle:
             if begin > now + self.settings.bf_window:
                 job.planned = begin
                 return False
-            if controller.limits.after(job, partition):
+            reason = controller.limits.after(job, partition)
+            if reason:
+                job.reason = reason
                 return False
             first, last = self._slot(begin, limit)
             if self.plan.clashes(first, last, nodes):

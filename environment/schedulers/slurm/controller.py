@@ -24,8 +24,13 @@ from hpcrowd.environment.schedulers.slurm.priority import Priorities
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 
+#: Reason of jobs whose nodes are kept for others, in Slurm's words.
+NODES_KEPT = (
+    "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+)
+
 #: Reasons that the main scheduler may replace by ``Priority``.
-PASSING = frozenset({"None", "Resources"})
+PASSING = frozenset({"None", "Resources", NODES_KEPT})
 
 #: s between looks of the backfill scheduler for changes (sched/backfill, short sleep).
 LOOK_EVERY = 1
@@ -304,7 +309,7 @@ class Controller:
         """Go through the queue by priority; the first that does not fit blocks its partition."""
         settings, layout = self.settings, self.layout
         available, failed = self.up, set()
-        rejected: set[tuple[int, str]] = set()
+        rejected: dict[tuple[int, str], QueuedJob] = {}
         depth = 0
         counts: dict[str, int] = {}
         for job, partition in self.ordered(now):
@@ -313,9 +318,10 @@ class Controller:
             if not self.ready(job, now):
                 continue
             if job.array >= 0:
-                if (job.array, partition) in rejected:
+                first = rejected.setdefault((job.array, partition), job)
+                if first is not job:
+                    job.reason = first.reason  # an array has one reason
                     continue
-                rejected.add((job.array, partition))
                 if self.throttled(job):
                     continue
             if settings.partition_job_depth:
@@ -342,11 +348,11 @@ class Controller:
             demand = job.demands[partition]
             there = available & layout.nodes_of(partition)
             if there.bit_count() < demand.least_nodes:
-                job.reason, outcome = "Resources", "busy"
+                job.reason, outcome = NODES_KEPT, "busy"
             else:
                 outcome = self.start(job, partition, now, available, "main")
             if outcome == "started":
-                rejected.discard((job.array, partition))
+                rejected.pop((job.array, partition), None)
             elif outcome == "busy" or (outcome == "limit" and settings.assoc_limit_stop):
                 waited = now - job.eligible
                 if waited < settings.bf_min_age_reserve:

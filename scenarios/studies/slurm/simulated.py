@@ -26,6 +26,7 @@ from hpcrowd.environment.schedulers.slurm.priority import Factors
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.studies.slurm.outcomes import Simulated
 from hpcrowd.scenarios.studies.slurm.records import Record
+from hpcrowd.scenarios.studies.slurm.samples import KEPT, KEPT_WORD
 from hpcrowd.scenarios.studies.slurm.schedules import TOTAL, Schedule, schedule_of
 from hpcrowd.scenarios.studies.slurm.tries import Key, Try
 from hpcrowd.scenarios.studies.slurm.workload import Workload, workload_of
@@ -101,7 +102,10 @@ def _simulate(record: Record, workload: Workload, machine: Machine, moments: lis
     def sample(moment: int) -> None:
         controller = policy.controller
         waiting = controller.waiting.values()
-        reasons[moment] = {workload.keys[job.row]: job.reason for job in waiting}
+        reasons[moment] = {
+            workload.keys[job.row]: KEPT_WORD if job.reason.startswith(KEPT) else job.reason
+            for job in waiting
+        }
         for held_rows in [] if model.holds is None else [model.holds.rows_at(model.cluster)]:
             reasons[moment] |= {workload.keys[row]: "Dependency" for row in held_rows.tolist()}
         priorities[moment] = {
@@ -177,6 +181,11 @@ def _on_record(record: Record, machine: Machine, moments: list[int]) -> Schedule
     admission = Admission(controller, jobs)
     events: list[tuple[int, int, int, int]] = []
     tries: list[Try] = [one for one in record.tries if one.key in workload.row_of]
+    # The accounting says when throttles let go; a job gathers age from its submission on.
+    since: dict[int, int] = {}
+    for one in tries:
+        if one.trial == 0 and one.eligible >= 0:
+            since[one.key.plan] = min(one.eligible, since.get(one.key.plan, one.eligible))
     for count, one in enumerate(tries):
         row = workload.row_of[one.key]
         events.append((one.submit, 1, row, count))
@@ -202,7 +211,11 @@ def _on_record(record: Record, machine: Machine, moments: list[int]) -> Schedule
             shares[now] = shares_of(controller)
         elif kind == 1 and row not in controller.waiting and row not in controller.running:
             job = admission.queued(row, now)
-            job.eligible = tries[count].eligible if tries[count].eligible >= 0 else 2**40
+            one = tries[count]
+            if one.trial == 0:
+                job.eligible = since.get(one.key.plan, 2**40)
+            else:
+                job.eligible = now + machine.scheduling.requeue_delay
             controller.submit(job, now)
         elif kind == 2 and row in controller.waiting:
             one = tries[count]
