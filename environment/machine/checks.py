@@ -79,6 +79,12 @@ def _check_accounts(machine: Machine) -> None:
         at = ("accounts", place)
         if one.user:
             _check_known("account", [one.account], names, (*at, "account"))
+            if one.parent != one.account:
+                raise MachineError(
+                    f"user {one.user}: below {one.parent}; a user is below its account, "
+                    f"{one.account}",
+                    (*at, "parent"),
+                )
         elif one.account != ROOT:
             _check_known("account", [one.parent], names, (*at, "parent"))
             _check_no_circle(one.account, parents, (*at, "parent"))

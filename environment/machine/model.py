@@ -20,13 +20,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-#: Resources by name, as in Slurm's TRES: ``cpu``, ``mem`` (MB), ``node``, ``gres/gpu`` and
-#: ``gres/gpu:TYPE``; also ``energy`` or ``billing`` may be read, and are not modelled.
-Tres = dict[str, int]
+from hpcrowd.environment.machine.units import (
+    PARENT,
+    UNLIMITED,
+    Megabytes,
+    Moment,
+    Seconds,
+    Tres,
+    is_optional,
+)
 
 #: The resources that limits and weights know.
 KNOWN_TRES = ("cpu", "mem", "node", "gres/gpu")
@@ -36,6 +49,14 @@ class Entry(BaseModel):
     """A part of the description; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _unlimited(cls, value: Any, info: ValidationInfo) -> Any:
+        """Take the word for no limit where there may be none."""
+        if value == UNLIMITED and is_optional(cls.model_fields[str(info.field_name)]):
+            return None
+        return value
 
 
 class Preempt(StrEnum):
@@ -52,7 +73,7 @@ class NodeType(Entry):
 
     name: str = Field(description="name of one node, or a host list such as n[1-4]")
     cores: int = Field(ge=1, description="cores that jobs may use (CPUs; ThreadsPerCore = 1)")
-    memory: int | None = Field(None, ge=1, description="MB (RealMemory - MemSpecLimit)")
+    memory: Megabytes | None = Field(None, ge=1, description="MB (RealMemory - MemSpecLimit)")
     gpus: dict[str, int] = Field(
         default_factory=dict, description="GPUs by type; the type is empty if it has no name (Gres)"
     )
@@ -93,7 +114,7 @@ class Limits(Entry):
     max_jobs_per_account: int | None = Field(None, ge=0, description="QOS only (MaxJobsPA)")
     max_submit_per_account: int | None = Field(None, ge=0, description="QOS only (MaxSubmitPA)")
     max_tres_per_account: Tres = Field(default_factory=dict, description="QOS only (MaxTRESPA)")
-    max_wall: int | None = Field(None, ge=0, description="s; longest time limit (MaxWall)")
+    max_wall: Seconds | None = Field(None, ge=0, description="s; longest time limit (MaxWall)")
     min_tres: Tres = Field(default_factory=dict, description="of one job; QOS only (MinTRES)")
 
 
@@ -115,7 +136,7 @@ class Account(Entry):
     """An account, or a user in an account: an association. sacctmgr(1)."""
 
     account: str
-    parent: str = Field("root", description="the account above it; of a user its account")
+    parent: str = Field("root", description="the account above it; of a user always its account")
     user: str = Field("", description="empty for the account itself")
     partition: str = Field("", description="only for jobs in this partition; empty: all")
     shares: int | None = Field(
@@ -125,6 +146,19 @@ class Account(Entry):
     qos: tuple[str, ...] = Field((), description="that jobs may ask for; empty: all")
     default_qos: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_account(cls, values: Any) -> Any:
+        """Put a user below its account."""
+        if isinstance(values, dict) and values.get("user") and "account" in values:
+            return {"parent": values["account"]} | values
+        return values
+
+    @field_validator("shares", mode="before")
+    @classmethod
+    def _of_parent(cls, value: Any) -> Any:
+        return None if value == PARENT else value
+
 
 class Partition(Entry):
     """Nodes with rules. slurm.conf, PartitionName."""
@@ -132,20 +166,20 @@ class Partition(Entry):
     name: str
     nodes: tuple[str, ...] = Field(("ALL",), description="host lists; ALL for all (Nodes)")
     default: bool = Field(False, description="for jobs that name none (Default)")
-    default_time: int | None = Field(None, ge=0, description="s; None: max_time (DefaultTime)")
-    max_time: int | None = Field(None, ge=0, description="s (MaxTime)")
+    default_time: Seconds | None = Field(None, ge=0, description="s; None: max_time (DefaultTime)")
+    max_time: Seconds | None = Field(None, ge=0, description="s (MaxTime)")
     min_nodes: int = Field(0, ge=0, description="of a job (MinNodes)")
     max_nodes: int | None = Field(None, ge=0, description="of a job (MaxNodes)")
     max_cores_per_node: int | None = Field(None, ge=1, description="(MaxCPUsPerNode)")
-    default_memory_per_core: int | None = Field(None, ge=0, description="MB (DefMemPerCPU)")
-    default_memory_per_node: int | None = Field(None, ge=0, description="MB (DefMemPerNode)")
-    max_memory_per_core: int | None = Field(None, ge=0, description="MB (MaxMemPerCPU)")
-    max_memory_per_node: int | None = Field(None, ge=0, description="MB (MaxMemPerNode)")
+    default_memory_per_core: Megabytes | None = Field(None, ge=0, description="MB (DefMemPerCPU)")
+    default_memory_per_node: Megabytes | None = Field(None, ge=0, description="MB (DefMemPerNode)")
+    max_memory_per_core: Megabytes | None = Field(None, ge=0, description="MB (MaxMemPerCPU)")
+    max_memory_per_node: Megabytes | None = Field(None, ge=0, description="MB (MaxMemPerNode)")
     priority_tier: int = Field(1, ge=0, description="(PriorityTier)")
     priority_factor: int = Field(1, ge=0, description="(PriorityJobFactor)")
     exclusive: bool = Field(False, description="jobs get whole nodes (OverSubscribe=EXCLUSIVE)")
     preempt_mode: Preempt | None = Field(None, description="None: the cluster's (PreemptMode)")
-    grace_time: int = Field(0, ge=0, description="s before a preempted job ends (GraceTime)")
+    grace_time: Seconds = Field(0, ge=0, description="s before a preempted job ends (GraceTime)")
     qos: str = Field("", description="QOS whose limits hold for all its jobs (QOS)")
     allow_accounts: tuple[str, ...] = Field((), description="empty: all (AllowAccounts)")
     deny_accounts: tuple[str, ...] = Field((), description="(DenyAccounts)")
@@ -164,8 +198,8 @@ class Reservation(Entry):
     """Nodes or cores kept for some, or for nobody. scontrol(1), SPECIFICATIONS FOR RESERVATION."""
 
     name: str
-    start: int = Field(description="s since the epoch of the machine's clock, or of the run")
-    end: int
+    start: Moment = Field(description="s since the epoch of the machine's clock, or of the run")
+    end: Moment
     nodes: tuple[str, ...] = Field(("ALL",), description="host lists; ALL for all (Nodes)")
     cores_per_node: int | None = Field(None, ge=1, description="None: whole nodes (CoreCnt)")
     users: tuple[str, ...] = Field((), description="who may use it (Users)")
@@ -193,9 +227,9 @@ class PrioritySettings(Entry):
     weight_partition: int = Field(0, ge=0, description="(PriorityWeightPartition)")
     weight_qos: int = Field(0, ge=0, description="(PriorityWeightQOS)")
     weight_tres: dict[str, int] = Field(default_factory=dict, description="(PriorityWeightTRES)")
-    max_age: int = Field(604_800, ge=1, description="s; full age factor (PriorityMaxAge)")
-    half_life: int = Field(604_800, ge=0, description="s; 0: no decay (PriorityDecayHalfLife)")
-    calculation_period: int = Field(300, ge=1, description="s (PriorityCalcPeriod)")
+    max_age: Seconds = Field(604_800, ge=1, description="s; full age factor (PriorityMaxAge)")
+    half_life: Seconds = Field(604_800, ge=0, description="s; 0: no decay (PriorityDecayHalfLife)")
+    calculation_period: Seconds = Field(300, ge=1, description="s (PriorityCalcPeriod)")
     favor_small: bool = Field(False, description="(PriorityFavorSmall)")
     fair_tree: bool = Field(True, description="not PriorityFlags=NO_FAIR_TREE")
     depth_oblivious: bool = Field(False, description="(PriorityFlags=DEPTH_OBLIVIOUS)")
@@ -216,30 +250,30 @@ class SchedulingSettings(Entry):
     """How and when jobs are started. slurm.conf, Scheduler..., Select..., Preempt..."""
 
     backfill: bool = Field(True, description="sched/backfill, not sched/builtin (SchedulerType)")
-    bf_interval: int = Field(30, ge=1, description="s between backfill cycles")
-    bf_window: int = Field(86_400, ge=1, description="s ahead that backfilling plans (in min.)")
-    bf_resolution: int = Field(60, ge=1, description="s; times of the plan are rounded to it")
+    bf_interval: Seconds = Field(30, ge=1, description="s between backfill cycles")
+    bf_window: Seconds = Field(86_400, ge=1, description="s ahead that backfilling plans (in min.)")
+    bf_resolution: Seconds = Field(60, ge=1, description="s; times of the plan are rounded to it")
     bf_max_job_test: int = Field(500, ge=1, description="jobs that a cycle looks at")
     bf_max_job_user: int = Field(0, ge=0, description="jobs of a user in a cycle; 0: no limit")
     bf_max_job_part: int = Field(0, ge=0, description="jobs of a partition; 0: no limit")
     bf_max_job_start: int = Field(0, ge=0, description="starts in a cycle; 0: no limit")
     bf_max_job_array_resv: int = Field(20, ge=0, description="planned tasks of an array")
     bf_max_job_assoc: int = Field(0, ge=0, description="jobs of an association; 0: no limit")
-    bf_min_age_reserve: int = Field(0, ge=0, description="s a job waits before it is planned")
+    bf_min_age_reserve: Seconds = Field(0, ge=0, description="s a job waits before it is planned")
     bf_min_prio_reserve: int = Field(0, ge=0, description="least priority to be planned")
     bf_continue: bool = Field(False, description="goes on after yielding its locks")
     bf_busy_nodes: bool = Field(False, description="prefers nodes that are in use")
     bf_one_resv_per_job: bool = Field(False, description="one reservation for all partitions")
     bf_yield_interval: float = Field(2.0, ge=0, description="s between yields of the locks")
     bf_yield_sleep: float = Field(0.5, ge=0, description="s for which it yields")
-    bf_max_time: int | None = Field(None, ge=1, description="s; None: bf_interval")
+    bf_max_time: Seconds | None = Field(None, ge=1, description="s; None: bf_interval")
     default_queue_depth: int = Field(100, ge=0, description="jobs after a submission or an end")
     partition_job_depth: int = Field(0, ge=0, description="jobs of a partition; 0: no limit")
-    sched_interval: int = Field(60, description="s between full passes; -1: none")
+    sched_interval: Seconds = Field(60, description="s between full passes; -1: none")
     sched_min_interval: float = Field(2e-6, ge=0, description="s between passes")
     batch_sched_delay: float = Field(3.0, ge=0, description="s to wait after a submission")
     defer: bool = Field(False, description="no pass at each submission")
-    max_sched_time: int = Field(2, ge=1, description="s that a pass may take")
+    max_sched_time: Seconds = Field(2, ge=1, description="s that a pass may take")
     assoc_limit_stop: bool = Field(False, description="a job at a limit blocks its partition")
     pack_serial_at_end: bool = Field(False, description="serial jobs go to the last nodes")
     whole_nodes: bool = Field(False, description="select/linear: nodes are never shared")
@@ -250,19 +284,21 @@ class SchedulingSettings(Entry):
     enforce_limits: bool = Field(
         False, description="limits of associations and QOS hold (AccountingStorageEnforce)"
     )
-    default_memory_per_core: int | None = Field(None, ge=0, description="MB (DefMemPerCPU)")
-    default_memory_per_node: int | None = Field(None, ge=0, description="MB (DefMemPerNode)")
+    default_memory_per_core: Megabytes | None = Field(None, ge=0, description="MB (DefMemPerCPU)")
+    default_memory_per_node: Megabytes | None = Field(None, ge=0, description="MB (DefMemPerNode)")
     preempt_type: Literal["none", "partition", "qos"] = Field("none", description="PreemptType")
     preempt_mode: Preempt = Field(Preempt.OFF, description="PreemptMode")
     preempt_youngest_first: bool = Field(False, description="preempt_youngest_first")
-    preempt_exempt_time: int = Field(0, ge=0, description="s (PreemptExemptTime)")
+    preempt_exempt_time: Seconds = Field(0, ge=0, description="s (PreemptExemptTime)")
     reorder_count: int = Field(1, ge=0, description="preempt_reorder_count")
     requeue: bool = Field(True, description="jobs may be requeued (JobRequeue)")
-    requeue_delay: int = Field(121, ge=0, description="s until a requeued job is eligible")
+    requeue_delay: Seconds = Field(121, ge=0, description="s until a requeued job is eligible")
     kill_invalid_depend: bool = Field(False, description="else such jobs wait for ever")
-    over_time_limit: int | None = Field(0, ge=0, description="s; None: no limit (OverTimeLimit)")
+    over_time_limit: Seconds | None = Field(
+        0, ge=0, description="s; None: no limit (OverTimeLimit)"
+    )
     max_array_size: int = Field(1001, ge=0, description="MaxArraySize")
-    time_limit_period: int = Field(
+    time_limit_period: Seconds = Field(
         30, ge=1, description="s between checks of time limits (PERIODIC_TIMEOUT of slurmctld)"
     )
     start_latency: float = Field(0.0, ge=0, description="s from a start to the job's first second")

@@ -18,8 +18,9 @@ from typing import NamedTuple
 from hpcrowd.environment.errors import MachineError, TraceError
 from hpcrowd.environment.limits.inputs import LARGEST_SETTINGS
 from hpcrowd.environment.machine.files.recognition import Form, form_of
+from hpcrowd.environment.machine.files.toml_text import read_machine_toml
 from hpcrowd.environment.machine.model import Machine
-from hpcrowd.environment.machine.slurm import conf, scontrol, tables
+from hpcrowd.environment.machine.slurm import conf, dump, objects, scontrol, tables
 from hpcrowd.environment.machine.slurm.merging import machine_of
 from hpcrowd.environment.machine.slurm.records import Kind, Record
 from hpcrowd.environment.traces.formats.common.files import read_file, read_head
@@ -62,6 +63,11 @@ def read_machine(paths: Sequence[Path], zone: str | None = None) -> Machine:
     if not found:
         shown = ", ".join(map(str, paths)) or "no files"
         raise MachineError(f"{shown}: nothing describes a machine; give {READABLE}")
+    tomls = [path for path, form in found if form is Form.TOML]
+    if tomls and len(found) > 1:
+        raise MachineError(f"{tomls[0]}: a TOML file describes the whole machine; give it alone")
+    if tomls:
+        return read_machine_toml(tomls[0])
     records: list[Record] = []
     notes: list[str] = []
     included: set[Path] = set()
@@ -81,6 +87,10 @@ def _records(path: Path, form: Form, included: set[Path], notes: list[str]) -> l
     text, source = text_of(path), str(path)
     if form in TABLES:
         return list(tables.records_of(text, source, TABLES[form], notes))
+    if form is Form.DUMP:
+        return list(dump.records_of(text, source))
+    if form is Form.OBJECTS:
+        return list(objects.records_of(text, source))
     return list(scontrol.records_of(text, source))
 
 

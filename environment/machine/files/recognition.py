@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from hpcrowd.environment.machine.slurm import tables
+from hpcrowd.environment.machine.slurm.objects import LISTS
 from hpcrowd.environment.machine.slurm.records import Kind
 
 
@@ -17,6 +18,8 @@ class Form(StrEnum):
     CONF = "slurm.conf"
     GRES = "gres.conf"
     SCONTROL = "scontrol show"
+    OBJECTS = "scontrol show --json"
+    DUMP = "sacctmgr dump"
     ASSOCIATIONS = "sacctmgr show assoc"
     QOS = "sacctmgr show qos"
     RESERVATIONS = "sacctmgr show reservation"
@@ -39,11 +42,8 @@ _SHOWN = re.compile(
 _DUMP = re.compile(r"^(Cluster|Parent|Account|User) - ", re.MULTILINE)
 _OBJECTS = re.compile(r'"(\w+)"\s*:\s*\[\s*(?:\{|\])')
 
-#: Lists of objects that describe a machine.
-LISTS = frozenset(("nodes", "partitions", "reservations"))
-
-#: Lists of objects that other commands print.
-OTHER_LISTS = frozenset(("jobs", "errors", "warnings", "command"))
+#: Lists that come with any objects.
+OTHER_LISTS = frozenset(("errors", "warnings", "command"))
 
 #: Names of files whose form is known.
 NAMES = {"slurm.conf": Form.CONF, "gres.conf": Form.GRES}
@@ -65,7 +65,8 @@ def form_of(path: Path, head: str) -> Form | None:
     if name in NAMES:
         return NAMES[name]
     if head.lstrip().startswith("{"):
-        return None
+        lists = [name for name in _OBJECTS.findall(head) if name not in OTHER_LISTS]
+        return Form.OBJECTS if lists and lists[0] in LISTS else None
     if _SHOWN.match(head):
         return Form.SCONTROL
     kind = tables.kind_of(head)
@@ -75,6 +76,8 @@ def form_of(path: Path, head: str) -> Form | None:
             Kind.QOS: Form.QOS,
             Kind.RESERVATION: Form.RESERVATIONS,
         }[kind]
+    if _DUMP.search(head):
+        return Form.DUMP
     text = "\n".join(line for line in head.splitlines() if not line.lstrip().startswith("#"))
     if _GRES.search(text):
         return Form.GRES

@@ -15,6 +15,7 @@ from hpcrowd.environment.machine.slurm.nodes import nodes_of
 from hpcrowd.environment.machine.slurm.partitions import partitions_of, reservations_of
 from hpcrowd.environment.machine.slurm.records import Record
 from hpcrowd.environment.machine.slurm.settings import Settings
+from hpcrowd.environment.quantities import plural
 
 
 def machine_of(
@@ -73,7 +74,7 @@ def machine_of(
             reservations=tuple(reservations),
             priority=priority,
             scheduling=scheduling,
-            not_modelled=tuple(dict.fromkeys(map(_short, found))),
+            not_modelled=_joined(found),
         )
     except ValidationError as error:
         cause = error.errors()[0].get("ctx", {}).get("error")
@@ -83,10 +84,20 @@ def machine_of(
         raise MachineError(f"{source}: {first_mistake(error)}") from None
 
 
-def _short(note: str) -> str:
-    """Return a note with the name of its file in place of the path."""
-    place, colon, rest = note.partition(": ")
-    return place.rpartition("/")[2] + colon + rest
+def _joined(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return notes with the names of files in place of paths; equal ones of a file are one."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for note in notes:
+        place, _, rest = note.partition(": ")
+        file, _, line = place.rpartition("/")[2].partition(":")
+        lines.setdefault((file, rest), []).append(line)
+    found = []
+    for (file, rest), numbers in lines.items():
+        once = dict.fromkeys(numbers)
+        more = f" (and {plural(len(once) - 1, 'more line')})" if len(once) > 1 else ""
+        found.append(": ".join(filter(None, (":".join(filter(None, (file, numbers[0]))), rest)))
+                     + more)  # fmt: skip
+    return tuple(found)
 
 
 def _missing_accounts(

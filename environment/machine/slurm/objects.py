@@ -1,0 +1,195 @@
+"""What ``scontrol show node``, ``partition`` and ``res`` print with --json; also ``sinfo --json``.
+
+::
+
+    {"nodes": [{"name": "n1", "cpus": 8, "real_memory": 32000, "features": ["milan"], ...}]}
+    {"partitions": [{"name": "p", "nodes": {"configured": "n[1-4]"}, ...}]}       23.02 and later
+    {"partitions": [{"name": "p", "nodes": "n[1-4]", "priority_tier": 1, ...}]}   22.05
+    {"reservations": [{"name": "r", "node_list": "n1", "flags": ["MAINT"], ...}]}
+
+Numbers may be objects, ``{"set": true, "infinite": false, "number": 60}``. Up to 24.05 partitions
+lack what hpcrowd needs, such as which is the default, and whether they are up: text has it.
+
+Source: the parsers v0.0.38 to v0.0.41 of Slurm, and what ``sinfo --json`` of 22.05 prints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hpcrowd.environment.errors import MachineError
+from hpcrowd.environment.files import json_of
+from hpcrowd.environment.machine.slurm.records import Kind, Record, Source, Value
+
+#: Keys of slurm.conf, and the paths of their values; the first that exists counts.
+NODE = {
+    "NodeName": ("name",), "CPUTot": ("cpus",), "CPUEfctv": ("effective_cpus",),
+    "Boards": ("boards",), "Sockets": ("sockets",), "CoresPerSocket": ("cores",),
+    "ThreadsPerCore": ("threads",), "RealMemory": ("real_memory",),
+    "MemSpecLimit": ("specialized_memory",), "CoreSpecCount": ("specialized_cores",),
+    "AvailableFeatures": ("features",), "Gres": ("gres",), "Weight": ("weight",),
+    "State": ("state",),
+}  # fmt: skip
+
+PARTITION = {
+    "PartitionName": ("name",), "Nodes": ("nodes/configured", "nodes"),
+    "AllowAccounts": ("accounts/allowed", "allowed_accounts"),
+    "DenyAccounts": ("accounts/deny", "denied_accounts"),
+    "AllowGroups": ("groups/allowed", "allowed_groups"),
+    "AllowQos": ("qos/allowed", "allowed_qos"), "DenyQos": ("qos/deny", "denied_qos"),
+    "QoS": ("qos/assigned", "qos"), "AllocNodes": ("nodes/allowed_allocation",),
+    "TRESBillingWeights": ("tres/billing_weights", "billing_weights"),
+    "DefaultTime": ("defaults/time", "default_time_limit"),
+    "MaxTime": ("maximums/time", "max_time_limit"), "GraceTime": ("grace_time",
+                                                                  "preemption_grace_time"),
+    "MaxCPUsPerNode": ("maximums/cpus_per_node", "maximum_cpus_per_node"),
+    "MaxCPUsPerSocket": ("maximums/cpus_per_socket",),
+    "MaxNodes": ("maximums/nodes", "maximum_nodes_per_job"),
+    "MinNodes": ("minimums/nodes", "min nodes per job", "min_nodes_per_job"),
+    "PriorityJobFactor": ("priority/job_factor", "priority_job_factor"),
+    "PriorityTier": ("priority/tier", "priority_tier"), "JobDefaults": ("defaults/job",),
+    "State": ("partition/state", "state"), "Flags": ("flags",),
+    "PreemptMode": ("preemption_mode",), "Alternate": ("alternate", "alternative"),
+}  # fmt: skip
+
+RESERVATION = {
+    "ReservationName": ("name",), "Nodes": ("node_list",), "StartTime": ("start_time",),
+    "EndTime": ("end_time",), "Users": ("users",), "Accounts": ("accounts",),
+    "PartitionName": ("partition",), "Flags": ("flags",), "Features": ("features",),
+    "Licenses": ("licenses",), "Groups": ("groups",),
+}  # fmt: skip
+
+#: Lists of objects: kind and keys.
+LISTS = {
+    "nodes": (Kind.NODES, NODE),
+    "partitions": (Kind.PARTITION, PARTITION),
+    "reservations": (Kind.RESERVATION, RESERVATION),
+}
+
+#: Memory of partitions, MB: for each node or, with this bit, for each CPU.
+MEMORY = {
+    "Def": ("defaults/memory_per_cpu", "default_memory_per_cpu"),
+    "Max": ("maximums/memory_per_cpu", "maximum_memory_per_node"),
+}
+PER_CPU = 2**63
+
+#: Numbers that stand for none and for no limit, of 16, 32 and 64 bits.
+NO_NUMBER = frozenset(number for bits in (16, 32, 64) for number in (2**bits - 2, 2**bits - 1))
+
+_NAME = re.compile(r'\s*"name"\s*:\s*"([^"]*)"')
+
+
+def records_of(text: str, source: str) -> Iterator[Record]:
+    """Yield the records of a text.
+
+    Parameters
+    ----------
+    text, source
+        The text, and its file.
+
+    Raises
+    ------
+    MachineError
+        If it is not JSON, or not a list of objects.
+    """
+    try:
+        found = json_of(text)
+    except ValueError as error:
+        raise MachineError(f"{source}: not JSON: {error}") from None
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _NAME.match(line):
+            lines.setdefault(match[1], number)
+    for name, (kind, keys) in LISTS.items():
+        listed = found.get(name, [])
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            raise MachineError(f"{source}: {name}: not a list of objects")
+        for one in listed:
+            where = f"{source}:{lines.get(str(one.get('name')), 1)}"
+            values = [
+                Value(key, shown, where)
+                for key, paths in keys.items()
+                if (shown := _text(_at(one, paths)))
+            ]
+            more = _partition(one, where) if kind is Kind.PARTITION else []
+            more += _cores(one, where) if kind is Kind.RESERVATION else []
+            yield Record(kind, where, [*_without_flags(kind, values), *more], Source.SHOWN)
+
+
+def _at(one: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
+    for path in paths:
+        found: Any = one
+        for part in path.split("/"):
+            found = found.get(part) if isinstance(found, dict) else None
+        if found is not None and not (isinstance(found, dict) and "set" not in found):
+            return found
+    return None
+
+
+def _text(value: Any) -> str:
+    """Return a value as slurm.conf has it; empty for none."""
+    if isinstance(value, dict):
+        if value.get("infinite"):
+            return "UNLIMITED"
+        return str(value.get("number")) if value.get("set") else ""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    if isinstance(value, int) and not isinstance(value, bool) and value in NO_NUMBER:
+        return "UNLIMITED" if value + 1 & value == 0 else ""
+    return "" if value is None else str(value)
+
+
+def _without_flags(kind: Kind, values: list[Value]) -> list[Value]:
+    """Return values without flags of partitions, of which only DEFAULT counts."""
+    if kind is Kind.NODES:
+        return [
+            value._replace(text=value.text.replace(",", "+")) if value.key == "State" else value
+            for value in values
+        ]
+    if kind is not Kind.PARTITION:
+        return values
+    kept = []
+    for value in values:
+        flags = value.text.lower().split(",")
+        if value.key == "Flags":
+            kept += [Value("Default", "YES", value.where)] if "default" in flags else []
+            kept += [Value("LLN", "YES", value.where)] if "lln" in flags else []
+        elif value.key == "PreemptMode":
+            kept += [value] if flags != ["disabled"] else [value._replace(text="OFF")]
+        else:
+            kept.append(value)
+    return kept
+
+
+def _partition(one: Mapping[str, Any], where: str) -> list[Value]:
+    """Return the memory of a partition, and how its nodes are shared."""
+    values = []
+    for which, paths in MEMORY.items():
+        newer = "defaults" if which == "Def" else "maximums"
+        split = {
+            unit: _text(_at(one, (f"{newer}/partition_memory_per_{unit.lower()}",)))
+            for unit in ("CPU", "Node")
+        }
+        number = _at(one, paths)
+        if not any(split.values()) and isinstance(number, int) and number not in NO_NUMBER:
+            per_cpu = bool(number & PER_CPU)
+            split["CPU" if per_cpu else "Node"] = str(number & ~PER_CPU)
+        values += [Value(f"{which}MemPer{unit}", text, where) for unit, text in split.items()]
+    shares = _at(one, ("maximums/oversubscribe/jobs", "maximums/shares"))
+    flags = _at(one, ("maximums/oversubscribe/flags",)) or []
+    if isinstance(shares, int):
+        forced = shares & 2**15 or "force" in flags
+        jobs = shares & ~(2**15)
+        word = "EXCLUSIVE" if jobs == 0 else "NO" if jobs == 1 and not forced else ""
+        word = word or f"{'FORCE' if forced else 'YES'}:{jobs}"
+        values.append(Value("OverSubscribe", word, where))
+    return values
+
+
+def _cores(one: Mapping[str, Any], where: str) -> list[Value]:
+    """Return the cores of the nodes of a reservation, if it has not all of them."""
+    listed = one.get("core_specializations")
+    ids = [str(each.get("core", "")) for each in listed or [] if isinstance(each, dict)]
+    return [Value("CoreIDs", ";".join(ids), where)] if any(ids) else []
