@@ -23,6 +23,7 @@ from pydantic import (
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.limits.numbers import LATEST_MOMENT, LONGEST_DURATION
+from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.quantities import parse_duration, parse_processors
 from hpcrowd.environment.registry import located
 from hpcrowd.environment.schedulers.base import Scheduler
@@ -92,6 +93,16 @@ SchedulerChoice = Annotated[
     BeforeValidator(_some_scheduler, json_schema_input_type=str),
     PlainSerializer(str, when_used="json"),
 ]
+
+
+#: A machine of nodes by its files, with changes; or a machine.
+MachineChoice = Annotated[
+    str | InstanceOf[Machine], PlainSerializer(lambda given: _machine_text(given), when_used="json")
+]
+
+
+def _machine_text(given: str | Machine) -> Any:
+    return given if isinstance(given, str) else given.model_dump(mode="json", exclude_defaults=True)
 
 
 class Strict(BaseModel):
