@@ -287,8 +287,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             Names the scheduler and the first such job.
         """
         engine = self.engine
-        if engine.scheduler is None or engine.closed or engine.windows:
-            return
+        if engine.scheduler is None or engine.closed or engine.windows or engine.scheduler.nodes:
+            return  # on a machine of nodes, limits and reservations may keep jobs for ever
         lost = engine.waiting
         if len(lost) and np.all(self.jobs.processors[lost] <= engine.up):
             row = int(lost[0])

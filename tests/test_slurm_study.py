@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.scenarios.studies.slurm.differences import by_cause, differences, parting
+from hpcrowd.scenarios.studies.slurm.outcomes import Simulated, Waits, plans_of
+from hpcrowd.scenarios.studies.slurm.records import Record, Submission, load
+from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
 from hpcrowd.scenarios.studies.slurm.study import (
     Slurm,
     compare_records,
     load_all,
     simulate_as_recorded,
 )
-from hpcrowd.scenarios.studies.slurm.differences import by_cause, differences, parting
-from hpcrowd.scenarios.studies.slurm.outcomes import Simulated, Waits, plans_of
-from hpcrowd.scenarios.studies.slurm.records import Record, Submission, load
-from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
 from hpcrowd.scenarios.studies.slurm.tries import Key, Try
 from study_cases import rows_of_folder, shown
 

@@ -23,6 +23,7 @@ from hpcrowd.environment.schedulers.slurm.preemption import Preemption
 from hpcrowd.environment.schedulers.slurm.priority import Priorities
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Shares
+from hpcrowd.environment.stops import FOREVER
 
 #: Reason of jobs whose nodes are kept for others, in Slurm's words.
 NODES_KEPT = (
@@ -97,6 +98,7 @@ class Controller:
         self._ready = ready
         self._tasks: dict[int, int] = {}  # running tasks by array
         self._wanted = self._urgent = False
+        self._looked_at_all = -1  # the second of the last pass over the whole queue
         self._last_main = self._last_full = -(2**40)
         self._next_backfill = 0.0
         self._last_backfill = 0
@@ -117,7 +119,7 @@ class Controller:
         self.waiting[job.row] = job
         self.limits.submitted(job)
         self._weigh(job, now)
-        self._wanted, self._changed = True, now
+        self._wanted, self._changed, self._looked_at_all = True, now, -1
 
     def finish(self, row: int, now: int, *, killed: bool = False) -> None:
         """Note that a running job has ended; ``killed`` at its limit or by its user."""
@@ -126,7 +128,7 @@ class Controller:
         job = self.running[row]
         self._leave(job, now)
         self.limits.submitted(job, -1)
-        self._wanted, self._changed = True, now
+        self._wanted, self._changed, self._looked_at_all = True, now, -1
         self._urgent |= killed
         if not self.waiting and self._due(now):
             self._last_main, self._wanted, self._urgent = now, False, False
@@ -180,7 +182,9 @@ class Controller:
     # time
 
     def next_at(self, now: int) -> int:
-        """Return when to be called again although nothing happens."""
+        """Return when to be called again although nothing happens; FOREVER if that is no use."""
+        if self._stuck(now):
+            return FOREVER
         times = []
         if self.settings.backfill and self._changed >= self._last_backfill:
             times.append(max(math.ceil(self._next_backfill), now + 1))
@@ -193,6 +197,22 @@ class Controller:
             if job.eligible > now:
                 times.append(job.eligible)
         return min(times, default=now + 1)
+
+    def _stuck(self, now: int) -> bool:
+        """Return whether the waiting jobs cannot start unless others are submitted.
+
+        That is so after a pass over the whole queue when nothing runs, and time changes nothing:
+        no reservation and no begin time is to come, and no limit on decaying usage is reached.
+        """
+        return (
+            not self.running
+            and not self._wanted
+            and all(one.end <= self._looked_at_all for one, _ in self._reservations)
+            and all(
+                job.eligible <= self._looked_at_all and not job.reason.endswith("MinutesLimit")
+                for job in self.waiting.values()
+            )
+        )
 
     def run(self, now: int) -> None:
         """Do the passes that are due at a second."""
@@ -210,6 +230,7 @@ class Controller:
                 self._main(now, full)
                 if len(self.stopped) == stopped:
                     break
+            self._looked_at_all = now if full else -1
         if (
             settings.backfill
             and now >= self._next_backfill

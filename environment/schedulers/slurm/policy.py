@@ -28,6 +28,7 @@ from hpcrowd.environment.schedulers.base import (
 )
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
+from hpcrowd.environment.stops import FOREVER
 
 
 @dataclass
@@ -121,7 +122,8 @@ class Slurm(Scheduler):
 
     @override
     def wake(self, now: int) -> int | None:
-        return self.controller.next_at(now)
+        wake = self.controller.next_at(now)
+        return None if wake == FOREVER else wake
 
     @override
     def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
