@@ -33,6 +33,7 @@ from behaviour_tables import (  # noqa: E402
     windows_table,
 )
 from features_page import features_page  # noqa: E402
+from machine_tables import machine_tables  # noqa: E402
 from markdown_tables import first_line, table  # noqa: E402
 from models_page import models_page  # noqa: E402
 from online_predictors import accuracy_table, waits_table  # noqa: E402
@@ -386,6 +387,7 @@ PLACES = {
     **places_of_populations(),
     "presets": presets_table,
     "choices": choices_table,
+    "machine": machine_tables,
     "measured": measured_tables,
     "windows": windows_table,
     "population": population_tables,

@@ -3,6 +3,7 @@ from .cluster import Cluster, ClusterSpec
 from .errors import (
     ArchiveError,
     HpcrowdError,
+    MachineError,
     ModelFileError,
     ModelFitError,
     ParseError,
@@ -19,6 +20,9 @@ from .grid.broker import GridBroker, GridSpec
 from .grid.policies import GridJob, GridPolicy, Site
 from .header import Header
 from .jobs import Column, JobTable, State
+from .machine.files.reading import read_machine
+from .machine.files.toml_text import machine_toml, write_machine
+from .machine.model import Machine
 from .platform.changes import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
 from .platform.signals import Signal, parse_signal, read_signal
 from .schedulers.adaptive import Adaptive
@@ -153,6 +157,8 @@ __all__ = [
     "LastTwo",
     "Look",
     "Losses",
+    "Machine",
+    "MachineError",
     "Maintenance",
     "ModelFileError",
     "ModelFitError",
@@ -214,6 +220,7 @@ __all__ = [
     "generate_sacct_json",
     "generate_swf",
     "jobs_from_trace",
+    "machine_toml",
     "parse_batsim",
     "parse_batsim_jobs",
     "parse_csv",
@@ -240,6 +247,7 @@ __all__ = [
     "read_gwf",
     "read_htcondor",
     "read_lsf",
+    "read_machine",
     "read_mapped",
     "read_mapping",
     "read_parquet",
@@ -262,6 +270,7 @@ __all__ = [
     "write_gwf",
     "write_htcondor",
     "write_lsf",
+    "write_machine",
     "write_mapped",
     "write_parquet",
     "write_pbs",

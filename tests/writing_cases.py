@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.output.guard import is_ours
 from hpcrowd.environment.traces.formats.registry import read_trace
 
@@ -23,6 +24,7 @@ FILES = {
     "run.toml": '[scenario]\nkind = "replay"\ntrace = "c.swf"\n',
     "study.toml": '[scenario]\nkind = "replay"\ntrace = "c.swf"\n'
     '[axes]\nscheduler = ["easy", "fcfs"]\n',
+    "slurm.conf": "NodeName=n[1-4] CPUs=8 RealMemory=32000\nPartitionName=p Nodes=ALL\n",
     "grid.toml": 'users = "rigid"\n'
     '[clusters.north]\nprocessors = 8\ntrace = "c.swf"\ngrid_share = 0.4\n'
     '[clusters.south]\nprocessors = 8\ntrace = "c.swf"\n',
@@ -48,6 +50,7 @@ COMMANDS = {
     "validate": "validate c.swf --users rigid --out out",
     "report": "report c.swf -o out.html --figures out",
     "compare": "compare c.swf c.swf --out out",
+    "machine": "machine slurm.conf --out out.toml --force",
     "demo": "demo --days 1 --out out",
     "reproduce": "reproduce minh2012-arrivals --jobs 1000 --seeds 2 --grid-seeds 2 --loads 0.7"
     " --grid-loads 0.5 --workers 1 --out out",
@@ -80,6 +83,8 @@ def whole(path: Path) -> bool:
     if path.suffix in (".swf", ".csv"):
         return len(read_trace(path)) > 0
     text = path.read_bytes()
+    if path.suffix == ".toml":
+        return is_ours(path) and bool(read_machine([path]).partitions)
     ends = {".json": b"}\n", ".html": b"</html>\n", ".png": b"IEND\xaeB`\x82"}
     return is_ours(path) and text.endswith(ends[path.suffix])
 

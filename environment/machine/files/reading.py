@@ -11,6 +11,7 @@ What a file is shows its content; the names ``slurm.conf`` and ``gres.conf`` are
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +37,10 @@ READABLE = (
 )
 
 
+#: A path as a text or an object.
+AnyPath = str | os.PathLike[str]
+
+
 class _Found(NamedTuple):
     """A file that describes a machine."""
 
@@ -43,14 +48,14 @@ class _Found(NamedTuple):
     form: Form
 
 
-def read_machine(paths: Sequence[Path], zone: str | None = None) -> Machine:
+def read_machine(paths: AnyPath | Sequence[AnyPath], zone: str | None = None) -> Machine:
     """Return the machine that files describe.
 
     Parameters
     ----------
     paths
-        Files, packed with gzip or not, and folders; of a folder, files that do not describe a
-        machine are left out.
+        A file or a folder, or several; files may be packed with gzip. Files in a folder that do
+        not describe a machine are left out.
     zone
         Time zone of the local times of reservations; UTC unless given.
 
@@ -59,9 +64,10 @@ def read_machine(paths: Sequence[Path], zone: str | None = None) -> Machine:
     MachineError
         If a file cannot be read, is of another kind, or is wrong; the message names file and line.
     """
-    found = [one for path in paths for one in _found(Path(path))]
+    named = [paths] if isinstance(paths, str | os.PathLike) else paths
+    found = [one for path in named for one in _found(Path(path))]
     if not found:
-        shown = ", ".join(map(str, paths)) or "no files"
+        shown = ", ".join(map(os.fspath, named)) or "no files"
         raise MachineError(f"{shown}: nothing describes a machine; give {READABLE}")
     tomls = [path for path, form in found if form is Form.TOML]
     if tomls and len(found) > 1:

@@ -22,6 +22,7 @@ moments may be texts, as :mod:`hpcrowd.environment.machine.units` lists them.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
@@ -65,20 +66,20 @@ def machine_toml(machine: Machine) -> str:
     """Return a machine as the text of a TOML file."""
     tables: list[str] = []
     top: list[str] = [MACHINE_HEAD.decode().rstrip()]
-    for name, value in _fields(machine):
+    for name, value in fields_of(machine):
         if isinstance(value, Entry):
             tables.append(f"[{name}]\n{_lines(value)}")
         elif isinstance(value, tuple) and value and isinstance(value[0], Entry):
             tables += [f"[[{name}]]\n{_lines(one)}" for one in value]
         elif isinstance(value, tuple):
-            inside = "".join(f"    {_text(one)},\n" for one in value)
+            inside = "".join(f"    {value_text(one)},\n" for one in value)
             top.append(f"{name} = [\n{inside}]")
         else:
-            top.append(f"{name} = {_text(value)}")
+            top.append(f"{name} = {value_text(value)}")
     return "\n\n".join(["\n".join(top), *tables]) + "\n"
 
 
-def write_machine(machine: Machine, path: Path) -> None:
+def write_machine(machine: Machine, path: str | os.PathLike[str]) -> None:
     """Write a machine as a TOML file, which is complete or absent.
 
     Raises
@@ -90,7 +91,7 @@ def write_machine(machine: Machine, path: Path) -> None:
         temporary.write_text(machine_toml(machine), encoding="utf-8")
 
 
-def _fields(entry: Entry) -> Iterator[tuple[str, Any]]:
+def fields_of(entry: Entry) -> Iterator[tuple[str, Any]]:
     """Yield the fields that differ from their defaults, as they are written."""
     for name, field in type(entry).model_fields.items():
         value = getattr(entry, name)
@@ -102,18 +103,18 @@ def _fields(entry: Entry) -> Iterator[tuple[str, Any]]:
 
 
 def _lines(entry: Entry) -> str:
-    return "\n".join(f"{name} = {_text(value)}" for name, value in _fields(entry))
+    return "\n".join(f"{name} = {value_text(value)}" for name, value in fields_of(entry))
 
 
-def _text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value as TOML."""
     if isinstance(value, Entry):
-        value = dict(_fields(value))
+        value = dict(fields_of(value))
     if isinstance(value, dict):
-        inside = ", ".join(f"{_key(key)} = {_text(one)}" for key, one in value.items())
+        inside = ", ".join(f"{_key(key)} = {value_text(one)}" for key, one in value.items())
         return f"{{{inside}}}"
     if isinstance(value, tuple | list):
-        return f"[{', '.join(map(_text, value))}]"
+        return f"[{', '.join(map(value_text, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):

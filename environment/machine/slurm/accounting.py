@@ -88,6 +88,7 @@ def _qos(name: str, record: Record, notes: list[str]) -> Qos:
     priority, factor = take("Priority"), take("UsageFactor")
     mode, other = preemption(take("PreemptMode"))
     fields = _limits(record, LIMITS + OF_QOS)
+    preempts = words(take("Preempt"))
     flags = {flag.lower(): flag for flag in words(take("Flags"))}
     unknown = [f"Flags={word}" for flag, word in flags.items() if flag not in FLAGS]
     notes += [
@@ -100,7 +101,7 @@ def _qos(name: str, record: Record, notes: list[str]) -> Qos:
         name=name,
         priority=whole(priority) if priority else 0,
         limits=Limits(**fields),
-        preempts=words(take("Preempt")),
+        preempts=preempts,
         preempt_mode=mode,
         usage_factor=real(factor) if factor else 1.0,
         **{field: flag in flags for flag, field in FLAGS.items()},

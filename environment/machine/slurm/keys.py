@@ -9,18 +9,17 @@ from hpcrowd.environment.machine.slurm.records import of_words
 
 #: Settings that may change schedules, in lower case.
 SCHEDULING = of_words("""
-    accountingstoragetype allowspecresourcesusage burstbuffertype completewait defcpupergpu
-    defmempergpu downnodes federationparameters frontendname jobsubmitplugins licenses
-    maxjobcount maxmempergpu mcsplugin mcsparameters nodefeaturesplugins powerparameters
-    powerplugin priorityparameters prioritysitefactorplugin prioritysitefactorparameters
-    reconfigflags requeueexit requeueexithold resvoverrun suspendtime switchname topologyparam
-    topologyplugin schedulerrootfilter clifilterplugins prologflags maxtaskspernode nodeset
-    maxbatchrequeue defcpupernode jobdefaults
+    allowspecresourcesusage burstbuffertype completewait defcpupergpu defmempergpu downnodes
+    federationparameters frontendname jobsubmitplugins licenses maxjobcount maxmempergpu
+    mcsplugin mcsparameters nodefeaturesplugins powerparameters powerplugin priorityparameters
+    prioritysitefactorplugin prioritysitefactorparameters reconfigflags requeueexit
+    requeueexithold resvoverrun suspendtime switchname topologyparam topologyplugin
+    schedulerrootfilter clifilterplugins prologflags maxtaskspernode nodeset maxbatchrequeue
+    defcpupernode jobdefaults
 """)
 
 #: Values that change nothing, by key.
 NEUTRAL = {
-    "accountingstoragetype": {"accounting_storage/slurmdbd", "accounting_storage/filetxt"},
     "topologyplugin": {"topology/none", "topology/default", "topology/flat"},
     "mcsplugin": {"mcs/none"},
     "maxjobcount": {"10000"},
@@ -41,8 +40,10 @@ HARMLESS_OPTIONS = of_words("""
 
 #: Settings that have nothing to do with schedules.
 HARMLESS = of_words("""
-    accountingstoragebackuphost accountingstorageexternalhost accountingstoragehost
-    accountingstorageloc accountingstorageparameters accountingstoragepass accountingstorageport
+    accountingstoragetype defaultstoragetype defaultstorageuser defaultstoragehost
+    defaultstorageport defaultstorageloc defaultstoragepass accountingstoragebackuphost
+    accountingstorageexternalhost accountingstoragehost accountingstorageloc
+    accountingstorageparameters accountingstoragepass accountingstorageport
     accountingstoragetres accountingstorageuser accountingstoreflags accountingstorejobcomment
     acctgatherenergytype acctgatherfilesystemtype acctgatherinfinibandtype
     acctgatherinterconnecttype acctgathernodefreq acctgatherprofiletype allowedkmemspace

@@ -36,7 +36,9 @@ NEUTRAL = NOTHING | NO_LIMIT | {"no", "0", "unknown", "all", "0 sec", "0 min", "
 
 #: Bytes in a unit, as factors of 1024.
 _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
-_NUMBER = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([KMGTP]?)B?", re.IGNORECASE | re.ASCII)
+_NUMBER = re.compile(
+    r"([0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})\s*([KMGTP]?)B?", re.IGNORECASE | re.ASCII
+)
 _SECONDS = re.compile(r"([0-9]{1,12})(?:\s*(?:sec|seconds))?", re.ASCII)
 _TIME = re.compile(
     r"(?:(?P<days>\d{1,6})-(?P<dh>\d{1,6})(?::(?P<dm>\d{1,6}))?(?::(?P<ds>\d{1,6}))?"

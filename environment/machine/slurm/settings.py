@@ -19,6 +19,7 @@ from hpcrowd.environment.machine.slurm.records import (
     Value,
     limit,
     megabytes,
+    of_words,
     preemption,
     seconds,
     weights,
@@ -81,6 +82,12 @@ WEIGHTS = {
     "weight_partition": "PriorityWeightPartition",
     "weight_qos": "PriorityWeightQOS",
 }
+
+#: Words of SelectTypeParameters that are modelled, or that only say where on a node a job runs.
+SELECTION = of_words("""
+    cr_lln cr_cpu cr_cpu_memory cr_core cr_core_memory cr_memory cr_core_default_dist_block
+    other_cons_tres other_linear
+""")
 
 #: s in which a message must be answered, unless MessageTimeout says otherwise.
 MESSAGE_TIMEOUT = 10
@@ -259,8 +266,7 @@ class Settings:
         linear = name == "linear" or "other_linear" in parameters
         parameters = parameters or ([] if linear else ["cr_core_memory"])
         for word in parameters:
-            if word not in ("cr_lln", "cr_cpu", "cr_cpu_memory", "cr_core", "cr_core_memory",
-                            "cr_memory", "other_cons_tres", "other_linear"):  # fmt: skip
+            if word not in SELECTION:
                 assert given is not None
                 self.notes.append(f"{given.where}: SelectTypeParameters={word.upper()}")
         resources = ("cr_cpu", "cr_core", "cr_socket", "cr_board")

@@ -1,1 +1,1 @@
-"""Commands that show runs and traces."""
+"""Commands that show runs, traces and machines."""
