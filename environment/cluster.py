@@ -397,6 +397,11 @@ def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change], name
     for change in platform:
         if isinstance(change, SwitchPolicy):
             made = scheduler_for(change.scheduler, names)
+            if made is not None and made.nodes:
+                raise QuantityError(
+                    f"switch to scheduler {made.name}: it runs a machine of nodes from the "
+                    "beginning; give it as the scheduler"
+                )
             policies += [] if made is None else [made]
     # The policies of an adaptive scheduler are known by name, so all are compiled.
     policies = [one for one in policies if not isinstance(one, Adaptive)]

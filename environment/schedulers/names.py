@@ -37,6 +37,9 @@ SCHEDULERS: Registry[type[Scheduler]] = Registry(
     }
 )
 
+#: Those that run a pool of equal processors without further ado.
+POOL_SCHEDULERS = tuple(name for name in SCHEDULERS if name != "slurm")
+
 #: All valid names.
 SCHEDULER_NAMES = (*SCHEDULERS, RECORDED)
 

@@ -23,7 +23,6 @@ from pydantic import (
 from hpcrowd.agents.work.sessions import SessionDefinition
 from hpcrowd.environment.errors import QuantityError, first_mistake
 from hpcrowd.environment.limits.numbers import LATEST_MOMENT, LONGEST_DURATION
-from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.quantities import parse_duration, parse_processors
 from hpcrowd.environment.registry import located
 from hpcrowd.environment.schedulers.base import Scheduler
@@ -31,6 +30,7 @@ from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import ActivityWindow
+    from hpcrowd.environment.machine.model import Machine
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -95,14 +95,15 @@ SchedulerChoice = Annotated[
 ]
 
 
-#: A machine of nodes by its files, with changes; or a machine.
-MachineChoice = Annotated[
-    str | InstanceOf[Machine], PlainSerializer(lambda given: _machine_text(given), when_used="json")
-]
-
-
-def _machine_text(given: str | Machine) -> Any:
+def _machine_values(given: Any) -> Any:
     return given if isinstance(given, str) else given.model_dump(mode="json", exclude_defaults=True)
+
+
+#: A machine of nodes by its files, with changes; or a machine. Its model is imported where one is.
+if TYPE_CHECKING:
+    MachineChoice = str | Machine
+else:
+    MachineChoice = Annotated[Any, PlainSerializer(_machine_values, when_used="json")]
 
 
 class Strict(BaseModel):

@@ -202,6 +202,13 @@ class TraceScenario(TraceReading, Scenario):
             from hpcrowd.environment.machine.files.given import machine_given
 
             machine_given(machine, info.data["folder"])
+        elif machine is not None:
+            from hpcrowd.environment.machine.model import Machine
+
+            if not isinstance(machine, Machine):
+                raise QuantityError(
+                    f"machine: {type(machine).__name__}; give the path of its files, or a Machine"
+                )
         return machine
 
     @field_validator("speed")
