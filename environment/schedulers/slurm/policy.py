@@ -62,6 +62,7 @@ class Slurm(Scheduler):
     name = "slurm"
     nodes = True
     drains = True
+    machine: Machine | None = None
 
     def __init__(self, placement: str = "slurm") -> None:
         check_choice("placement", placement, RULES)
@@ -75,6 +76,9 @@ class Slurm(Scheduler):
     @override
     def begin(self, total: int) -> None:
         super().begin(total)
+        self._follows = self.machine is not None
+        if self.machine is None:
+            return  # asked for reasons in a finished run, whose machine is not known
         self.controller = Controller(self.machine, self.placement)
         self.admission = Admission(self.controller, self.jobs)
         self.ledger: list[Tenure] = []
@@ -130,7 +134,17 @@ class Slurm(Scheduler):
         """Do nothing: it knows what it started, and takes over from no other policy."""
 
     @override
+    def recall(
+        self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
+    ) -> None:
+        """Give reasons from processors only: a finished run does not hold what Slurm knew."""
+        self._follows = False
+
+    @override
     def reasons(self, look: Look) -> Iterable[WaitingReason]:
+        if not self._follows:
+            yield from super().reasons(look)
+            return
         ordered = [job for job, _ in self.controller.ordered(look.now)]
         place = {job.row: count for count, job in enumerate(dict.fromkeys(ordered), 1)}
         for job in look.waiting:
