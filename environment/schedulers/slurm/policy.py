@@ -116,9 +116,11 @@ class Slurm(Scheduler):
             fate = "requeue" if stopped.fate == Preempt.REQUEUE else "fail"
             self.stops.append((stopped.job.row, fate))
         started = [here[job.row] for job in controller.started]
-        for job in controller.started:
-            run = Tenure(job.row, job.submitted, job.eligible, now, UNKNOWN, job.holding, job.by)
-            self._last[job.row] = run
+        for begun in controller.started:
+            run = Tenure(
+                begun.row, begun.submitted, begun.eligible, now, UNKNOWN, begun.holding, begun.by
+            )
+            self._last[begun.row] = run
             self.ledger.append(run)
         controller.stopped.clear()
         controller.started.clear()
