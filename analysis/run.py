@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import Decisions
     from hpcrowd.agents.behaviours.reactions import Note
     from hpcrowd.agents.populations.openness import Visit
-    from hpcrowd.environment.platform.timeline import Attempt
+    from hpcrowd.environment.engine.attempts import Attempt
 
 
 @dataclass

@@ -19,8 +19,8 @@ from hpcrowd.analysis.accounts.reactions import MEANING as REACTION_MEANING
 from hpcrowd.analysis.accounts.reactions import table
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
-from hpcrowd.environment.platform.timeline import MEANING as ATTEMPT_MEANING
-from hpcrowd.environment.platform.timeline import Attempt
+from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING
+from hpcrowd.environment.engine.attempts import Attempt
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -308,7 +308,7 @@ def reaction_settings_table() -> str:
 
 def attempt_columns_table() -> str:
     """Return the columns of ``attempts.parquet``."""
-    from hpcrowd.environment.platform.timeline import MEANING
+    from hpcrowd.environment.engine.attempts import MEANING
 
     rows = []
     for name, text in MEANING.items():

@@ -61,6 +61,7 @@ PICTURES: dict[str, tuple[str, str]] = {
     "wfp3": ("wfp3", "WFP3"),
     "unicef": ("unicef:backfill=conservative", "UNICEF, with a plan"),
     "multifactor": ("multifactor", "Multifactor priority"),
+    "slurm": ("slurm", "Slurm: multifactor priority and backfilling"),
     "adaptive": (
         "adaptive:every=2h,underload-positive=easy,overload-positive=sjf",
         "Adaptive: EASY, and SJF when overloaded",
@@ -83,7 +84,15 @@ def example(scheduler: Any) -> Any:
     from hpcrowd.environment.traces.formats.swf import read_swf
     from hpcrowd.scenarios.kinds.replay import replay
 
-    return replay(read_swf(WORKLOAD), users="rigid", scheduler=scheduler)
+    trace, more = read_swf(WORKLOAD), {}
+    if str(scheduler).startswith("slurm"):
+        from hpcrowd.environment.machine.model import Machine, NodeType, PrioritySettings
+
+        nodes = (NodeType(name=f"n[1-{trace.processors}]", cores=1),)
+        # Large jobs first, old ones before them: 1000 points after a day.
+        priority = PrioritySettings(weight_size=100, weight_age=1000, max_age=86_400)
+        more["machine"] = Machine(nodes=nodes, priority=priority)
+    return replay(trace, users="rigid", scheduler=scheduler, **more)
 
 
 def last_second() -> int:

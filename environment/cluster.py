@@ -36,11 +36,13 @@ from hpcrowd.environment.schedulers.names import scheduler_for
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.engine.units import UnitTable
     from hpcrowd.environment.frame import Frame
     from hpcrowd.environment.holds.held import Holds
+    from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.platform.changes import Change
-    from hpcrowd.environment.platform.timeline import Attempt, Lost, Timeline
+    from hpcrowd.environment.platform.timeline import Lost, Timeline
 
 
 #: Name of the first cluster.
@@ -68,6 +70,9 @@ class ClusterSpec:
         and learns from the jobs that ran on it. Not for the recorded schedule, which uses none.
     platform
         Changes during the run, see :mod:`hpcrowd.environment.platform.changes`.
+    machine
+        The nodes, partitions and rules of a site; ``processors`` are its cores then. None for a
+        pool of equal processors.
 
     Raises
     ------
@@ -80,6 +85,7 @@ class ClusterSpec:
     speed: float = 1.0
     estimates: str | Estimates | Predictor = "requested"
     platform: Sequence[Change] = ()
+    machine: Machine | None = None
 
     def __post_init__(self) -> None:
         # Of two clusters, one may be as slow and the other as fast as can be.
@@ -162,6 +168,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.overrun = overrun
         policy = None if scheduler is None else scheduler_for(scheduler, jobs.names)
         adaptive = policy if isinstance(policy, Adaptive) else None
+        _give_machine(policy, spec, jobs)
         self.engine = _engine(
             jobs,
             processors,
@@ -173,6 +180,10 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             speed=spec.speed,
             units=units,
         )
+        if spec.machine is not None:
+            scheduling = spec.machine.scheduling
+            self.engine.latency = round(scheduling.start_latency)
+            self.engine.kill_every = scheduling.time_limit_period
         #: Submit jobs; their run times and requested times become those of this cluster.
         self.submit, self.submit_again = self.engine.submit, self.engine.submit_again
         #: Submits a unit of ``Simulation.own_units``, with its first job at a given second.
@@ -257,8 +268,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 
     @property
     def attempts(self) -> Sequence[Attempt]:
-        """Runs of jobs that changes of the platform stopped, in order."""
-        return () if self.timeline is None else self.timeline.attempts
+        """Runs of jobs that changes of the platform or preemption stopped, in order."""
+        return self.engine.attempts
 
     def account(self, now: int) -> dict[str, Any]:
         """Return the effects of platform changes until ``now``, see ``Timeline.account``."""
@@ -276,8 +287,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             Names the scheduler and the first such job.
         """
         engine = self.engine
-        if engine.scheduler is None or engine.closed or engine.windows:
-            return
+        if engine.scheduler is None or engine.closed or engine.windows or engine.scheduler.nodes:
+            return  # on a machine of nodes, limits and reservations may keep jobs for ever
         lost = engine.waiting
         if len(lost) and np.all(self.jobs.processors[lost] <= engine.up):
             row = int(lost[0])
@@ -287,6 +298,33 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
                 f"{self.jobs.processors[row]} processors, {engine.free} are free; select() must "
                 "name each job at some time, or wake() must return when to call it again"
             )
+
+
+def _give_machine(policy: Scheduler | None, spec: ClusterSpec, jobs: JobTable) -> None:
+    """Give the machine of nodes to the scheduler.
+
+    Raises
+    ------
+    QuantityError
+        If the one does not go with the other.
+    """
+    if spec.machine is None:
+        if policy is not None and policy.nodes:
+            raise QuantityError(
+                f"scheduler {policy.name}: it needs a machine of nodes; give --machine FILE, such "
+                "as a slurm.conf or a TOML file of `hpcrowd machine`"
+            )
+        return
+    if spec.platform:
+        raise QuantityError(
+            f"{plural(len(spec.platform), 'platform change')}: of a pool of equal processors, not "
+            "of a machine of nodes; give the machine reservations with maintenance = true"
+        )
+    if policy is None:
+        raise QuantityError(
+            "machine with the recorded schedule: that knows no nodes; choose a scheduler"
+        )
+    policy.on_machine(spec.machine, jobs)
 
 
 def to_take_back(jobs: JobTable, rows: ArrayLike, place: int, name: str) -> Int64s:
@@ -359,6 +397,11 @@ def _changes_compiled(policy: Scheduler | None, platform: Sequence[Change], name
     for change in platform:
         if isinstance(change, SwitchPolicy):
             made = scheduler_for(change.scheduler, names)
+            if made is not None and made.nodes:
+                raise QuantityError(
+                    f"switch to scheduler {made.name}: it runs a machine of nodes from the "
+                    "beginning; give it as the scheduler"
+                )
             policies += [] if made is None else [made]
     # The policies of an adaptive scheduler are known by name, so all are compiled.
     policies = [one for one in policies if not isinstance(one, Adaptive)]

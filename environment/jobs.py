@@ -270,6 +270,7 @@ class JobTable:
         self.matrix[Column.STATE] = State.UNFINISHED
         self._size = size
         self.names: Names = {}
+        self.requests: Any = None
 
     def __len__(self) -> int:
         return self._size

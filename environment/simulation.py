@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.grid.dispatch import Dispatch
     from hpcrowd.environment.holds.held import Holds
     from hpcrowd.environment.holds.rules import Rules
+    from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.platform.changes import Change
 
 
@@ -88,6 +89,8 @@ class Simulation(Frame):
         on; see :mod:`hpcrowd.environment.grid.policies`.
     name
         Name of the first cluster.
+    machine
+        Nodes, partitions and rules of the first cluster; None for equal processors.
 
     Attributes
     ----------
@@ -130,6 +133,7 @@ class Simulation(Frame):
         resubmit_after: int = RESUBMIT_AFTER,
         grid: GridSpec | None = None,
         name: str = HOME,
+        machine: Machine | None = None,
     ) -> None:
         super().__init__(seed)
         self.jobs = jobs
@@ -139,7 +143,9 @@ class Simulation(Frame):
         self.resubmit_after = resubmit_after
         units = UnitTable(jobs) if others or grid else None
         self.clusters: dict[str, Cluster] = {}
-        home = ClusterSpec(processors, scheduler, estimates=estimates, platform=platform)
+        home = ClusterSpec(
+            processors, scheduler, estimates=estimates, platform=platform, machine=machine
+        )
         _check_apart([home, *(others or {}).values()])
         for called, spec in (name, home), *(others or {}).items():
             if called in self.clusters:

@@ -150,3 +150,12 @@ def slurm_dumps() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no dumps of a real Slurm in {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def referee_runs() -> Path:
+    """Return the folder of recorded runs of a real Slurm; skip the test when there is none."""
+    folder = ROOT.parent / "shared" / "slurm" / "referee"
+    if not (folder / "runA" / "plan.csv").is_file():
+        pytest.skip(f"no recorded runs in {folder}")
+    return folder

@@ -21,7 +21,7 @@ from hpcrowd.environment import (
     parse_estimates,
 )
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
 from hpcrowd.environment.schedulers.predictors.base import PREDICTOR_NAMES, Events
 from hpcrowd.environment.schedulers.predictors.models import PREDICTORS
 from hypothesis import given, settings
@@ -53,7 +53,7 @@ jobs_of = {
     )
     for least in (0, 1)
 }
-policies = st.sampled_from(sorted(SCHEDULERS))
+policies = st.sampled_from(sorted(POOL_SCHEDULERS))
 overruns = st.sampled_from(["keep", "kill"])
 
 
@@ -172,7 +172,7 @@ def test_a_leak_is_caught() -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
+@pytest.mark.parametrize("scheduler", sorted(POOL_SCHEDULERS))
 def test_what_is_predicted_is_recorded(scheduler: str, plain: bool) -> None:
     """The request at first, then what ended; also where the policy does not care for estimates."""
     rows = [(at, 4, 1, 12, 1, 1, 1, 1, 1) for at in (0, 3, 4, 9)]

@@ -49,6 +49,7 @@ MEANING = {
     "--strict": r"^Fail instead of repairing",
     "--estimates": r"^Run times that the scheduler assumes",
     "--speed": r"^Speed of the processors",
+    "--machine": r"^Nodes, partitions and rules of the machine",
     "--requested": r"^Requested times",
     "--overrun": r"^Whether jobs that exceed their requested time",
     "--arrivals": r"^Model of arrivals",
@@ -106,7 +107,7 @@ def test_every_shared_option_is_listed_here() -> None:
 
 
 @pytest.mark.parametrize("old", [
-    "--nodes", "--machine", "--doing", "--weeks", "--warmup", "--processes", "--replications",
+    "--nodes", "--doing", "--weeks", "--warmup", "--processes", "--replications",
     "--session-gap", "--html", "--share", "--empty",
 ])  # fmt: skip
 def test_a_word_that_had_a_synonym_is_gone(old: str) -> None:

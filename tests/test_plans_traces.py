@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from hpcrowd.environment import JobTable, Simulation, Trace, jobs_from_trace
-from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS
 from hpcrowd.environment.traces.trace import Conversion
 
 pytestmark = [pytest.mark.traces, pytest.mark.slow]
@@ -48,7 +48,7 @@ def check(jobs: JobTable, processors: int, scheduler: str) -> JobTable:
     return slow
 
 
-@pytest.mark.parametrize("policy", SCHEDULERS)
+@pytest.mark.parametrize("policy", POOL_SCHEDULERS)
 def test_kth(kth: Trace, policy: str) -> None:
     """Ten weeks of KTH."""
     jobs = check(stretch(kth, 30, 70), kth.processors, policy)
@@ -56,14 +56,14 @@ def test_kth(kth: Trace, policy: str) -> None:
     assert np.any(jobs.start > jobs.submit)
 
 
-@pytest.mark.parametrize("policy", SCHEDULERS)
+@pytest.mark.parametrize("policy", POOL_SCHEDULERS)
 def test_kth_at_half_speed(kth: Trace, policy: str) -> None:
     """Two weeks of KTH on nodes of half the speed: long queues, and many jobs outrun estimates."""
     jobs = check(stretch(kth, 60, 14, speed=0.5), kth.processors, policy)
     assert np.count_nonzero(jobs.run_time > jobs.estimate) > len(jobs) // 4
 
 
-@pytest.mark.parametrize("policy", SCHEDULERS)
+@pytest.mark.parametrize("policy", POOL_SCHEDULERS)
 @pytest.mark.parametrize(
     ("name", "first", "days"),
     [("LANL-CM5", 20, 6), ("SDSC-DS", 150, 10), ("HPC2N-2002-2.2", 700, 14), ("CEA-Curie", 215, 1)],

@@ -26,7 +26,7 @@ from hpcrowd.environment import (
     parse_swf,
     write_swf,
 )
-from hpcrowd.environment.platform.timeline import MEANING
+from hpcrowd.environment.engine.attempts import MEANING
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.platform_files import PlatformConfig, read_platform

@@ -21,7 +21,7 @@ from hpcrowd.environment import (
     State,
     SwitchPolicy,
 )
-from hpcrowd.environment.schedulers.names import SCHEDULERS, parse_scheduler
+from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, parse_scheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_engine_properties import Rows, make, outcome, workloads
@@ -59,7 +59,7 @@ windows = st.builds(
 )
 resizes = st.builds(Resize, st.integers(0, 60), st.integers(4, 9))
 speeds = st.builds(SpeedChange, st.integers(0, 60), st.sampled_from([0.05, 0.3, 0.5, 1.7, 2]))
-switches = st.builds(SwitchPolicy, st.integers(0, 60), st.sampled_from(sorted(SCHEDULERS)))
+switches = st.builds(SwitchPolicy, st.integers(0, 60), st.sampled_from(sorted(POOL_SCHEDULERS)))
 #: At most so many of each that they do not contradict each other.
 platforms = st.tuples(
     st.lists(downs, max_size=2),
@@ -104,7 +104,7 @@ def story(model: Simulation) -> tuple[Any, ...]:
 @given(
     rows=workloads,
     platform=platforms,
-    scheduler=st.sampled_from(sorted(SCHEDULERS)),
+    scheduler=st.sampled_from(sorted(POOL_SCHEDULERS)),
     users=st.sampled_from(["rigid", "think-time"]),
     options=st.fixed_dictionaries(
         {
@@ -210,7 +210,7 @@ def test_same_seed_same_run(rows: Rows, platform: Platform, plain: bool) -> None
     )
 
 
-@given(workloads, st.sampled_from(sorted(SCHEDULERS)), st.booleans(), st.integers(0, 60))
+@given(workloads, st.sampled_from(sorted(POOL_SCHEDULERS)), st.booleans(), st.integers(0, 60))
 def test_changes_that_change_nothing(rows: Rows, scheduler: str, plain: bool, at: int) -> None:
     """The size and the speed that there are, and failures of nobody, leave the schedule alone.
 
@@ -230,7 +230,7 @@ def test_changes_that_change_nothing(rows: Rows, scheduler: str, plain: bool, at
     assert alone == outcome(simulate(rows, idle, scheduler, plain=plain).jobs)
 
 
-@given(workloads, platforms, st.sampled_from(sorted(SCHEDULERS)), st.booleans())
+@given(workloads, platforms, st.sampled_from(sorted(POOL_SCHEDULERS)), st.booleans())
 def test_a_cluster_next_to_another_changes_as_alone(
     rows: Rows, platform: Platform, scheduler: str, plain: bool
 ) -> None:

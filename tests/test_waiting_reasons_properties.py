@@ -19,7 +19,7 @@ from hpcrowd.environment import (
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.schedulers.conservative import PlanningScheduler, Profile, duration
-from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, SCHEDULERS
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import (
@@ -177,7 +177,7 @@ def test_each_job_has_one_true_reason(
 @given(
     rows=workloads,
     platform=platforms,
-    scheduler=st.sampled_from(sorted(SCHEDULERS)),
+    scheduler=st.sampled_from(sorted(POOL_SCHEDULERS)),
     at=pauses,
     estimates=st.sampled_from(["requested", "exact", "0.5x"]),
 )

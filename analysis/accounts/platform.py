@@ -15,7 +15,7 @@ from hpcrowd.environment.jobs import Int64s, JobTable, State
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.platform.timeline import Attempt
+    from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.simulation import Simulation
 
 

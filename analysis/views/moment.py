@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions
     from hpcrowd.agents.work.units import Units
     from hpcrowd.analysis.curves import Floats
-    from hpcrowd.environment.platform.timeline import Attempt
+    from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.simulation import Simulation
 
 

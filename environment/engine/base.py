@@ -21,6 +21,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hpcrowd.environment.engine.attempts import Attempt
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
@@ -111,6 +112,14 @@ class Engine(Announced, ABC):
         Changes of the platform; None if there are none.
     finished
         Units that finish at this instant, after :attr:`~hpcrowd.environment.stops.Stop.FINISHED`.
+    latency
+        s from the start of a job to its first second; it counts against its limit.
+    kill_every
+        s between checks of limits: jobs are killed at the first multiple of it at or after theirs.
+    attempts
+        Runs of jobs that were stopped, by changes of the platform or preemption, in order.
+    refused
+        Why jobs were rejected that asked a machine of nodes for what it does not have, by row.
     """
 
     scheduler: Scheduler | None
@@ -139,6 +148,9 @@ class Engine(Announced, ABC):
         self.pace = Fraction(1)
         self.work: Int64s | None = None
         self.timeline: Changes | None = None
+        self.latency, self.kill_every = 0, 1
+        self.attempts: list[Attempt] = []
+        self.refused: dict[int, str] = {}
         self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None
         if self.predictor is not None:
             self.predictor.begin(jobs)
@@ -306,9 +318,14 @@ class Engine(Announced, ABC):
         return FOREVER if self.timeline is None else self.timeline.next_at
 
     def stays(self, rows: Int64s) -> Int64s:
-        """Return how long jobs hold their processors, s."""
-        run = self.jobs.run_time[rows]
+        """Return how long jobs hold their processors, s, but for checks of limits."""
+        run = self.jobs.run_time[rows] + self.latency
         return np.minimum(run, self.jobs.requested_time[rows]) if self.kill else run
+
+    @property
+    def ended_in_pass(self) -> list[int]:
+        """The rows, lower first, of jobs that the last pass ended and users wait for; read once."""
+        return []
 
     def deliver(self, row: int) -> None:
         """Put a job that a broker held into the queue now, with its run time here."""
@@ -394,6 +411,8 @@ class Engine(Announced, ABC):
         self.catch_up()
         matrix = self.jobs.matrix
         matrix[Column.CLUSTER, rows] = self.number
+        if self.scheduler is not None and self.scheduler.nodes:
+            self.scheduler.submitted(rows)
         if self.speed != 1:
             for column in (Column.RUN_TIME, Column.REQUESTED_TIME):
                 matrix[column, rows] = time_at_speed(matrix[column, rows], self.speed)

@@ -200,6 +200,8 @@ class LockStep:
             while more := self.dispatch.place():
                 for engine in more:
                     engine.schedule()
+            if self._count([row for engine in active for row in engine.ended_in_pass]):
+                return Stop.FINISHED
 
     def _arrive(self, active: list[Engine]) -> bool:
         """Process the arrivals of now; return whether a unit finishes because of them.

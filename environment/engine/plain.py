@@ -8,6 +8,7 @@ from typing import Any, override
 
 import numpy as np
 
+from hpcrowd.environment.engine.attempts import attempt_of
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.lock_step import LockStep
 from hpcrowd.environment.errors import HpcrowdError, SchedulerError, echo
@@ -62,6 +63,7 @@ class PlainEngine(Engine):
         self._expected: dict[int, int] = {}
         self._ended: list[int] = []
         self._arrived: list[int] = []
+        self._stopped: list[int] = []
         self._wake = FOREVER
         self._corrects = self.predictor is not None or (scheduler is not None and scheduler.plans)
         if scheduler is not None:
@@ -139,7 +141,8 @@ class PlainEngine(Engine):
         while self._ends and self._ends[0][0] == self.now:
             row = heapq.heappop(self._ends)[1]
             self.events += 1
-            outran = self.kill and jobs.run_time[row] > jobs.requested_time[row]
+            run = jobs.run_time[row] + self.latency
+            outran = self.kill and run > jobs.requested_time[row]
             jobs.matrix[Column.STATE, row] = State.KILLED if outran else State.COMPLETED
             if self.scheduler is not None:
                 self.free += int(jobs.processors[row])
@@ -159,7 +162,7 @@ class PlainEngine(Engine):
             if jobs.state[row] == State.RENOUNCED:
                 jobs.submit[row] = jobs.cluster[row] = UNKNOWN
                 over.append(row)
-            elif jobs.processors[row] > self.processors:
+            elif jobs.processors[row] > self.processors or self._refuses(row):
                 jobs.matrix[Column.STATE, row] = State.REJECTED
                 over.append(row)
             elif self.scheduler is None:
@@ -175,6 +178,15 @@ class PlainEngine(Engine):
                 self._arrived.append(row)
         return self.units.awaited(over) if over else over
 
+    def _refuses(self, row: int) -> bool:
+        """Return whether the machine of nodes rejects an arriving job, and note why."""
+        if self.scheduler is None or not self.scheduler.nodes:
+            return False
+        reason = self.scheduler.refuses(row)
+        if reason:
+            self.refused[row] = reason
+        return bool(reason)
+
     def _estimate(self, row: int) -> None:
         if isinstance(self.estimates, Estimates):
             requested, run = int(self.jobs.requested_time[row]), int(self.jobs.run_time[row])
@@ -182,12 +194,12 @@ class PlainEngine(Engine):
             self.jobs.estimate[row] = self.estimates.of(requested, run)
 
     def _start(self, row: int, at: int) -> None:
-        run = int(self.jobs.run_time[row])
-        if self.kill:
-            run = min(run, int(self.jobs.requested_time[row]))
+        end = at + int(self.jobs.run_time[row]) + self.latency
+        if self.kill and end > (limit := at + int(self.jobs.requested_time[row])):
+            end = -(-limit // self.kill_every) * self.kill_every
         self.jobs.start[row] = at
-        self.jobs.end[row] = at + run
-        heapq.heappush(self._ends, (at + run, row))
+        self.jobs.end[row] = end
+        heapq.heappush(self._ends, (end, row))
 
     @override
     def schedule(self) -> None:
@@ -220,6 +232,8 @@ class PlainEngine(Engine):
                     "jobs to start, or yield them"
                 ) from None
             raise self._failed("select", error) from error
+        if scheduler.stops:
+            self._preempt(scheduler)
         for job in chosen:
             if not isinstance(job, WaitingJob):
                 raise SchedulerError(
@@ -251,6 +265,34 @@ class PlainEngine(Engine):
             started = {job.row for job in chosen}
             self._queue = [job for job in self._queue if job.row not in started]
         self._note(scheduler)
+
+    def _preempt(self, scheduler: Scheduler) -> None:
+        """Stop the jobs that a scheduler preempts; requeued ones wait again."""
+        jobs, now = self.jobs, self.now
+        stops = dict(scheduler.stops)
+        scheduler.stops.clear()
+        rows = np.array(sorted(stops), np.int64)
+        self._ends = [one for one in self._ends if one[1] not in stops]
+        heapq.heapify(self._ends)
+        self._running = [one for one in self._running if one.row not in stops]
+        self.free += int(jobs.processors[rows].sum())
+        for row in rows.tolist():
+            del self._expected[row]
+            self.attempts.append(attempt_of(jobs, row, now, "preempted", stops[row]))
+        requeued = np.array([row for row in rows.tolist() if stops[row] == "requeue"], np.int64)
+        failed = np.setdiff1d(rows, requeued)
+        jobs.start[requeued] = jobs.end[requeued] = UNKNOWN
+        for row in requeued.tolist():
+            insort(self._queue, self._as_waiting(row), key=_by_arrival)
+        jobs.end[failed] = now
+        jobs.column(Column.STATE)[failed] = State.FAILED
+        self._stopped = failed.tolist()
+
+    @property
+    @override
+    def ended_in_pass(self) -> list[int]:
+        ended, self._stopped = self._stopped, []
+        return self.units.awaited(ended) if ended else ended
 
     @override
     def switch(self, scheduler: Scheduler) -> None:

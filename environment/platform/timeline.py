@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from heapq import heappop, heappush
-from typing import Annotated, Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.engine.attempts import attempt_of
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, Names, State
@@ -54,33 +54,6 @@ Lost = Callable[[Int64s, int], None]
 
 # The order within a second.
 UP, OPEN, SIZE, SPEED, POLICY, ANNOUNCE, DOWN, CLOSE = range(8)
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A run of a job that was stopped."""
-
-    row: Annotated[int, "row of the job in the table of jobs"]
-    number: Annotated[int, "job number, as in the table of jobs"]
-    cluster: Annotated[int, "cluster it ran on, as in the table of jobs"]
-    submit: Annotated[int, "s since the origin; submission that the run followed"]
-    start: Annotated[int, "s since the origin; when the run began"]
-    end: Annotated[int, "s since the origin; when it was stopped"]
-    processors: Annotated[int, "processors that it held"]
-    cause: Annotated[str, "what stopped it: down, failure or maintenance"]
-    fate: Annotated[str, "what happened to the job then: requeue, resubmit or fail"]
-
-    @property
-    def processor_seconds(self) -> int:
-        """Lost processor-seconds."""
-        return (self.end - self.start) * self.processors
-
-
-#: The meaning and unit of each column of ``attempts.parquet``.
-MEANING: dict[str, str] = {
-    name: hint.__metadata__[0]
-    for name, hint in get_type_hints(Attempt, include_extras=True).items()
-}
 
 
 class Timeline:
@@ -132,7 +105,7 @@ class Timeline:
         check_changes(changes, engine.processors)
         self.engine = engine
         self.next_at = FOREVER
-        self.attempts: list[Attempt] = []
+        self.attempts = engine.attempts
         self.down = 0
         self.failures = 0
         self.history = [(0, engine.processors, engine.processors)]
@@ -423,17 +396,15 @@ class Timeline:
         SimulationError
             If it has been stopped too often.
         """
-        jobs, now = self.engine.jobs, self.engine.now
-        columns = (jobs.number, jobs.cluster, jobs.submit, jobs.start)
-        number, cluster, submit, start = (int(column[row]) for column in columns)
-        held = int(jobs.processors[row])
+        engine = self.engine
         self._restarts[row] += 1
         if self._restarts[row] > LARGEST_RESTARTS:
             raise SimulationError(
-                f"job {number} was stopped {LARGEST_RESTARTS:,} times by {now} s: nodes fail "
-                "faster than it can run; make failures rarer, or end them"
+                f"job {engine.jobs.number[row]} was stopped {LARGEST_RESTARTS:,} times by "
+                f"{engine.now} s: nodes fail faster than it can run; make failures rarer, or end "
+                "them"
             )
-        self.attempts.append(Attempt(row, number, cluster, submit, start, now, held, cause, fate))
+        self.attempts.append(attempt_of(engine.jobs, row, engine.now, cause, fate))
 
     def _end(self, rows: Int64s, state: State) -> None:
         """Note that jobs have ended."""

@@ -14,12 +14,14 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from hpcrowd.environment.clock import moment
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import NO_NAMES, UNKNOWN, Int64s, JobTable, Names
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.machine.model import Machine
 
 
 class ReasonCode(IntEnum):
@@ -42,6 +44,7 @@ class ReasonCode(IntEnum):
     GRID = 14  #: no cluster of the grid has room
     BROKER = 15  #: is with the broker of the grid
     HELD = 16  #: is not eligible yet
+    SITE = 17  #: in the words of the site's manager, such as Slurm's ``QOSMaxJobsPerUserLimit``
 
 
 class WaitingReason(NamedTuple):
@@ -118,6 +121,8 @@ class WaitingReason(NamedTuple):
                 return f"no cluster of the grid has {self.asks:,} free{self._more}"
             case ReasonCode.HELD:
                 return f"not eligible yet{self._more}"
+            case ReasonCode.SITE:
+                return f"{self.note}{self._expected(clock)}"
         return f"held by the broker of the grid: requests {plural(self.asks, 'processor')}"
 
     @property
@@ -255,6 +260,11 @@ class Scheduler(Announced):
     drains
         Whether :meth:`select` itself respects the windows. Otherwise jobs that would run into one
         are not shown to it.
+    nodes
+        Whether it runs a machine of nodes, which :meth:`on_machine` gives it.
+    stops
+        Running jobs that :meth:`select` preempts, before its starts: rows, each with its fate,
+        ``requeue`` or ``fail``. Emptied by the engine.
     compiled
         Its compiled form, ``module:class``, see
         :class:`~hpcrowd.environment.engine.passes.base.CompiledPass`; only a name, since loading it
@@ -269,6 +279,8 @@ class Scheduler(Announced):
     names: Names = NO_NAMES
     drains = False
     compiled: ClassVar[str] = ""
+    nodes: ClassVar[bool] = False
+    stops: list[tuple[int, str]]
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Name a class that names itself nothing after itself."""
@@ -290,12 +302,31 @@ class Scheduler(Announced):
         """
         self.names = names
 
+    def on_machine(self, machine: Machine, jobs: JobTable) -> None:
+        """Take note of the machine of nodes that it runs, and the table; before :meth:`begin`.
+
+        Raises
+        ------
+        QuantityError
+            If it cannot run such a machine.
+        """
+        raise QuantityError(
+            f"scheduler {self.name}: it does not know nodes; take `slurm`, or leave out the machine"
+        )
+
+    def submitted(self, rows: Int64s) -> None:
+        """Take note of jobs that are submitted, before they arrive; on machines of nodes."""
+
+    def refuses(self, row: int) -> str:
+        """Return why an arriving job is rejected; empty if it is not. On machines of nodes."""
+        return ""
+
     def begin(self, total: int) -> None:
         """Forget earlier runs: a machine of ``total`` processors starts empty.
 
         If you override it, call ``super().begin(total)``.
         """
-        self.promises = {}
+        self.promises, self.stops = {}, []
 
     def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
         """Take note of the running jobs, which another policy started.

@@ -32,9 +32,13 @@ SCHEDULERS: Registry[type[Scheduler]] = Registry(
         "wfp3": "hpcrowd.environment.schedulers.priority:WFP3",
         "unicef": "hpcrowd.environment.schedulers.priority:Unicef",
         "multifactor": "hpcrowd.environment.schedulers.priority:Multifactor",
+        "slurm": "hpcrowd.environment.schedulers.slurm.policy:Slurm",
         "adaptive": "hpcrowd.environment.schedulers.adaptive:Adaptive",
     }
 )
+
+#: Those that run a pool of equal processors without further ado.
+POOL_SCHEDULERS = tuple(name for name in SCHEDULERS if name != "slurm")
 
 #: All valid names.
 SCHEDULER_NAMES = (*SCHEDULERS, RECORDED)

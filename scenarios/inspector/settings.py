@@ -14,11 +14,11 @@ from typing import Any
 from hpcrowd.agents.populations.openness import FORMULA_NAMES
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.grid.policies import GRID_POLICIES
-from hpcrowd.environment.schedulers.names import RECORDED, SCHEDULERS
+from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, RECORDED
 from hpcrowd.scenarios.kinds.resample import DOING, NONE
 
 #: Schedulers that the page offers: none of them needs a file.
-OFFERED_SCHEDULERS = (*SCHEDULERS, "easy:backfill=sjbf", RECORDED)
+OFFERED_SCHEDULERS = (*POOL_SCHEDULERS, "easy:backfill=sjbf", RECORDED)
 
 #: A number, or a multiple of the recorded value.
 MULTIPLE = re.compile(r"\d{1,9}(\.\d{1,6})?x?")

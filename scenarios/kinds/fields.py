@@ -30,6 +30,7 @@ from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import ActivityWindow
+    from hpcrowd.environment.machine.model import Machine
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -92,6 +93,17 @@ SchedulerChoice = Annotated[
     BeforeValidator(_some_scheduler, json_schema_input_type=str),
     PlainSerializer(str, when_used="json"),
 ]
+
+
+def _machine_values(given: Any) -> Any:
+    return given if isinstance(given, str) else given.model_dump(mode="json", exclude_defaults=True)
+
+
+#: A machine of nodes by its files, with changes; or a machine. Its model is imported where one is.
+if TYPE_CHECKING:
+    MachineChoice = str | Machine
+else:
+    MachineChoice = Annotated[Any, PlainSerializer(_machine_values, when_used="json")]
 
 
 class Strict(BaseModel):

@@ -20,12 +20,20 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
-from hpcrowd.scenarios.kinds.fields import FOLDER, Processors, SchedulerChoice, Sessions, Strict
+from hpcrowd.scenarios.kinds.fields import (
+    FOLDER,
+    MachineChoice,
+    Processors,
+    SchedulerChoice,
+    Sessions,
+    Strict,
+)
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
 
@@ -131,6 +139,12 @@ class TraceScenario(TraceReading, Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the trace's such as 2x"
     )
+    machine: MachineChoice | None = Field(
+        None,
+        description="nodes, partitions and rules of the machine, as for the scheduler slurm: "
+        "FILE.toml, slurm.conf or a folder of Slurm's files, see `hpcrowd machine`; with changes "
+        "as FILE:priority.weight-age=0; equal processors unless given",
+    )
     speed: str = Field("1x", description="speed of the processors; run times are divided by it")
     requested: str = Field(
         "given",
@@ -180,6 +194,23 @@ class TraceScenario(TraceReading, Scenario):
         value = value.item() if isinstance(value, np.generic) else value
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
+    @field_validator("machine")
+    @classmethod
+    def _readable_machine(cls, machine: Any, info: ValidationInfo) -> Any:
+        """Read the machine, so that mistakes are found before anything runs."""
+        if isinstance(machine, str):
+            from hpcrowd.environment.machine.files.given import machine_given
+
+            machine_given(machine, info.data["folder"])
+        elif machine is not None:
+            from hpcrowd.environment.machine.model import Machine
+
+            if not isinstance(machine, Machine):
+                raise QuantityError(
+                    f"machine: {type(machine).__name__}; give the path of its files, or a Machine"
+                )
+        return machine
+
     @field_validator("speed")
     @classmethod
     def _known_speed(cls, speed: str) -> str:
@@ -208,13 +239,24 @@ class TraceScenario(TraceReading, Scenario):
             found["map"] = self.folder / self.map
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             found["estimates"] = Path(self.estimates)
+        if isinstance(self.machine, str):
+            from hpcrowd.environment.machine.files.given import split_given
+
+            paths, _ = split_given(self.machine, self.folder)
+            names = ["machine", *(f"machine {place}" for place in range(2, len(paths) + 1))]
+            found |= {name: path for name, path in zip(names, paths, strict=True) if path.is_file()}
         return found
 
     @override
     def completed(self) -> dict[str, Any]:
         scheduler = text_of("scheduler", self.scheduler)
         scheduler = located(_queues_in(scheduler, Path.cwd()), Path.cwd())
-        return {**super().completed(), "scheduler": scheduler}
+        found = {**super().completed(), "scheduler": scheduler}
+        if isinstance(self.machine, str):
+            from hpcrowd.environment.machine.files.given import located_text
+
+            found["machine"] = located_text(self.machine, self.folder)
+        return found
 
     @override
     def identity(self) -> dict[str, Any]:
@@ -222,6 +264,8 @@ class TraceScenario(TraceReading, Scenario):
         queues = _QUEUE_FILE.search(str(self.scheduler))
         if queues:
             found["scheduler"] = _QUEUE_FILE.sub(checksum(Path(queues[0])), str(self.scheduler))
+        if (site := self.site()) is not None:
+            found["machine"] = site.model_dump_json(exclude_defaults=True)
         return found
 
     @override
@@ -231,6 +275,8 @@ class TraceScenario(TraceReading, Scenario):
         settings: dict[str, Any] = getattr(self.estimates, "to_json", dict)()
         found["estimates"] = {"name": name, **settings} if settings else name
         found["scheduler"] = str(self.scheduler)
+        if self.machine is not None and not isinstance(self.machine, str):
+            found["machine"] = self.machine.model_dump(mode="json", exclude_defaults=True)
         return {name: found[name] for name in self.settings()}
 
     def difference(self, name: str, value: Any) -> list[str]:
@@ -310,8 +356,29 @@ class TraceScenario(TraceReading, Scenario):
         definition = SessionDefinition.parse(self.sessions)
         return converted, Work.recorded(trace, converted, definition, strict=self.strict)
 
+    def site(self) -> Machine | None:
+        """Return the machine of nodes; None for equal processors."""
+        if self.machine is None or not isinstance(self.machine, str):
+            return self.machine
+        from hpcrowd.environment.machine.files.given import machine_given
+
+        return machine_given(self.machine, self.folder)
+
     def size(self, trace: Trace) -> int:
-        """Return the processors of the cluster; multiples are of the machine of the trace."""
+        """Return the processors of the cluster; multiples are of the machine of the trace.
+
+        Raises
+        ------
+        QuantityError
+            If both processors and a machine of nodes are given.
+        """
+        if (site := self.site()) is not None:
+            if self.processors != type(self).model_fields["processors"].default:
+                raise QuantityError(
+                    f"processors {self.processors}: the machine has {site.cores:,} cores; give one "
+                    "of the two"
+                )
+            return site.cores
         return parse_processors(self.processors, trace.processors if "x" in self.processors else 1)
 
     def simulation(self, jobs: JobTable, trace: Trace, clock: Clock, **more: Any) -> Simulation:
@@ -338,6 +405,7 @@ class TraceScenario(TraceReading, Scenario):
             overrun=self.overrun,
             clock=clock,
             seed=self.seed,
+            machine=self.site(),
             **more,
         )
 

@@ -1,0 +1,183 @@
+"""Which nodes a job gets: Slurm's consecutive nodes, first fit, best fit, spread, or your own.
+
+A rule is called with the nodes that a job could use and how many cores of each, and names nodes
+until the job has what it asks. ``slurm`` follows select/cons_tres: nodes of small weight first;
+among runs of consecutive usable nodes the smallest that suffices; a job that fits on one node gets
+the one with the fewest usable cores. The others are common in the literature on packing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hpcrowd.environment.machine.demand import Demand
+from hpcrowd.environment.machine.layout import bits
+from hpcrowd.environment.machine.stock import Holding, Share, Stock
+
+#: A rule: (stock, demand, nodes that can be used with their cores) -> nodes in the order of use.
+Rule = Callable[[Stock, Demand, dict[int, int]], Sequence[int]]
+
+
+def first_fit(stock: Stock, demand: Demand, usable: dict[int, int]) -> Sequence[int]:
+    """Take nodes in the order of weight and place."""
+    return sorted(usable, key=lambda node: (stock.layout.weight[node], node))
+
+
+def best_fit(stock: Stock, demand: Demand, usable: dict[int, int]) -> Sequence[int]:
+    """Take the fullest nodes first, small weights before."""
+    weight = stock.layout.weight
+    return sorted(usable, key=lambda node: (weight[node], stock.cores[node], node))
+
+
+def spread(stock: Stock, demand: Demand, usable: dict[int, int]) -> Sequence[int]:
+    """Take the nodes with the largest share of free cores first, as LLN of slurm.conf does."""
+    cores, weight = stock.layout.cores, stock.layout.weight
+    return sorted(usable, key=lambda node: (weight[node], -stock.cores[node] / cores[node], node))
+
+
+#: Rules by name; ``slurm`` is :func:`select` itself.
+RULES: dict[str, Rule | None] = {
+    "slurm": None,
+    "first-fit": first_fit,
+    "best-fit": best_fit,
+    "spread": spread,
+}
+
+
+def select(stock: Stock, demand: Demand, allowed: int, rule: Rule | None = None) -> Holding | None:
+    """Return what a job would hold if it started; None if it does not fit.
+
+    Parameters
+    ----------
+    stock
+        What is free.
+    demand
+        What the job asks.
+    allowed
+        The set of nodes that it may use now, besides ``demand.nodes``.
+    rule
+        The order of nodes; None for Slurm's.
+    """
+    usable = {}
+    for node in bits(demand.nodes & allowed):
+        cores = stock.usable(node, demand)
+        if cores:
+            usable[node] = cores
+    if len(usable) < demand.least_nodes:
+        return None
+    found = _choose(stock, demand, usable, rule)
+    if found is None and demand.most_nodes < len(usable):
+        # A knapsack: the nodes with few cores are left out, the smallest first.
+        for least in sorted(set(usable.values()))[:-1]:
+            fuller = {node: cores for node, cores in usable.items() if cores > least}
+            if len(fuller) < demand.least_nodes:
+                break
+            found = _choose(stock, demand, fuller, rule)
+            if found is not None:
+                break
+    return found
+
+
+def _choose(
+    stock: Stock, demand: Demand, usable: dict[int, int], rule: Rule | None
+) -> Holding | None:
+    left = _Left(stock, demand)
+    if rule is not None:
+        left.use(rule(stock, demand, usable), usable)
+        return left.holding
+    weight = stock.layout.weight
+    runs = _runs(usable, weight)
+    while runs and not left.done and left.nodes_left > 0:
+        best = _best_run(runs, usable, weight, left)
+        run = runs.pop(best)
+        if left.nodes_wanted <= 1:
+            alone = [node for node in run if left.suffices(node, usable[node])]
+            if alone:
+                run = [min(alone, key=lambda node: (usable[node], node))]
+        left.use(run, usable)
+    return left.holding
+
+
+def _runs(usable: dict[int, int], weight: Sequence[int]) -> list[list[int]]:
+    """Return runs of consecutive usable nodes of equal weight."""
+    runs: list[list[int]] = []
+    for node in usable:
+        if runs and runs[-1][-1] == node - 1 and weight[runs[-1][-1]] == weight[node]:
+            runs[-1].append(node)
+        else:
+            runs.append([node])
+    return runs
+
+
+def _best_run(
+    runs: list[list[int]], usable: dict[int, int], weight: Sequence[int], left: _Left
+) -> int:
+    """Return the place of the run to use next."""
+    best, best_cores, best_enough = 0, 0, False
+    for place, run in enumerate(runs):
+        cores = sum(usable[node] for node in run)
+        enough = cores >= left.cores and len(run) >= left.nodes_wanted
+        if enough and left.gpus:
+            kind = left.demand.gpu_kind
+            enough = sum(left.stock.free_gpus(node, kind) for node in run) >= left.gpus
+        heavier = weight[run[0]] - weight[runs[best][0]]
+        if (
+            place == 0
+            or heavier < 0
+            or (
+                heavier == 0
+                and (
+                    (enough and (not best_enough or cores < best_cores))
+                    or (not enough and not best_enough and cores > best_cores)
+                )
+            )
+        ):
+            best, best_cores, best_enough = place, cores, enough
+    return best
+
+
+class _Left:
+    """What a job still lacks while nodes are chosen."""
+
+    def __init__(self, stock: Stock, demand: Demand) -> None:
+        self.stock, self.demand = stock, demand
+        self.cores, self.gpus = demand.cores, demand.gpus
+        self.nodes_wanted, self.nodes_left = demand.least_nodes, demand.most_nodes
+        self.shares: list[Share] = []
+
+    @property
+    def done(self) -> bool:
+        return self.cores <= 0 and self.nodes_wanted <= 0 and self.gpus <= 0
+
+    @property
+    def holding(self) -> Holding | None:
+        return tuple(sorted(self.shares)) if self.done else None
+
+    def suffices(self, node: int, cores: int) -> bool:
+        """Return whether a node alone has all that is left."""
+        kind = self.demand.gpu_kind
+        return cores >= self.cores and (
+            not self.gpus or self.stock.free_gpus(node, kind) >= self.gpus
+        )
+
+    def use(self, nodes: Sequence[int], usable: dict[int, int]) -> None:
+        """Use nodes until the job has enough."""
+        demand = self.demand
+        for node in nodes:
+            if self.done or self.nodes_left <= 0:
+                return
+            cores = usable[node]
+            if self.nodes_left == 1 and cores < self.cores:
+                continue  # one more node is all it may have, and this is too small
+            if not demand.whole:
+                # A core is kept for each further node that it wants.
+                later = max(self.nodes_wanted - 1, 0) * demand.cores_per_task
+                cores = max(min(cores, self.cores - later), demand.least_cores)
+            gpus = demand.gpus_per_node
+            if self.gpus > 0:
+                gpus = max(gpus, min(self.stock.free_gpus(node, demand.gpu_kind), self.gpus))
+            self.shares.append(self.stock.share(node, cores, gpus, demand))
+            self.cores -= cores
+            self.gpus -= gpus if demand.gpus else 0
+            self.nodes_wanted -= 1
+            self.nodes_left -= 1

@@ -1,0 +1,1 @@
+"""Slurm's controller: multifactor priority, limits, main passes, backfilling, preemption."""

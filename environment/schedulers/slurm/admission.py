@@ -1,0 +1,170 @@
+"""What Slurm makes of a job when it is submitted: its association, QOS, partitions and demands.
+
+A job that can never run is rejected, with Slurm's word for the reason: ``InvalidPartition``,
+``InvalidQOS``, ``AccountNotAllowed``, ``PartitionTimeLimit``, ``PartitionNodeLimit``,
+``BadConstraints`` (no nodes have what it asks), or a limit such as ``QOSMaxCpuPerUserLimit``. Real
+Slurm keeps some of them waiting for ever, unless ``EnforcePartLimits`` is set. With ``all``, every
+partition that a job names must be able to run it; otherwise those that cannot are left out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
+from hpcrowd.environment.machine.demand import Demand, demand_of
+from hpcrowd.environment.machine.model import Partition
+from hpcrowd.environment.machine.selection import select
+from hpcrowd.environment.machine.stock import Stock
+from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.schedulers.slurm.controller import Controller
+from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
+from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.shares import Association
+
+#: Limit of jobs without one where the partition has none either, s: a year.
+NO_LIMIT = 365 * 86_400
+
+
+class Admission:
+    """Turns jobs of the table into jobs of the controller.
+
+    Parameters
+    ----------
+    controller
+        The controller.
+    jobs
+        The table.
+    """
+
+    def __init__(self, controller: Controller, jobs: JobTable) -> None:
+        self.controller, self.layout, self.jobs = controller, controller.layout, jobs
+        self._empty = Stock(self.layout)
+        self._unused = LimitKeeper(self.layout)
+        self._known: dict[int, QueuedJob] = {}
+        self._fits = cache(self._fits_at_all)
+        self._qos = {one.name: one for one in self.layout.machine.qos}
+        self._accounts = {one.account for one in self.layout.machine.accounts}
+
+    def _word(self, ask: Ask, row: int) -> str:
+        requests = self.jobs.requests
+        return "" if requests is None else requests.word(ask, row)
+
+    def _number(self, ask: Ask, row: int, default: int = UNKNOWN) -> int:
+        requests = self.jobs.requests
+        found = UNKNOWN if requests is None else int(requests[ask][row])
+        return default if found == UNKNOWN else found
+
+    def _job(self, row: int) -> QueuedJob:
+        """Return a job as it would be queued now; resolved once, when it is submitted."""
+        if row not in self._known:
+            self._known[row] = self._resolved(row)
+        return self._known[row]
+
+    def _resolved(self, row: int) -> QueuedJob:
+        jobs, layout = self.jobs, self.layout
+        user = name_of(jobs.names, "user", int(jobs.user[row]))
+        account = self._word(Ask.ACCOUNT, row)
+        if not account and jobs.requests is None:
+            group = name_of(jobs.names, "group", int(jobs.group[row]))
+            account = group if group in self._accounts else ""
+        named = self._word(Ask.PARTITIONS, row)
+        wanted = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
+        if not wanted:
+            queue = name_of(jobs.names, "queue", int(jobs.queue[row]))
+            known = queue in layout.partitions
+            wanted = (queue if known else layout.default_partition.name,)
+        association = self.controller.shares.of(user, account, wanted[0])
+        demands = {
+            name: demand_of(layout, layout.partitions[name], jobs, row)
+            for name in wanted
+            if name in layout.partitions
+        }
+        limit = int(jobs.requested_time[row])
+        if limit < 0 and demands:
+            partition = layout.partitions[next(iter(demands))]
+            limit = partition.default_time or partition.max_time or NO_LIMIT
+        return QueuedJob(
+            row=row,
+            user=user,
+            association=association,
+            qos=self._word(Ask.QOS, row) or self._default_qos(association),
+            limit=limit,
+            partitions=wanted,
+            demands=demands,
+            submitted=UNKNOWN,
+            eligible=UNKNOWN,
+            array=self._number(Ask.ARRAY, row),
+            task=self._number(Ask.TASK, row),
+            throttle=max(self._number(Ask.THROTTLE, row, 0), 0),
+            nice=self._number(Ask.NICE, row, 0),
+            requeue=self._number(Ask.NO_REQUEUE, row, 0) != 1,
+            reservation=self._word(Ask.RESERVATION, row),
+        )
+
+    def _default_qos(self, association: Association) -> str:
+        for one in association.up():
+            if one.account.default_qos:
+                return one.account.default_qos
+        return "normal" if "normal" in self._qos else ""
+
+    def resize(self, row: int) -> None:
+        """Set the processors of a job to those that it occupies: of whole nodes all."""
+        job = self._job(row)
+        cores = [job.counted_cores(name, self.layout) for name in job.demands]
+        if cores:
+            self.jobs.processors[row] = max(min(cores), 1)
+
+    def refusal(self, row: int) -> str:
+        """Return why a job is rejected, in Slurm's words; empty if it is not."""
+        job = self._job(row)
+        if job.qos and job.qos not in self._qos:
+            return "InvalidQOS"
+        allowed = job.association.account.qos
+        if self.layout.settings.enforce_limits and allowed and job.qos not in allowed:
+            return "InvalidQOS"
+        reasons = {name: self._in_partition(job, name) for name in job.partitions}
+        able = tuple(name for name, reason in reasons.items() if not reason)
+        if not able or (
+            len(able) < len(reasons) and self.layout.settings.enforce_part_limits == "all"
+        ):
+            return next(reason for reason in reasons.values() if reason)
+        job.partitions = able
+        return self.controller.limits.at_submission(job)
+
+    def _in_partition(self, job: QueuedJob, name: str) -> str:
+        layout = self.layout
+        if name not in layout.partitions:
+            return "InvalidPartition"
+        partition, demand = layout.partitions[name], job.demands[name]
+        reason = self._barred(job, partition)
+        if reason:
+            return reason
+        if partition.max_time is not None and job.limit > partition.max_time:
+            return "PartitionTimeLimit"
+        if demand.least_nodes > demand.most_nodes:
+            return "PartitionNodeLimit"
+        if not self._fits(demand):
+            return "BadConstraints"
+        return self._unused.before(job, name) or self._unused.after(job, name)
+
+    def _barred(self, job: QueuedJob, partition: Partition) -> str:
+        account = job.association.name
+        if partition.allow_accounts and account not in partition.allow_accounts:
+            return "AccountNotAllowed"
+        if account in partition.deny_accounts:
+            return "AccountNotAllowed"
+        if partition.allow_qos and job.qos not in partition.allow_qos:
+            return "QOSNotAllowed"
+        return "QOSNotAllowed" if job.qos in partition.deny_qos else ""
+
+    def _fits_at_all(self, demand: Demand) -> bool:
+        """Return whether a job would fit if the machine were empty."""
+        return select(self._empty, demand, self.layout.all_nodes) is not None
+
+    def queued(self, row: int, now: int) -> QueuedJob:
+        """Return a job that joins the queue now."""
+        job = self._known.pop(row, None) or self._resolved(row)
+        job.submitted = now
+        job.eligible = max(now, self._number(Ask.BEGIN, row, now))
+        return job

@@ -1,0 +1,465 @@
+"""Slurm's controller in plain Python: the queue, the main scheduler's pass, and when they happen.
+
+Passes of the main scheduler come ``batch_sched_delay`` seconds after the last at the earliest when
+jobs were submitted or have ended, at once when a killed job has left its nodes, and every
+``sched_interval`` seconds with the whole queue. Cycles of the backfill scheduler come
+``bf_interval`` seconds after the end of the last. Priorities are computed at submission, and anew
+every ``calculation_period`` seconds (slurmctld; slurm.conf(5), SchedulerParameters).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.model import Machine, Preempt
+from hpcrowd.environment.machine.selection import RULES, Rule, select
+from hpcrowd.environment.machine.stock import Holding, Stock
+from hpcrowd.environment.schedulers.slurm.backfill import BackfillCycle
+from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
+from hpcrowd.environment.schedulers.slurm.preemption import Preemption
+from hpcrowd.environment.schedulers.slurm.priority import Priorities
+from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.shares import Shares
+from hpcrowd.environment.stops import FOREVER
+
+#: Reason of jobs whose nodes are kept for others, in Slurm's words.
+NODES_KEPT = (
+    "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+)
+
+#: Reasons that the main scheduler may replace by ``Priority``.
+PASSING = frozenset({"None", "Resources", NODES_KEPT})
+
+#: s between looks of the backfill scheduler for changes (sched/backfill, short sleep).
+LOOK_EVERY = 1
+
+#: Main passes at most within one second, each after a preemption.
+MOST_PASSES = 8
+
+
+class Stopped(NamedTuple):
+    """A running job that is stopped to make room."""
+
+    job: QueuedJob
+    fate: Preempt
+    holding: Holding
+
+
+class Controller:
+    """The scheduler of a machine.
+
+    Parameters
+    ----------
+    machine
+        Its description.
+    rule
+        The rule of placement, one of :data:`~hpcrowd.environment.machine.selection.RULES`, or a
+        function.
+    ready
+        Called with a job and the second: whether nothing but priority and room keeps it, such as
+        dependencies.
+
+    Attributes
+    ----------
+    stock
+        What is free.
+    up
+        The set of nodes that are up.
+    waiting, running
+        Jobs by row, in the order of submission.
+    started, stopped
+        Since they were last read: jobs that were started, and those that were preempted.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        rule: str | Rule = "slurm",
+        ready: Callable[[QueuedJob, int], bool] | None = None,
+    ) -> None:
+        self.layout = Layout(machine)
+        self.settings = machine.scheduling
+        self.rule = RULES[rule] if isinstance(rule, str) else rule
+        if self.rule is None and self.settings.least_loaded:
+            self.rule = RULES["spread"]
+        self.stock = Stock(self.layout)
+        self.up = self.layout.all_nodes
+        self.shares = Shares(machine)
+        self.limits = LimitKeeper(self.layout)
+        self.priorities = Priorities(self.layout)
+        self.preemption = Preemption(self.layout)
+        self.waiting: dict[int, QueuedJob] = {}
+        self.running: dict[int, QueuedJob] = {}
+        self.started: list[QueuedJob] = []
+        self.stopped: list[Stopped] = []
+        self._ready = ready
+        self._tasks: dict[int, int] = {}  # running tasks by array
+        self._wanted = self._urgent = False
+        self._looked_at_all = -1  # the second of the last pass over the whole queue
+        self._last_main = self._last_full = -(2**40)
+        self._next_backfill = 0.0
+        self._last_backfill = 0
+        self._changed = -1  # the second of the last change of a job
+        self._calculated = 0
+        self._over: list[tuple[QueuedJob, int, int]] = []  # ran since the last calculation
+        self._reservations = [
+            (one, self.layout.nodes_in(one.nodes)) for one in machine.reservations
+        ]
+        self.shares.rank()
+
+    # events
+
+    def submit(self, job: QueuedJob, now: int) -> None:
+        """Put a job into the queue."""
+        self._pass_quietly(now)
+        self.calculate(now)
+        self.waiting[job.row] = job
+        self.limits.submitted(job)
+        self._weigh(job, now)
+        self._wanted, self._changed, self._looked_at_all = True, now, -1
+
+    def finish(self, row: int, now: int, *, killed: bool = False) -> None:
+        """Note that a running job has ended; ``killed`` at its limit or by its user."""
+        self._pass_quietly(now)
+        self.calculate(now)
+        job = self.running[row]
+        self._leave(job, now)
+        self.limits.submitted(job, -1)
+        self._wanted, self._changed, self._looked_at_all = True, now, -1
+        self._urgent |= killed
+        if not self.waiting and self._due(now):
+            self._last_main, self._wanted, self._urgent = now, False, False
+
+    def _due(self, now: int) -> bool:
+        return self._urgent or now - self._last_main >= self.settings.batch_sched_delay
+
+    def _pass_quietly(self, now: int) -> None:
+        """Note the passes and cycles until now in which the queue was empty.
+
+        Nothing is called for them, but they decide when the next ones come.
+        """
+        if self.waiting:
+            return
+        settings, due = self.settings, math.ceil(self._last_main + self.settings.batch_sched_delay)
+        if self._wanted and due < now:
+            self._last_main, self._wanted, self._urgent = due, False, False
+        if settings.sched_interval > 0 and self._last_main >= 0:
+            passed = max(now - 1 - self._last_main, 0)
+            self._last_main += passed // settings.sched_interval * settings.sched_interval
+        if settings.backfill:
+            at = max(math.ceil(self._next_backfill), self._changed)
+            while at < now and self._changed >= self._last_backfill:
+                self._cycle_at(at)
+                at = max(math.ceil(self._next_backfill), self._changed)
+
+    def _cycle_at(self, now: int) -> None:
+        """Note that a cycle of backfilling happens; after a quiet time the rhythm begins anew."""
+        settings = self.settings
+        self._next_backfill = max(self._next_backfill, now - LOOK_EVERY)
+        self._next_backfill += settings.bf_interval + settings.cycle_time
+        self._last_backfill = now
+
+    def withdraw(self, row: int) -> None:
+        """Take a waiting job out of the queue."""
+        self.limits.submitted(self.waiting.pop(row), -1)
+
+    def wake_up(self) -> None:
+        """Note that something else has changed, so that a pass is worth while."""
+        self._wanted = True
+
+    def _leave(self, job: QueuedJob, now: int) -> None:
+        """Let a job give back what it holds."""
+        del self.running[job.row]
+        self.stock.give(job.holding)
+        self.limits.started(job, -1)
+        self._over.append((job, job.start, now))
+        if job.array >= 0:
+            self._tasks[job.array] -= 1
+
+    # time
+
+    def next_at(self, now: int) -> int:
+        """Return when to be called again although nothing happens; FOREVER if that is no use."""
+        if self._stuck(now):
+            return FOREVER
+        times = []
+        if self.settings.backfill and self._changed >= self._last_backfill:
+            times.append(max(math.ceil(self._next_backfill), now + 1))
+        if self._wanted:
+            delay = self.settings.batch_sched_delay
+            times.append(max(int(self._last_main + delay), now + 1))
+        if self.settings.sched_interval > 0:
+            times.append(max(self._last_main + self.settings.sched_interval, now + 1))
+        for job in self.waiting.values():
+            if job.eligible > now:
+                times.append(job.eligible)
+        return min(times, default=now + 1)
+
+    def _stuck(self, now: int) -> bool:
+        """Return whether the waiting jobs cannot start unless others are submitted.
+
+        That is so after a pass over the whole queue when nothing runs, and time changes nothing:
+        no reservation and no begin time is to come, and no limit on decaying usage is reached.
+        """
+        return (
+            not self.running
+            and not self._wanted
+            and all(one.end <= self._looked_at_all for one, _ in self._reservations)
+            and all(
+                job.eligible <= self._looked_at_all and not job.reason.endswith("MinutesLimit")
+                for job in self.waiting.values()
+            )
+        )
+
+    def run(self, now: int) -> None:
+        """Do the passes that are due at a second."""
+        self._pass_quietly(now)
+        self.calculate(now)
+        settings = self.settings
+        full = settings.sched_interval > 0 and now - self._last_main >= settings.sched_interval
+        due = self._wanted and now - self._last_main >= settings.batch_sched_delay
+        if full or due or self._urgent:
+            if full or due:
+                self._last_main = now
+            for _ in range(MOST_PASSES):
+                self._wanted = self._urgent = False
+                stopped = len(self.stopped)
+                self._main(now, full)
+                if len(self.stopped) == stopped:
+                    break
+            self._looked_at_all = now if full else -1
+        if (
+            settings.backfill
+            and now >= self._next_backfill
+            and self._changed >= self._last_backfill
+        ):
+            self._cycle_at(now)
+            stopped = len(self.stopped)
+            BackfillCycle(self, now).run()
+            if len(self.stopped) > stopped:
+                self._main(now, False)
+
+    def calculate(self, now: int) -> None:
+        """Compute usage and priorities for each calculation period that has ended."""
+        period = self.priorities.settings.calculation_period
+        while self._calculated + period <= now:
+            begin, end = self._calculated, self._calculated + period
+            self._calculated = end
+            self.shares.decay(end - begin)
+            left = []
+            for job, start, over in self._over:
+                self._charge(job, max(start, begin), min(over, end))
+                if over > end:
+                    left.append((job, start, over))
+            self._over = left
+            for job in self.running.values():
+                self._charge(job, max(job.start, begin), end)
+            self.shares.rank()
+            if self.waiting:
+                self._changed = now
+            for job in self.waiting.values():
+                self._weigh(job, end)
+
+    def _charge(self, job: QueuedJob, begin: int, end: int) -> None:
+        if end > begin:
+            amount = float(job.cores)
+            self.shares.charge(job.association, amount, end - begin)
+
+    def _weigh(self, job: QueuedJob, now: int) -> None:
+        """Compute the priority of a job in each of its partitions."""
+        job.factors = {name: self.priorities.of(job, name, now) for name in job.partitions}
+        job.priority = {name: factors.total for name, factors in job.factors.items()}
+
+    # the queue
+
+    def ordered(self, now: int, *, backfill: bool = False) -> list[tuple[QueuedJob, str]]:
+        """Return waiting jobs with a partition each, in the order in which they are tried."""
+        partitions = self.layout.partitions
+        found = []
+        for job in self.waiting.values():
+            if job.eligible > now:
+                job.reason = "BeginTime"
+                continue
+            for name in job.partitions:
+                tier = partitions[name].priority_tier
+                reserved = bool(job.reservation)
+                key = (not reserved, -tier, -job.priority[name], job.row)
+                found.append((key, job, name))
+        found.sort(key=lambda one: one[0])
+        return [(job, name) for _, job, name in found]
+
+    def ready(self, job: QueuedJob, now: int) -> bool:
+        """Return whether nothing but priority and room keeps a job."""
+        if self._ready is not None and not self._ready(job, now):
+            job.reason = "Dependency"
+            return False
+        return True
+
+    def throttled(self, job: QueuedJob) -> bool:
+        """Return whether as many tasks of its array run as may."""
+        if job.throttle and self._tasks.get(job.array, 0) >= job.throttle:
+            job.reason = "JobArrayTaskLimit"
+            return True
+        return False
+
+    def reserved(self, job: QueuedJob, start: int, limit: int) -> tuple[int, int]:
+        """Return the nodes that reservations keep from a job, and when the first of them ends."""
+        barred, ends = 0, 0
+        for one, nodes in self._reservations:
+            if job.reservation == one.name:
+                if start < one.start or start + limit > one.end:
+                    return self.layout.all_nodes, 0
+                if not one.flexible:
+                    barred |= self.layout.all_nodes & ~nodes
+            elif one.start < start + limit and one.end > start:
+                barred |= nodes
+                ends = min(ends, one.end) if ends else one.end
+        return barred, ends
+
+    @staticmethod
+    def believed_end(job: QueuedJob) -> int:
+        """Return when a running job ends at the latest, s."""
+        return job.end
+
+    # the main scheduler
+
+    def _main(self, now: int, full: bool) -> None:
+        """Go through the queue by priority; the first that does not fit blocks its partition."""
+        settings, layout = self.settings, self.layout
+        available, failed = self.up, set()
+        rejected: dict[tuple[int, str], QueuedJob] = {}
+        depth = 0
+        counts: dict[str, int] = {}
+        for job, partition in self.ordered(now):
+            if job.holding:
+                continue
+            if not self.ready(job, now):
+                continue
+            if job.array >= 0:
+                first = rejected.setdefault((job.array, partition), job)
+                if first is not job:
+                    job.reason = first.reason  # an array has one reason
+                    continue
+                if self.throttled(job):
+                    continue
+            if settings.partition_job_depth:
+                counts[partition] = counts.get(partition, 0) + 1
+                if counts[partition] > settings.partition_job_depth:
+                    if job.reason == "None":
+                        job.reason = "Priority"
+                    continue
+            if not full and depth > settings.default_queue_depth:
+                break
+            depth += 1
+            if partition in failed and not job.reservation:
+                self._changed = now  # Slurm notes that it has looked at the job
+                if job.reason in PASSING:
+                    job.reason = "Priority"
+                continue
+            if not layout.partitions[partition].up:
+                job.reason = "PartitionDown"
+                continue
+            reason = self.limits.before(job, partition)
+            if reason:
+                job.reason = reason
+                continue
+            demand = job.demands[partition]
+            there = available & layout.nodes_of(partition)
+            if there.bit_count() < demand.least_nodes:
+                job.reason, outcome = NODES_KEPT, "busy"
+            else:
+                outcome = self.start(job, partition, now, available, "main")
+            if outcome == "started":
+                rejected.pop((job.array, partition), None)
+            elif outcome == "busy" or (outcome == "limit" and settings.assoc_limit_stop):
+                waited = now - job.eligible
+                if waited < settings.bf_min_age_reserve:
+                    continue
+                if job.priority[partition] < settings.bf_min_prio_reserve:
+                    continue
+                failed.add(partition)
+                available &= ~layout.nodes_of(partition)
+
+    def start(self, job: QueuedJob, partition: str, now: int, allowed: int, by: str) -> str:
+        """Start a job if it can on some of the allowed nodes.
+
+        Returns
+        -------
+        str
+            ``started``; ``limit`` if a limit forbids it; ``busy`` if nodes are in use or others are
+            preempted for it.
+        """
+        demand = job.demands[partition]
+        reason = self.limits.before(job, partition)
+        if reason:
+            job.reason = reason
+            return "limit"
+        barred, _ = self.reserved(job, now, job.limit)
+        nodes = allowed & self.up & ~barred
+        holding = select(self.stock, demand, nodes, self.rule)
+        if holding is None:
+            victims = self.preemption.candidates(job, partition, self.running.values(), now)
+            if victims:
+                found = self.preemption.choose(self.stock, demand, nodes, victims, self.rule)
+                if found is not None:
+                    if self._limited(job, partition, found[0]):
+                        return "limit"
+                    for other in found[1]:
+                        self._stop(other, now)
+                    job.reason = "Resources"
+                    return "busy"
+            job.reason = "Resources"
+            return "busy"
+        if self._limited(job, partition, holding):
+            return "limit"
+        self.begin(job, partition, now, holding, by)
+        return "started"
+
+    def _limited(self, job: QueuedJob, partition: str, holding: Holding) -> bool:
+        reason = self.limits.after(job, partition, holding)
+        if reason:
+            job.reason = reason
+        return bool(reason)
+
+    def begin(self, job: QueuedJob, partition: str, now: int, holding: Holding, by: str) -> None:
+        """Let a waiting job begin with what it holds."""
+        del self.waiting[job.row]
+        self.running[job.row] = job
+        job.holding, job.start, job.partition, job.by = holding, now, partition, by
+        job.reason = "None"
+        self.stock.take(holding)
+        self.limits.started(job)
+        if job.array >= 0:
+            self._tasks[job.array] = self._tasks.get(job.array, 0) + 1
+        self.started.append(job)
+        self._changed = now
+
+    def _stop(self, job: QueuedJob, now: int) -> None:
+        """Stop a job to make room; requeued ones are eligible again after a while."""
+        fate, holding = self.preemption.fate(job), job.holding
+        self._leave(job, now)
+        self.stopped.append(Stopped(job, fate, holding))
+        if fate == Preempt.REQUEUE:
+            again = _again(job, now, self.settings.requeue_delay)
+            self.waiting[job.row] = again
+            self._weigh(again, now)
+        else:
+            self.limits.submitted(job, -1)
+
+    def reasons(self) -> Iterator[tuple[QueuedJob, str]]:
+        """Yield waiting jobs with the reason that each was given last."""
+        for job in self.waiting.values():
+            yield job, job.reason
+
+
+def _again(job: QueuedJob, now: int, delay: int) -> QueuedJob:
+    """Return a requeued job as it waits again."""
+    return QueuedJob(
+        row=job.row, user=job.user, association=job.association, qos=job.qos, limit=job.limit,
+        partitions=job.partitions, demands=job.demands, submitted=now, eligible=now + delay,
+        array=job.array, task=job.task, throttle=job.throttle, nice=job.nice, requeue=job.requeue,
+        reservation=job.reservation, reason="BeginTime",
+    )  # fmt: skip

@@ -1,0 +1,169 @@
+"""The policy ``slurm``: a machine of nodes under Slurm's controller.
+
+Everything about it is in the description of the machine, :mod:`hpcrowd.environment.machine.model`.
+What jobs ask beyond processors is in ``JobTable.requests``; without them, a job asks for its
+processors, in the partition that its queue is called after, or else the default one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import override
+
+from hpcrowd.environment.errors import check_choice
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.model import Machine, Preempt
+from hpcrowd.environment.machine.selection import RULES
+from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.schedulers.base import (
+    EndedJob,
+    Look,
+    ReasonCode,
+    RunningJob,
+    Scheduler,
+    WaitingJob,
+    WaitingReason,
+)
+from hpcrowd.environment.schedulers.slurm.admission import Admission
+from hpcrowd.environment.schedulers.slurm.controller import Controller
+from hpcrowd.environment.stops import FOREVER
+
+
+@dataclass
+class Tenure:
+    """What a job held in one of its runs; ``end`` is -1 until it is preempted, then that second."""
+
+    row: int
+    submitted: int
+    eligible: int
+    start: int
+    end: int
+    holding: Holding
+    by: str
+
+
+class Slurm(Scheduler):
+    """Slurm's multifactor priority, limits, main passes, backfilling and preemption on nodes.
+
+    Parameters
+    ----------
+    placement
+        Which nodes a job gets: ``slurm`` (consecutive, small weights first), ``first-fit``,
+        ``best-fit`` or ``spread``.
+
+    Attributes
+    ----------
+    ledger
+        What each job held in each of its runs, in the order of their starts.
+    """
+
+    name = "slurm"
+    nodes = True
+    drains = True
+    machine: Machine | None = None
+
+    def __init__(self, placement: str = "slurm") -> None:
+        check_choice("placement", placement, RULES)
+        self.placement = placement
+
+    @override
+    def on_machine(self, machine: Machine, jobs: JobTable) -> None:
+        self.machine, self.jobs = machine, jobs
+        self.layout = Layout(machine)
+
+    @override
+    def begin(self, total: int) -> None:
+        super().begin(total)
+        self._follows = self.machine is not None
+        if self.machine is None:
+            return  # asked for reasons in a finished run, whose machine is not known
+        self.controller = Controller(self.machine, self.placement)
+        self.admission = Admission(self.controller, self.jobs)
+        self.ledger: list[Tenure] = []
+        self._last: dict[int, Tenure] = {}
+
+    @override
+    def submitted(self, rows: Int64s) -> None:
+        for row in rows.tolist():
+            self.admission.resize(row)
+
+    @override
+    def refuses(self, row: int) -> str:
+        return self.admission.refusal(row)
+
+    @override
+    def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
+        state = self.jobs.column(Column.STATE)
+        for job in jobs:
+            if job.row in self.controller.running:
+                killed = state[job.row] != State.COMPLETED
+                self.controller.finish(job.row, job.end, killed=killed)
+
+    @override
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        controller, now = self.controller, look.now
+        here = {job.row: job for job in look.waiting}
+        for row in [row for row in controller.waiting if row not in here]:
+            controller.withdraw(row)
+        for job in look.waiting:
+            if job.row not in controller.waiting:
+                controller.submit(self.admission.queued(job.row, now), now)
+        controller.run(now)
+        for stopped in controller.stopped:
+            self._last[stopped.job.row].end = now
+            fate = "requeue" if stopped.fate == Preempt.REQUEUE else "fail"
+            self.stops.append((stopped.job.row, fate))
+        started = [here[job.row] for job in controller.started]
+        for begun in controller.started:
+            run = Tenure(
+                begun.row, begun.submitted, begun.eligible, now, UNKNOWN, begun.holding, begun.by
+            )
+            self._last[begun.row] = run
+            self.ledger.append(run)
+        controller.stopped.clear()
+        controller.started.clear()
+        return started
+
+    @override
+    def wake(self, now: int) -> int | None:
+        wake = self.controller.next_at(now)
+        return None if wake == FOREVER else wake
+
+    @override
+    def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
+        """Do nothing: it knows what it started, and takes over from no other policy."""
+
+    @override
+    def recall(
+        self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
+    ) -> None:
+        """Give reasons from processors only: a finished run does not hold what Slurm knew."""
+        self._follows = False
+
+    @override
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
+        if not self._follows:
+            yield from super().reasons(look)
+            return
+        ordered = [job for job, _ in self.controller.ordered(look.now)]
+        place = {job.row: count for count, job in enumerate(dict.fromkeys(ordered), 1)}
+        for job in look.waiting:
+            known = self.controller.waiting.get(job.row)
+            if known is None:
+                code = ReasonCode.ARRIVED
+                yield WaitingReason(job.row, code, look.now, job.processors, look.free)
+                continue
+            yield WaitingReason(
+                job.row,
+                ReasonCode.SITE,
+                look.now,
+                job.processors,
+                look.free,
+                place.get(job.row, len(place) + 1),
+                order="by priority",
+                lasts=known.limit,
+                start=known.planned,
+                note=known.reason,
+            )

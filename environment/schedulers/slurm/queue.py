@@ -1,0 +1,129 @@
+"""Jobs in Slurm's queue, with what the controller knows of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.machine.demand import Demand
+from hpcrowd.environment.machine.layout import Layout, bits
+from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.schedulers.slurm.priority import Factors
+from hpcrowd.environment.schedulers.slurm.shares import Association
+
+
+@dataclass(eq=False)
+class QueuedJob:
+    """A job that waits or runs.
+
+    Attributes
+    ----------
+    row
+        In the table of jobs.
+    limit
+        s, its time limit.
+    partitions
+        Names of those that it may run in, in the order of its request.
+    demands
+        What it asks, by partition.
+    submitted, eligible
+        s; ``eligible`` is when it may start and begins to gather age, perhaps still to come.
+    array, task, throttle
+        The array it is a task of, -1 for none; tasks that may run at once, 0 for all.
+    reason
+        Why it waits, in Slurm's words.
+    factors, priority
+        By partition.
+    holding, start, partition
+        What it holds, since when, and in which partition, while it runs.
+    planned
+        s; the start that backfilling planned last, -1 for none.
+    by
+        Who started it last: ``main`` or ``backfill``.
+    """
+
+    row: int
+    user: str
+    association: Association
+    qos: str
+    limit: int
+    partitions: tuple[str, ...]
+    demands: dict[str, Demand]
+    submitted: int
+    eligible: int
+    array: int = UNKNOWN
+    task: int = UNKNOWN
+    throttle: int = 0
+    nice: int = 0
+    requeue: bool = True
+    reservation: str = ""
+    reason: str = "None"
+    factors: dict[str, Factors] = field(default_factory=dict)
+    priority: dict[str, int] = field(default_factory=dict)
+    holding: Holding = ()
+    start: int = UNKNOWN
+    partition: str = ""
+    planned: int = UNKNOWN
+    by: str = ""
+    preempting: bool = False
+    counted: dict[str, int] = field(default_factory=dict)
+
+    def is_eligible(self, now: int) -> bool:
+        """Return whether it may start, as far as its begin time goes."""
+        return self.eligible <= now
+
+    @property
+    def end(self) -> int:
+        """When it ends at the latest while it runs, s."""
+        return self.start + self.limit
+
+    @property
+    def nodes(self) -> int:
+        """The set of nodes that it holds."""
+        found = 0
+        for share in self.holding:
+            found |= 1 << share.node
+        return found
+
+    @property
+    def cores(self) -> int:
+        """Cores that it holds."""
+        return sum(share.cores for share in self.holding)
+
+    def counted_cores(self, partition: str, layout: Layout) -> int:
+        """Return the cores that priority and limits count: of whole nodes all."""
+        if partition not in self.counted:
+            demand = self.demands[partition]
+            cores = demand.cores
+            if demand.whole:
+                sizes = sorted(layout.cores[node] for node in bits(demand.nodes))
+                cores = max(cores, sum(sizes[: demand.least_nodes]))
+            self.counted[partition] = cores
+        return self.counted[partition]
+
+    def tres(
+        self, partition: str, layout: Layout, holding: Holding | None = None
+    ) -> dict[str, int]:
+        """Return the resources that it asks, or would hold: cpu, mem (MB), node, gres/gpu."""
+        demand = self.demands[partition]
+        if holding:
+            found = {
+                "cpu": sum(share.cores for share in holding),
+                "mem": sum(share.memory for share in holding),
+                "node": len(holding),
+                "gres/gpu": sum(sum(share.gpus) for share in holding),
+            }
+            for kind, name in enumerate(layout.gpu_types):
+                found[f"gres/gpu:{name}"] = sum(share.gpus[kind] for share in holding)
+            return found
+        cores = self.counted_cores(partition, layout)
+        gpus = max(demand.gpus, demand.gpus_per_node * demand.least_nodes)
+        found = {
+            "cpu": cores,
+            "mem": max(demand.memory_per_node * demand.least_nodes, demand.memory_per_core * cores),
+            "node": demand.least_nodes,
+            "gres/gpu": gpus,
+        }
+        if demand.gpu_kind >= 0:
+            found[f"gres/gpu:{layout.gpu_types[demand.gpu_kind]}"] = gpus
+        return found

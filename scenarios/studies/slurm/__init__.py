@@ -1,0 +1,1 @@
+"""A real Slurm's recorded runs of a plan, replayed and compared."""

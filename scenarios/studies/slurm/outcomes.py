@@ -1,0 +1,265 @@
+"""How near a simulation of a plan comes, given how much recorded runs of it differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from hpcrowd.scenarios.studies.slurm.differences import Difference, differences
+from hpcrowd.scenarios.studies.slurm.measures import (
+    Comparison,
+    Reproduced,
+    agreed_order,
+    compare,
+    mean,
+    priorities,
+    shares,
+    waits_by,
+)
+from hpcrowd.scenarios.studies.slurm.records import Record
+from hpcrowd.scenarios.studies.slurm.schedules import TOTAL, Schedule, schedule_of
+from hpcrowd.scenarios.studies.study import Requirement
+
+#: Most that a simulation may differ, as a multiple of what two recorded runs differ by; s that the
+#: median may differ in any case; how much less the waits may correlate.
+MULTIPLE, MEDIAN, LESS = 1.25, 60.0, 0.03
+
+#: Share by which the range of the recorded mean waits is widened.
+WIDER = 0.10
+
+#: Least share of equal pending reasons, and of priorities that are reproduced.
+REASONS, PRIORITIES = 0.90, 0.95
+
+#: Limits for an accounting without a second run: correlation of waits, median difference in s.
+LOG_PEARSON, LOG_MEDIAN = 0.97, 4.0
+
+
+class Simulated(NamedTuple):
+    """A simulation of a plan.
+
+    Attributes
+    ----------
+    schedule
+        Its outcome.
+    on_record
+        Priorities and fair-share factors at the record's samples if all jobs start and end as
+        recorded; None if that was not simulated.
+    """
+
+    schedule: Schedule
+    on_record: Schedule | None = None
+
+
+#: Simulates the plan of a recorded run.
+Simulate = Callable[[Record], Simulated]
+
+
+class Waits(NamedTuple):
+    """Mean wait, s, of a partition's or a user's jobs: simulated, and in each recorded run."""
+
+    ours: float
+    runs: tuple[float, ...]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The range of the recorded runs, widened by :data:`WIDER`."""
+        return min(self.runs) * (1 - WIDER), max(self.runs) * (1 + WIDER)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A plan.
+
+    Attributes
+    ----------
+    name
+        The names of its runs.
+    log
+        Whether the record is an accounting, not runs of a plan.
+    ours
+        The simulation compared with each recorded run.
+    own
+        The recorded runs compared with each other; if there is only one, the pairs of other plans.
+    borrowed
+        Whether they are of other plans.
+    partitions, users
+        Mean waits by name.
+    order
+        Pairs of users in the recorded order, pairs that count, and those in another order.
+    parts
+        Priorities and their parts compared with ``sprio``; ``FairShare`` with ``sshare``.
+    on_record
+        Whether these are of a simulation in which all jobs start as recorded.
+    differences
+        The jobs whose starts differ from the nearest run.
+    nearest
+        The name of that run.
+    facts
+        Where the records are from.
+    """
+
+    name: str
+    log: bool
+    ours: tuple[Comparison, ...]
+    own: tuple[Comparison, ...]
+    borrowed: bool
+    partitions: Mapping[str, Waits]
+    users: Mapping[str, Waits]
+    order: tuple[int, int, Sequence[tuple[str, str]]]
+    parts: Mapping[str, Reproduced]
+    on_record: bool
+    differences: Sequence[Difference]
+    nearest: str
+    facts: Mapping[str, Any]
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        """The figures that have to be reached."""
+        if self.log:
+            return self._of_log()
+        found = [*self._of_pairs(), *self._of_waits()]
+        said = mean([one.reasons.share for one in self.ours])
+        if not math.isnan(said):
+            found.append(self._need(
+                "same pending reasons", f"{said:.1%}", f"at least {REASONS:.0%}", said >= REASONS
+            ))  # fmt: skip
+        if self.on_record and TOTAL in self.parts:
+            near = self.parts[TOTAL].near
+            found.append(self._need(
+                "priorities reproduced", f"{near:.1%}", f"at least {PRIORITIES:.0%}",
+                near >= PRIORITIES,
+            ))  # fmt: skip
+        return found
+
+    def _need(self, what: str, ours: str, required: str, holds: bool) -> Requirement:
+        return Requirement(self.name, what, ours, required, bool(holds))
+
+    def _of_log(self) -> list[Requirement]:
+        starts = self.ours[0].starts
+        return [
+            self._need(
+                "Pearson of waits", f"{starts.pearson:.3f}", f"above {LOG_PEARSON}",
+                starts.pearson > LOG_PEARSON,
+            ),
+            self._need(
+                "median difference of starts", f"{starts.median:.1f} s", f"under {LOG_MEDIAN:g} s",
+                starts.median < LOG_MEDIAN,
+            ),
+        ]  # fmt: skip
+
+    def _of_pairs(self) -> list[Requirement]:
+        """Return what is required by what recorded runs differ by; nothing without two of them."""
+        if not self.own:
+            return []
+
+        def both(of: Callable[[Comparison], float]) -> tuple[float, float]:
+            return mean([of(one) for one in self.ours]), mean([of(one) for one in self.own])
+
+        found = []
+        for what, of, least in (
+            ("mean difference of starts", lambda one: one.starts.mean, 0.0),
+            ("the same, all tries of requeued jobs", lambda one: one.tries.mean, 0.0),
+            ("median difference of starts", lambda one: one.starts.median, MEDIAN),
+        ):  # type: str, Callable[[Comparison], float], float
+            ours, own = both(of)
+            most = max(MULTIPLE * own, least)
+            found.append(self._need(what, f"{ours:.0f} s", f"at most {most:.0f} s", ours <= most))
+        ours, own = both(lambda one: one.starts.pearson)
+        found.append(self._need(
+            "Pearson of waits", f"{ours:.3f}", f"at least {own - LESS:.3f}", ours >= own - LESS
+        ))  # fmt: skip
+        return found
+
+    def _of_waits(self) -> list[Requirement]:
+        found = []
+        for name, waits in self.partitions.items():
+            least, most = waits.range
+            found.append(self._need(
+                f"mean wait in {name}", f"{waits.ours:.0f} s", f"{least:.0f} to {most:.0f} s",
+                least <= waits.ours <= most,
+            ))  # fmt: skip
+        right, counted, wrong = self.order
+        found.append(self._need(
+            "users' mean waits in order", f"{right} of {counted} pairs", f"{counted} pairs",
+            not wrong,
+        ))  # fmt: skip
+        return found
+
+
+def plans_of(records: Sequence[Record]) -> list[list[Record]]:
+    """Return recorded runs by plan; runs of one plan have the same content of ``plan.csv``."""
+    found: list[list[Record]] = []
+    for record in records:
+        for group in found:
+            if group[0].is_log == record.is_log and group[0].same_plan(record):
+                group.append(record)
+                break
+        else:
+            found.append([record])
+    return found
+
+
+def pairs_of(runs: Sequence[Record]) -> list[Comparison]:
+    """Return each pair of recorded runs of one plan, compared."""
+    return [
+        compare(schedule_of(one), schedule_of(other), one.plan, one.compared)
+        for one, other in combinations(runs, 2)
+    ]
+
+
+def outcome(
+    runs: Sequence[Record], simulated: Simulated, others: Sequence[Comparison] = ()
+) -> Outcome:
+    """Return what a simulation of a plan reached.
+
+    Parameters
+    ----------
+    runs
+        The plan's recorded runs, at least one.
+    simulated
+        The simulation.
+    others
+        Pairs of recorded runs of other plans, for a plan with a single run.
+    """
+    first, schedule = runs[0], simulated.schedule
+    plan, only = first.plan, first.compared
+    recorded = [schedule_of(run) for run in runs]
+    ours = tuple(compare(schedule, run, plan, only) for run in recorded)
+    own = pairs_of(runs)
+    best = min(range(len(runs)), key=lambda place: ours[place].starts.mean)
+
+    def waits(of: str) -> dict[str, Waits]:
+        mine = waits_by(schedule, plan, of, only)
+        theirs = [waits_by(run, plan, of, only) for run in recorded]
+        known = [name for name in mine if all(name in one for one in theirs)]
+        return {name: Waits(mine[name], tuple(one[name] for one in theirs)) for name in known}
+
+    users = waits("user")
+    along = simulated.on_record or schedule
+    parts = priorities(along.priorities, recorded[0].priorities)
+    factor = shares(along.shares, recorded[0].shares)
+    return Outcome(
+        name=", ".join(run.name for run in runs),
+        log=first.is_log,
+        ours=ours,
+        own=tuple(own or others),
+        borrowed=not own and bool(others),
+        partitions=waits("partition"),
+        users=users,
+        order=agreed_order(
+            {name: one.ours for name, one in users.items()},
+            [{name: one.runs[place] for name, one in users.items()} for place in range(len(runs))],
+        ),
+        parts=parts | ({factor.name: factor} if factor.compared else {}),
+        on_record=simulated.on_record is not None,
+        differences=differences(schedule, recorded[best], plan, only),
+        nearest=runs[best].name,
+        facts={
+            "runs": {run.name: {"jobs": len(run.jobs), "tries": len(run.tries),
+                                "factor": run.factor, "sha256": run.checksum} for run in runs},
+            "submissions": len(plan),
+        },
+    )  # fmt: skip

@@ -1,0 +1,425 @@
+"""Recorded runs of a real Slurm: the plan that was submitted, and its outcome.
+
+A run is a folder::
+
+    plan.csv               what was submitted and when, one line a submission
+    submitted.csv          when sbatch was called and answered, and the number that it returned
+    clock.txt              the second at which the plan starts, and when the run was cut
+    sacct-allstates.json.gz   every try of every job; else sacct.json.gz, or schedule.csv
+    samples-*.txt.gz, slurmctld.log.gz    see samples.py
+
+Times are seconds since the start of the plan. A job is a submission, or one task of its array, and
+is named by :class:`Key`: the numbers of jobs differ between runs of a plan.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from hpcrowd.environment.errors import ParseError, QuantityError, TraceError
+from hpcrowd.environment.holds.rules import Condition
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, read_file
+from hpcrowd.scenarios.studies.slurm.tries import (
+    STARTED,
+    Key,
+    Try,
+    by_job,
+    counted,
+    nodes_in,
+    read_jobs,
+    tasks_in,
+    tries_of,
+)
+
+#: Files with every try of every job, the best first.
+ACCOUNTING = ("sacct-allstates.json", "sacct.json", "schedule.csv")
+
+#: Columns that a plan must have.
+COLUMNS = ("id", "t", "user", "account", "partition", "qos", "limit_min", "run")
+
+_STARTS = re.compile(r"plan starts \(t=0\) at \S+(?: UTC)? = (\d+)")
+_ENDED = re.compile(r"ended at \S+ t=(\d+)")
+_FACTOR = re.compile(r"factor (\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A line of a plan: what was asked for, when, and for how long it runs.
+
+    Attributes
+    ----------
+    plan
+        Its number.
+    planned, before, after
+        s; when it was to be submitted, and when sbatch was called and answered; the last two are
+        the first one if they are not known.
+    user, account, partition, qos
+        Names; the partition may be several, separated by commas.
+    nodes, tasks, tasks_per_node, cores_per_task, memory, gpus
+        As asked for, memory in MB on each node, GPUs on each node; -1 if it does not say.
+    exclusive
+        Whether whole nodes.
+    features
+        As in ``skylake|milan``; empty for none.
+    limit
+        s.
+    array
+        The tasks; empty for a job of its own.
+    throttle
+        Most tasks at a time; 0 for no limit.
+    condition, parent
+        The dependency on another line of the plan; None and -1 without.
+    begin
+        s; not before; -1 for at once.
+    cancel
+        s; when it was taken back if it still waited; -1 for never.
+    run
+        s that each task runs unless it is stopped; one number for a job of its own.
+    memory_per_core, all_gpus
+        MB for each core, and GPUs of the whole job; -1 if it does not say.
+    fails
+        Whether it ends without success though it is not stopped.
+    """
+
+    plan: int
+    planned: float
+    before: float
+    after: float
+    user: str
+    account: str
+    partition: str
+    qos: str
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    cores_per_task: int
+    memory: int
+    gpus: int
+    exclusive: bool
+    features: str
+    limit: int
+    array: tuple[int, ...]
+    throttle: int
+    condition: Condition | None
+    parent: int
+    begin: float
+    cancel: float
+    run: tuple[float, ...]
+    memory_per_core: int = UNKNOWN
+    all_gpus: int = UNKNOWN
+    fails: bool = False
+
+    @property
+    def keys(self) -> list[Key]:
+        """Its jobs."""
+        return [Key(self.plan, task) for task in self.array or (UNKNOWN,)]
+
+    def content(self) -> tuple[Any, ...]:
+        """Return what makes two plans the same: all but when sbatch was really called."""
+        return tuple(value for name, value in vars(self).items() if name not in ("before", "after"))
+
+
+@dataclass(frozen=True)
+class Record:
+    """A recorded run.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    plan
+        What was submitted, in the order of the plan.
+    tries
+        The outcome, by job, then by try.
+    origin
+        Unix time of the start of the plan.
+    end
+        s; when the run was cut; -1 if not known.
+    factor
+        How many times too fast the clock ran.
+    numbers
+        The line of the plan by the number that sbatch returned.
+    compared
+        The jobs to compare; all if empty.
+    """
+
+    folder: Path
+    plan: tuple[Submission, ...]
+    tries: tuple[Try, ...]
+    origin: int
+    end: int
+    factor: float
+    numbers: Mapping[int, int]
+    compared: frozenset[Key] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.name
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the record itself is the plan."""
+        return file_of(self.folder, "plan.csv") is None
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the tries and the plan, as read."""
+        return sha256(repr((self.plan, self.tries)).encode()).hexdigest()
+
+    @cached_property
+    def lines(self) -> dict[int, Submission]:
+        """The lines of the plan by number."""
+        return {line.plan: line for line in self.plan}
+
+    @cached_property
+    def jobs(self) -> dict[Key, tuple[Try, ...]]:
+        """The tries of each job."""
+        return by_job(self.tries)
+
+    @cached_property
+    def key_of(self) -> dict[int, Key]:
+        """The job by its number; that of an array means its tasks that wait together."""
+        found = {one.job: one.key for one in self.tries if one.job != UNKNOWN}
+        return found | {number: Key(plan, UNKNOWN) for number, plan in self.numbers.items()}
+
+    def path(self, name: str) -> Path | None:
+        """Return a file of the run, plain or gzipped; None if there is none."""
+        return file_of(self.folder, name)
+
+    def same_plan(self, other: Record) -> bool:
+        """Return whether another run had the same plan."""
+        mine, theirs = (sorted(line.content() for line in one.plan) for one in (self, other))
+        return mine == theirs
+
+
+def load(folder: str | os.PathLike[str]) -> Record:
+    """Return a recorded run.
+
+    Raises
+    ------
+    TraceError
+        If something is missing or malformed.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise TraceError(f"{place}: not a folder; give the folder of a recorded run")
+    origin, end, factor = _clock(place)
+    called, numbers = _submitted(place)
+    plan = _plan(place, called)
+    known = {key for line in plan for key in line.keys}
+    tries = _tries(place, origin, known)
+    return Record(place, plan, tries, origin, end, factor, numbers)
+
+
+def text_of(folder: Path, name: str) -> str:
+    """Return the text of a file of a run, plain or gzipped.
+
+    Raises
+    ------
+    TraceError
+        If it is missing or damaged.
+    """
+    path = file_of(folder, name)
+    if path is None:
+        raise TraceError(f"{folder / name}[.gz]: not found; a recorded run has this file")
+    return read_file(path, LONGEST_DOCUMENT)[0].decode("utf-8", "replace")
+
+
+def file_of(folder: Path, name: str) -> Path | None:
+    """Return a file of a folder, plain or gzipped; None if there is none."""
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    return None
+
+
+def _clock(folder: Path) -> tuple[int, int, float]:
+    text = text_of(folder, "clock.txt")
+    starts, ended, factor = (one.search(text) for one in (_STARTS, _ENDED, _FACTOR))
+    if starts is None:
+        raise TraceError(
+            f"{folder / 'clock.txt'}: does not say when the plan starts; write for example "
+            "'plan starts (t=0) at 2026-01-05T08:00:00 UTC = 1767600000'"
+        )
+    return (
+        int(starts[1]),
+        int(ended[1]) if ended else UNKNOWN,
+        float(factor[1]) if factor else 1.0,
+    )
+
+
+def _submitted(folder: Path) -> tuple[dict[int, tuple[float, float]], dict[int, int]]:
+    """Return when sbatch was called and answered by line of the plan, and lines by job number."""
+    called, numbers = {}, {}
+    for row in Rows(folder, "submitted.csv", ("id", "jobid", "before", "after", "command")):
+        if row.text("command").startswith("sbatch") and row.text("jobid").isdecimal():
+            called[row.whole("id")] = row.number("before"), row.number("after")
+            numbers[row.whole("jobid")] = row.whole("id")
+    return called, numbers
+
+
+def _plan(folder: Path, called: Mapping[int, tuple[float, float]]) -> tuple[Submission, ...]:
+    lines = [_submission(row, called) for row in Rows(folder, "plan.csv", COLUMNS)]
+    if not lines:
+        raise TraceError(f"{folder / 'plan.csv'}: contains no submissions")
+    return tuple(lines)
+
+
+def _submission(row: Row, called: Mapping[int, tuple[float, float]]) -> Submission:
+    plan, planned = row.whole("id"), row.number("t")
+    before, after = called.get(plan, (planned, planned))
+    array = row.parsed("array", tasks_in, "tasks of an array, such as 0-7")
+    run = row.parsed("run", _seconds, "seconds, one number for each task, with blanks between")
+    if len(run) != max(len(array), 1):
+        raise row.wrong("run", f"{len(run)} run times for {max(len(array), 1)} jobs")
+    depends = bool(row.text("dep")) and bool(row.text("dep_on"))
+    return Submission(
+        plan=plan,
+        planned=planned,
+        before=before,
+        after=after,
+        user=row.text("user"),
+        account=row.text("account"),
+        partition=row.text("partition"),
+        qos=row.text("qos"),
+        nodes=row.whole("nodes"),
+        tasks=row.whole("ntasks"),
+        tasks_per_node=row.whole("ntasks_per_node"),
+        cores_per_task=row.whole("cpus_per_task"),
+        memory=row.whole("mem"),
+        gpus=row.parsed("gres", _gpus, "GPUs on each node, such as gpu:2"),
+        exclusive=bool(row.text("exclusive")),
+        features=row.text("constraint"),
+        limit=60 * row.whole("limit_min"),
+        array=array,
+        throttle=max(row.whole("throttle"), 0),
+        condition=row.parsed("dep", Condition, "afterok, afterany or afternotok")
+        if depends
+        else None,
+        parent=row.whole("dep_on") if depends else UNKNOWN,
+        begin=row.number("begin"),
+        cancel=row.number("cancel"),
+        run=run,
+    )
+
+
+def _seconds(text: str) -> tuple[float, ...]:
+    return tuple(float(word) for word in text.split())
+
+
+def _gpus(text: str) -> int:
+    if not text:
+        return UNKNOWN
+    name, *more = text.split(":")
+    if name != "gpu":
+        raise ValueError(text)
+    return int(more[-1]) if more and more[-1].isdecimal() else 1
+
+
+def _tries(folder: Path, origin: int, known: set[Key]) -> tuple[Try, ...]:
+    for name in ACCOUNTING:
+        path = file_of(folder, name)
+        if path is not None:
+            rows = (
+                _of_schedule(folder)
+                if name == "schedule.csv"
+                else tries_of(read_jobs(path), _line_of, origin, path)
+            )
+            break
+    else:
+        names = ", ".join(f"{name}[.gz]" for name in ACCOUNTING)
+        raise TraceError(f"{folder}: none of {names}; one of them says when the jobs started")
+    rows = [row for row in rows if row.key in known]
+    if not rows:
+        raise TraceError(f"{folder / name}: no job of the plan; their names are p1, p2 and so on")
+    return counted(rows)
+
+
+def _line_of(job: Mapping[str, Any]) -> int | None:
+    """Return the line of the plan of a job, which is in its name; None if it is of no plan."""
+    match = re.fullmatch(r"p(\d+)", str(job["name"]))
+    return int(match[1]) if match else None
+
+
+def _of_schedule(folder: Path) -> list[Try]:
+    """Return the tries in a table: plan_id, task, jobid, submit, eligible, start, end, state."""
+    found = []
+    needed = ("plan_id", "task", "submit", "start", "end", "state", "nodes")
+    for row in Rows(folder, "schedule.csv", needed):
+        words = [word for word in row.text("flags").split(",") if word in STARTED]
+        tasks = row.parsed("task", tasks_in, "a task of an array, or several") or (UNKNOWN,)
+        found += [
+            Try(
+                key=Key(row.whole("plan_id"), task),
+                trial=0,
+                submit=row.whole("submit"),
+                eligible=row.whole("eligible"),
+                start=row.whole("start"),
+                end=row.whole("end"),
+                state=row.text("state").partition(" ")[0],
+                cores=row.whole("cpus"),
+                nodes=row.parsed("nodes", nodes_in, "a host list"),
+                how=STARTED[words[0]] if words else "",
+                job=row.whole("jobid"),
+            )
+            for task in tasks
+        ]
+    return found
+
+
+class Rows:
+    """The rows of a table of a run, with the line of each for messages."""
+
+    def __init__(self, folder: Path, name: str, needed: tuple[str, ...]) -> None:
+        self.path = folder / name
+        self.reader = csv.DictReader(StringIO(text_of(folder, name), newline=""))
+        missing = [one for one in needed if one not in (self.reader.fieldnames or ())]
+        if missing:
+            raise TraceError(f"{self.path}: no column {', '.join(missing)}")
+
+    def __iter__(self) -> Any:
+        for cells in self.reader:
+            yield Row(cells, self.path, self.reader.line_num)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: its cells by column, and where it is."""
+
+    cells: Mapping[str, str | None]
+    path: Path
+    line: int
+
+    def text(self, column: str) -> str:
+        """Return a cell; empty if there is none."""
+        return (self.cells.get(column) or "").strip()
+
+    def wrong(self, column: str, rule: str) -> ParseError:
+        """Return the error about a cell."""
+        return ParseError(str(self.path), self.line, column, self.text(column), rule)
+
+    def parsed[Value](self, column: str, parse: Callable[[str], Value], rule: str) -> Value:
+        """Return what a function makes of a cell."""
+        try:
+            return parse(self.text(column))
+        except (ValueError, QuantityError):
+            raise self.wrong(column, rule) from None
+
+    def number(self, column: str) -> float:
+        """Return a number; -1 for an empty cell."""
+        return self.parsed(column, lambda text: float(text or UNKNOWN), "not a number")
+
+    def whole(self, column: str) -> int:
+        """Return a whole number; -1 for an empty cell."""
+        return self.parsed(column, lambda text: int(text or UNKNOWN), "not a whole number")

@@ -1,0 +1,233 @@
+"""The plan of a recorded run under the simulated controller, and priorities on the record itself.
+
+Nothing of the simulation is taken from the record but its plan, the moments at which jobs were
+submitted and taken back, and the machine's configuration. :func:`replay` also lets all jobs start
+and end as they were recorded, in a controller that decides nothing: what it says of priorities
+then can be compared with ``sprio`` and ``sshare`` before any schedule is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heapify, heappop
+
+import numpy as np
+
+from hpcrowd.environment.holds.rules import Rules
+from hpcrowd.environment.jobs import UNKNOWN, State
+from hpcrowd.environment.machine.files.reading import read_machine
+from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.model import Machine
+from hpcrowd.environment.machine.stock import Share
+from hpcrowd.environment.schedulers.slurm.admission import Admission
+from hpcrowd.environment.schedulers.slurm.controller import Controller
+from hpcrowd.environment.schedulers.slurm.policy import Slurm
+from hpcrowd.environment.schedulers.slurm.priority import Factors
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.scenarios.studies.slurm.outcomes import Simulated
+from hpcrowd.scenarios.studies.slurm.records import Record
+from hpcrowd.scenarios.studies.slurm.samples import KEPT, KEPT_WORD
+from hpcrowd.scenarios.studies.slurm.schedules import TOTAL, Schedule, schedule_of
+from hpcrowd.scenarios.studies.slurm.tries import Key, Try
+from hpcrowd.scenarios.studies.slurm.workload import Workload, workload_of
+
+#: s that a job takes beyond its program, from its start to its end: the median of ten thousand
+#: records of the referee's runs.
+START_LATENCY = 1.0
+
+#: s between two looks at the queue beyond ``bf_interval``: the mean cycle of ``sdiag`` in the
+#: referee's runs, 0.04 to 0.06 s, and what a sleep takes longer than asked there.
+CYCLE_TIME = 0.06
+
+
+class Plan:
+    """The one who submitted the plan; it waits for nothing."""
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Do nothing."""
+
+
+def machine_of(record: Record) -> Machine:
+    """Return the machine of a recorded run, with the latencies of the referee."""
+    machine = read_machine([record.folder])
+    scheduling = machine.scheduling.model_copy(
+        update={"start_latency": START_LATENCY, "cycle_time": CYCLE_TIME}
+    )
+    return machine.model_copy(update={"scheduling": scheduling})
+
+
+def replay(record: Record, machine: Machine | None = None) -> Simulated:
+    """Simulate the plan of a recorded run.
+
+    Parameters
+    ----------
+    record
+        The recorded run.
+    machine
+        Another machine than that of the record, to see what a mechanism does.
+    """
+    recorded = schedule_of(record)
+    machine = machine or machine_of(record)
+    workload = workload_of(record)
+    moments = sorted({*recorded.reasons, *recorded.priorities, *recorded.shares})
+    return Simulated(
+        _simulate(record, workload, machine, moments), _on_record(record, machine, moments)
+    )
+
+
+def _simulate(record: Record, workload: Workload, machine: Machine, moments: list[int]) -> Schedule:
+    jobs = workload.jobs.copy()
+    jobs.requests = workload.requests
+    policy = Slurm()
+    model = Simulation(jobs, machine.cores, policy, overrun="kill", machine=machine)
+    # The controller keeps throttles and earliest starts itself.
+    rules = workload.rules
+    held = Rules(delay=np.zeros(len(jobs), np.int64), failed=rules.failed, parents=rules.parents)
+    if held:
+        model.hold(held)
+    rows = np.arange(len(jobs))
+    at = np.floor(workload.submitted).astype(np.int64)
+    model.submit(Plan(), rows, at)
+
+    def take_back(row: int) -> None:
+        if jobs.state[row] == State.UNFINISHED and jobs.start[row] == UNKNOWN:
+            model.cancel(row)
+
+    for row in np.flatnonzero(workload.cancel >= 0).tolist():
+        model.call_at(int(workload.cancel[row]), take_back, row)
+    reasons: dict[int, dict[Key, str]] = {}
+    priorities: dict[int, dict[Key, Mapping[str, float]]] = {}
+    shares: dict[int, dict[tuple[str, str], float]] = {}
+
+    def sample(moment: int) -> None:
+        controller = policy.controller
+        waiting = controller.waiting.values()
+        reasons[moment] = {
+            workload.keys[job.row]: KEPT_WORD if job.reason.startswith(KEPT) else job.reason
+            for job in waiting
+        }
+        for held_rows in [] if model.holds is None else [model.holds.rows_at(model.cluster)]:
+            reasons[moment] |= {workload.keys[row]: "Dependency" for row in held_rows.tolist()}
+        priorities[moment] = {
+            workload.keys[job.row]: parts_of(next(iter(job.factors.values())))
+            for job in waiting
+            if job.factors
+        }
+        shares[moment] = shares_of(controller)
+
+    for moment in moments:
+        model.call_at(moment, sample, moment)
+    end = max((one.end for one in record.tries), default=0) + 1
+    model.run(until=end)
+    return Schedule("simulated", _tries(workload, policy, model), reasons, priorities, shares)
+
+
+def _tries(workload: Workload, policy: Slurm, model: Simulation) -> tuple[Try, ...]:
+    """Return all tries of all jobs."""
+    jobs, found = model.jobs, []
+    counts: dict[int, int] = {}
+    for run in policy.ledger:
+        key = workload.keys[run.row]
+        trial = counts[run.row] = counts.get(run.row, -1) + 1
+        last = run.end == UNKNOWN
+        state = {
+            State.COMPLETED: "COMPLETED", State.KILLED: "TIMEOUT", State.UNFINISHED: "RUNNING",
+            State.CANCELLED: "CANCELLED", State.FAILED: "PREEMPTED",
+        }.get(State(jobs.state[run.row]), "CANCELLED")  # fmt: skip
+        found.append(
+            Try(
+                key=key,
+                trial=trial,
+                submit=int(jobs.submit[run.row]) if trial == 0 else run.submitted,
+                eligible=run.eligible,
+                start=run.start,
+                end=int(jobs.end[run.row]) if last else run.end,
+                state=state if last else "PREEMPTED",
+                cores=sum(share.cores for share in run.holding),
+                nodes=tuple(policy.layout.names[share.node] for share in run.holding),
+                how=run.by,
+                job=run.row + 1,
+            )
+        )
+    return tuple(found)
+
+
+def parts_of(factors: Factors) -> dict[str, float]:
+    """Return the parts of a priority as ``sprio`` calls them."""
+    return {
+        TOTAL: float(factors.total),
+        "AGE": factors.age,
+        "FAIRSHARE": factors.fair_share,
+        "JOBSIZE": factors.size,
+        "PARTITION": factors.partition,
+        "QOS": factors.qos,
+    }
+
+
+def shares_of(controller: Controller) -> dict[tuple[str, str], float]:
+    """Return the fair-share factors by account and user."""
+    return {(one.name, one.user): one.factor for one in controller.shares.all if one.user}
+
+
+def _on_record(record: Record, machine: Machine, moments: list[int]) -> Schedule | None:
+    """Return priorities and shares if all jobs are submitted, start and end as recorded."""
+    workload = workload_of(record)
+    jobs = workload.jobs.copy()
+    jobs.requests = workload.requests
+    layout = Layout(machine)
+    none = (0,) * len(layout.gpu_types)
+    place = {name: node for node, name in enumerate(layout.names)}
+    controller = Controller(machine)
+    admission = Admission(controller, jobs)
+    events: list[tuple[int, int, int, int]] = []
+    tries: list[Try] = [one for one in record.tries if one.key in workload.row_of]
+    # The accounting says when throttles let go; a job gathers age from its submission on.
+    since: dict[int, int] = {}
+    for one in tries:
+        if one.trial == 0 and one.eligible >= 0:
+            since[one.key.plan] = min(one.eligible, since.get(one.key.plan, one.eligible))
+    for count, one in enumerate(tries):
+        row = workload.row_of[one.key]
+        events.append((one.submit, 1, row, count))
+        if one.started:
+            events.append((one.start, 2, row, count))
+            if one.end >= one.start:
+                events.append((one.end, 0, row, count))
+        elif one.end >= 0:
+            events.append((max(one.end, one.submit), 3, row, count))
+    events += [(moment, 4, 0, 0) for moment in moments]
+    heapify(events)
+    priorities: dict[int, dict[Key, Mapping[str, float]]] = {}
+    shares: dict[int, dict[tuple[str, str], float]] = {}
+    while events:
+        now, kind, row, count = heappop(events)
+        if kind == 4:
+            controller.calculate(now)
+            priorities[now] = {
+                workload.keys[job.row]: parts_of(next(iter(job.factors.values())))
+                for job in controller.waiting.values()
+                if job.eligible <= now
+            }
+            shares[now] = shares_of(controller)
+        elif kind == 1 and row not in controller.waiting and row not in controller.running:
+            job = admission.queued(row, now)
+            one = tries[count]
+            if one.trial == 0:
+                job.eligible = since.get(one.key.plan, 2**40)
+            else:
+                job.eligible = now + machine.scheduling.requeue_delay
+            controller.submit(job, now)
+        elif kind == 2 and row in controller.waiting:
+            one = tries[count]
+            job = controller.waiting[row]
+            each, rest = divmod(one.cores, max(len(one.nodes), 1))
+            holding = tuple(
+                Share(place[name], each + (rest if not number else 0), 0, none)
+                for number, name in enumerate(one.nodes)
+            )
+            controller.begin(job, job.partitions[0], now, holding, "")
+        elif kind == 0 and row in controller.running:
+            controller.finish(row, now)
+        elif kind == 3 and row in controller.waiting:
+            controller.withdraw(row)
+    return Schedule("on the record", record.tries, {}, priorities, shares)

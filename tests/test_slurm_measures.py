@@ -1,0 +1,204 @@
+"""How far two schedules of a plan are apart; on recorded runs, the figures stored next to them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcrowd.scenarios.studies.slurm.measures import (
+    agreed_order,
+    agreement,
+    compare,
+    correlation,
+    distance,
+    priorities,
+    ranks,
+    shares,
+    waits_by,
+)
+from hpcrowd.scenarios.studies.slurm.records import Record, load
+from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
+from hpcrowd.scenarios.studies.slurm.tries import Key, Try
+
+J = [Key(plan, -1) for plan in range(9)]
+
+
+def tried(key: Key, submit: int, start: int, nodes: str = "n1", trial: int = 0) -> Try:
+    """Return a try that runs for 100 s."""
+    end = start + 100 if start >= 0 else -1
+    return Try(key, trial, submit, submit, start, end, "COMPLETED", 1, (nodes,), "main")
+
+
+@pytest.fixture(scope="session")
+def recorded(referee_runs: Path) -> Callable[[str], tuple[Record, Schedule]]:
+    """Return a function that reads a recorded run, each only once."""
+
+    @cache
+    def read(name: str) -> tuple[Record, Schedule]:
+        record = load(referee_runs / f"run{name}")
+        return record, schedule_of(record)
+
+    return read
+
+
+def test_starts_are_compared_without_the_sign() -> None:
+    """Starts 10 s earlier, as early, and 61 s later are 23.7 s apart in the mean; waits tie."""
+    pairs = [
+        (tried(J[0], 0, 110), tried(J[0], 0, 100)),
+        (tried(J[1], 5, 200), tried(J[1], 5, 200, "n2")),
+        (tried(J[2], 9, 300), tried(J[2], 8, 361)),
+        (tried(J[3], 9, -1), tried(J[3], 9, 50)),
+    ]
+    found = distance(pairs, 6)
+    assert (3, 3) == (found.jobs, found.only)
+    assert math.isclose(71 / 3, found.mean)
+    assert (10, 10, 61) == (found.median, found.p90, found.most)
+    assert (1 / 3, 2 / 3, 1) == pytest.approx(found.within)
+    assert 17 == found.shift
+    assert (110 + 195 + 291) / 3 == found.waits[0]
+    assert (2 / 3, 1) == pytest.approx((found.nodes, found.states))
+    assert 1 == pytest.approx(found.spearman)
+
+
+def test_nothing_in_common_is_not_a_number() -> None:
+    """Without a job that started in both, means and correlations are nan."""
+    found = distance([(tried(J[0], 0, -1), tried(J[0], 0, 5))])
+    assert (0, 1) == (found.jobs, found.only)
+    assert all(map(math.isnan, (found.mean, found.median, found.p90, found.pearson, found.nodes)))
+
+
+def test_equal_values_share_their_rank() -> None:
+    """Ranks are those of the definition by Spearman, as scipy has them."""
+    assert [1.5, 4, 1.5, 3] == ranks(np.array([2.0, 9, 2, 5])).tolist()
+    assert math.isnan(correlation(np.ones(5), np.arange(5.0)))
+
+
+def test_reasons_are_compared_where_both_wait() -> None:
+    """Samples belong together within a minute; a job that waits in one only is counted apart."""
+    mine = {901: {J[0]: "Priority", J[1]: "Resources"}, 5000: {J[0]: "Priority"}}
+    theirs = {900: {J[0]: "Priority", J[1]: "Priority", J[2]: "Priority"}, 1800: {J[0]: "Priority"}}
+    found = agreement(mine, theirs)
+    assert (2, 1, 2, 0.5) == (found.compared, found.same, found.others, found.share)
+    assert {("Priority", "Priority"): 1, ("Resources", "Priority"): 1} == found.pairs
+
+
+def test_priorities_are_near_within_a_percent_or_two_points() -> None:
+    """1010 is within 1 % of 1000, 12 within 2 points of 10; an array's row takes its first task."""
+    mine = {0: {Key(1, 3): {"AGE": 12.0}, Key(1, 4): {"AGE": 99.0}, J[2]: {"AGE": 1010.0},
+                J[3]: {"AGE": 1011.0}}}  # fmt: skip
+    theirs = {0: {J[1]: {"AGE": 10.0}, J[2]: {"AGE": 1000.0}, J[3]: {"AGE": 1000.0}}}
+    found = priorities(mine, theirs)["AGE"]
+    assert (3, 11) == (found.compared, found.most)
+    assert math.isclose(2 / 3, found.near)
+
+
+def test_the_order_of_users_counts_where_the_runs_agree() -> None:
+    """Ada waits longest in both runs; the runs differ about Bo and Cy, so that pair is left out."""
+    runs = [{"ada": 9.0, "bo": 5.0, "cy": 4.0}, {"ada": 9.0, "bo": 4.0, "cy": 5.0}]
+    assert (2, 2, []) == agreed_order({"ada": 7.0, "bo": 1.0, "cy": 2.0}, runs)
+    assert (1, 2, [("ada", "cy")]) == agreed_order({"ada": 7.0, "bo": 1.0, "cy": 8.0}, runs)
+
+
+def numbers(text: str) -> list[float]:
+    """Return the numbers in a text, percentages as shares."""
+    found = re.findall(r"(-?\d+(?:\.\d+)?)(%?)", text)
+    return [float(number) / (100 if percent else 1) for number, percent in found]
+
+
+@pytest.mark.parametrize("pair", ["A-B", "C-D", "A-F", "B-F"])
+def test_recorded_runs_give_their_stored_statistics(
+    referee_runs: Path, recorded: Callable[[str], tuple[Record, Schedule]], pair: str
+) -> None:
+    """Every figure of statistics.txt comes out, to all digits printed there."""
+    text = (referee_runs / "statistics.txt").read_text().partition(f"== {pair}: ")[2]
+    lines = text.partition("\n==")[0].splitlines()
+    one, other = pair.split("-")
+    record, schedule = recorded(one)
+    found = compare(schedule, recorded(other)[1], record.plan)
+    starts = found.starts
+    jobs, only, again, mean, median, _, p90, most, *within = numbers(lines[0])
+    assert (jobs, only, jobs) == (starts.jobs, starts.only, again)
+    assert [mean, median, p90, most] == pytest.approx(
+        [starts.mean, starts.median, starts.p90, starts.most], abs=0.501
+    )
+    assert within[1::2] == pytest.approx(starts.within, abs=0.000501)
+    wait, middle, wait2, middle2, pearson, spearman, shift = numbers(lines[1])
+    assert [wait, wait2, middle, middle2, shift] == pytest.approx(
+        [*starts.waits, *starts.median_waits, starts.shift], abs=0.501
+    )
+    assert [pearson, spearman] == pytest.approx([starts.pearson, starts.spearman], abs=0.000501)
+    for line in lines[2:-1]:
+        part = found.partitions[line.split()[0]]
+        jobs, mean, median, wait, wait2, pearson = numbers(line)
+        assert jobs == part.jobs
+        assert [mean, median, wait, wait2] == pytest.approx(
+            [part.mean, part.median, *part.waits], abs=0.501
+        )
+        assert pearson == pytest.approx(part.pearson, abs=0.000501)
+    assert numbers(lines[-1]) == pytest.approx([starts.nodes, starts.states], abs=0.000501)
+
+
+def test_a_run_agrees_with_itself(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
+    """The distance of a run to itself is zero in every measure."""
+    record, schedule = recorded("C")
+    found = compare(schedule, schedule, record.plan)
+    assert (0, 0, 0) == (found.starts.mean, found.tries.most, found.starts.shift)
+    assert 1 == pytest.approx(found.starts.pearson)
+    assert (1, 0) == (found.reasons.share, found.reasons.others)
+    parts = priorities(schedule.priorities, schedule.priorities)
+    assert {1.0} == {one.near for one in parts.values()}
+    assert {"PRIORITY", "AGE", "FAIRSHARE", "JOBSIZE", "PARTITION", "QOS"} <= parts.keys()
+    assert (405, 1, 0) == (lambda one: (one.compared, one.near, one.most))(
+        shares(schedule.shares, schedule.shares)
+    )
+
+
+def test_parts_of_a_priority_add_up(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
+    """The parts of each sampled priority, read by column, sum to it within rounding."""
+    for jobs in recorded("A")[1].priorities.values():
+        for parts in jobs.values():
+            assert 4 >= abs(parts["PRIORITY"] - sum(v for k, v in parts.items() if k != "PRIORITY"))
+
+
+def test_priorities_show_that_fair_share_moves(
+    recorded: Callable[[str], tuple[Record, Schedule]],
+) -> None:
+    """Between two runs, job size, partition and QOS are the same, fair share is not."""
+    found = priorities(recorded("A")[1].priorities, recorded("B")[1].priorities)
+    assert [1, 1, 1] == [found[name].near for name in ("JOBSIZE", "PARTITION", "QOS")]
+    assert 0.9 > found["FAIRSHARE"].near
+
+
+def test_preempted_tries_are_known_with_their_reason(
+    recorded: Callable[[str], tuple[Record, Schedule]],
+) -> None:
+    """Each preempted try of the accounting has its line in the controller's log."""
+    schedule = recorded("A")[1]
+    preempted = {(one.key, one.trial) for one in schedule.tries if one.state == "PREEMPTED"}
+    assert preempted == set(schedule.preempted_for)
+    assert 34 == len(preempted)
+
+
+def test_waits_are_grouped(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
+    """Mean waits by partition are those of the record's statistics, over all started jobs."""
+    record, schedule = recorded("A")
+    found = waits_by(schedule, record.plan, "partition")
+    expected = {"normal": 1471, "debug": 636, "gpu": 4656, "long": 5641, "scavenger": 2181}
+    assert expected == {name: round(value) for name, value in found.items()}
+
+
+def test_a_missed_job_counts(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
+    """A job that a schedule leaves out is counted, and left out of the means."""
+    record, schedule = recorded("C")
+    fewer = replace(schedule, tries=schedule.tries[5:])
+    found = compare(fewer, schedule, record.plan)
+    whole = compare(schedule, schedule, record.plan)
+    gone = len(schedule.jobs) - len(fewer.jobs)
+    assert gone > 0
+    assert whole.starts.jobs - gone == found.starts.jobs
