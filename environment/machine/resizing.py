@@ -1,0 +1,49 @@
+"""Requests of jobs that get another number of processors, or whose memory is asked for."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.requests import Ask
+
+
+def resize(jobs: JobTable, row: int, before: int) -> None:
+    """Bring a job's request in line with its processors, which were ``before``.
+
+    Nodes shrink in proportion, at least to one. Tasks keep their cores if that divides the
+    processors; else they get the largest number that divides both. GPUs per node or task follow
+    nodes and tasks; those of the job stay.
+    """
+    requests, after = jobs.requests, int(jobs.processors[row])
+    if requests is None or after == before:
+        return
+
+    def asked(ask: Ask) -> int:
+        return int(requests[ask][row])
+
+    for ask in (Ask.NODES, Ask.MAX_NODES):
+        if asked(ask) > 0:
+            requests.set(row, ask, max(-(-asked(ask) * after // before), 1))
+    per_task = gcd(max(asked(Ask.CORES_PER_TASK), 1), after)
+    tasks = after // per_task
+    if asked(Ask.CORES_PER_TASK) > 0:
+        requests.set(row, Ask.CORES_PER_TASK, per_task)
+    if asked(Ask.TASKS) > 0:
+        requests.set(row, Ask.TASKS, tasks)
+    if asked(Ask.TASKS_PER_NODE) > 0:
+        most = -(-tasks // max(asked(Ask.NODES), 1))
+        requests.set(row, Ask.TASKS_PER_NODE, min(asked(Ask.TASKS_PER_NODE), most))
+
+
+def asked_memory(jobs: JobTable, row: int) -> dict[Ask, int]:
+    """Return the MB per node or per core that a job asks for; none if it asks for none."""
+    requests = jobs.requests
+    found = {}
+    for ask in (Ask.MEMORY_PER_NODE, Ask.MEMORY_PER_CORE):
+        memory = -1 if requests is None else int(requests[ask][row])
+        if memory >= 0:
+            found[ask] = memory
+    if not found and jobs.requested_memory[row] > 0:
+        found[Ask.MEMORY_PER_CORE] = -(-int(jobs.requested_memory[row]) // 1024)
+    return found
