@@ -25,15 +25,17 @@ def resize(jobs: JobTable, row: int, before: int) -> None:
     for ask in (Ask.NODES, Ask.MAX_NODES):
         if asked(ask) > 0:
             requests.set(row, ask, max(-(-asked(ask) * after // before), 1))
-    per_task = gcd(max(asked(Ask.CORES_PER_TASK), 1), after)
+    cores = max(asked(Ask.CORES_PER_TASK), 1)
+    per_task = gcd(cores, after)
     tasks = after // per_task
     if asked(Ask.CORES_PER_TASK) > 0:
         requests.set(row, Ask.CORES_PER_TASK, per_task)
     if asked(Ask.TASKS) > 0:
         requests.set(row, Ask.TASKS, tasks)
-    if asked(Ask.TASKS_PER_NODE) > 0:
-        most = -(-tasks // max(asked(Ask.NODES), 1))
-        requests.set(row, Ask.TASKS_PER_NODE, min(asked(Ask.TASKS_PER_NODE), most))
+    per_node, nodes = asked(Ask.TASKS_PER_NODE), asked(Ask.NODES)
+    if per_node > 0:
+        on_each = -(-tasks // nodes) if nodes > 0 else min(per_node * cores // per_task, tasks)
+        requests.set(row, Ask.TASKS_PER_NODE, on_each)
 
 
 def asked_memory(jobs: JobTable, row: int) -> dict[Ask, int]:

@@ -91,6 +91,11 @@ class SwitchPartition(AskOtherwise):
     margin: int = setting(0, "soonest: only if it starts earlier by more than this", "s", least=0)
     among: tuple[str, ...] = setting((), "soonest: the partitions to look at; by default all")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.margin < 0:
+            raise QuantityError(f"switch-partition margin {self.margin} s: must be 0 or more")
+
     @override
     def begin(self, user: ReplayUser) -> None:
         super().begin(user)

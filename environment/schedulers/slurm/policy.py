@@ -98,6 +98,8 @@ class Slurm(Scheduler):
     @override
     def submitted(self, rows: Int64s) -> None:
         for row in rows.tolist():
+            if row in self.controller.waiting:  # it left the queue, and comes back
+                self.controller.withdraw(row)
             self.admission.resize(row)
 
     @override
