@@ -17,10 +17,10 @@ from hpcrowd.agents.behaviours.decisions import MEANING as DECISION_MEANING
 from hpcrowd.agents.populations.openness import VISIT_MEANING, Happening, Visit
 from hpcrowd.analysis.accounts.reactions import MEANING as REACTION_MEANING
 from hpcrowd.analysis.accounts.reactions import table
-from hpcrowd.environment.errors import ResultsError
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING
 from hpcrowd.environment.engine.attempts import Attempt
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,10 +184,17 @@ def read_reactions(path: Path, jobs: JobTable) -> list[Note]:
     ResultsError
         When it is not such a file, or has jobs that are not in the table.
     """
+    import pyarrow.parquet as pq
+
     from hpcrowd.agents.behaviours.reactions import Note
 
-    found = _read_table("reactions", path, list(REACTION_MEANING))
-    columns = {name: found.column(name).to_pylist() for name in REACTION_MEANING}
+    with _read_as("reactions", path):
+        there = pq.read_schema(path).names
+    # Files of earlier versions know of no requests.
+    names = [name for name in REACTION_MEANING if name in there or "request" not in name]
+    found = _read_table("reactions", path, names)
+    columns: dict[str, list[Any]] = dict.fromkeys(REACTION_MEANING, [""] * found.num_rows)
+    columns |= {name: found.column(name).to_pylist() for name in names}
     row_of = {number: row for row, number in enumerate(jobs.number.tolist())}
     missing = [number for number in columns["number"] if number not in row_of]
     if missing:

@@ -282,10 +282,11 @@ class Simulation(Frame):
             place.cancel(rows[where == place.number])
         to_take_back(self.jobs, rows[where == UNKNOWN], UNKNOWN, "")
 
-    def put_off(self, rows: Int64s, at: int) -> None:
+    def put_off(self, rows: Int64s, at: int, change: Callable[[], None] | None = None) -> None:
         """Take waiting jobs out of their queues, and submit them there again at second ``at``.
 
-        Their users go on waiting for them.
+        Their users go on waiting for them. ``change`` is called in between, to change what they ask
+        for.
         """
         jobs, where = self.jobs, self.jobs.cluster[rows]
         for place in self._places:
@@ -295,6 +296,11 @@ class Simulation(Frame):
                 take_out(mine)
                 jobs.column(Column.STATE)[mine] = State.UNFINISHED
                 jobs.end[mine] = jobs.enqueued[mine] = jobs.estimate[mine] = UNKNOWN
+        if change is not None:
+            change()
+        for place in self._places:
+            mine = rows[where == place.number]
+            if len(mine):
                 place.submit_again(mine, at)
 
     def withdraw(self, rows: Int64s) -> None:

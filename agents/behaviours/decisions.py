@@ -56,7 +56,7 @@ class What(IntEnum):
     RECONFIGURED = 4
     RENOUNCED = 5
     SWITCHED = 6
-    CHANGED = 7  #: by your own reaction
+    CHANGED = 7  #: what the job asks for, or by your own reaction
     LOST = 8
     THERE = 9
     ARRIVED = 10
@@ -121,7 +121,8 @@ COLUMNS = {
     "seconds": ("q", "s; of a submission the think time, break or inter-arrival time, of a wait or "
                 "a delay by how much it puts off, of a stopped job how much later it is submitted "
                 "again, -1 unknown"),
-    "name": ("i", "name of the reaction, and of the cluster that it chose, else empty"),
+    "name": ("i", "name of the reaction, and of the cluster or partition that it chose, else "
+             "empty"),
     "mood": ("d", "doublings; how bad things were for the user, 0 where users do not mind"),
 }  # fmt: skip
 
@@ -270,6 +271,8 @@ class Decision(NamedTuple):
             return f"{unit}: job {self.cause} was stopped, the user submits it again {later}"
         if self.what == What.LEFT_QUEUE:
             again = {UNKNOWN: "for good", 0: "to come again with fewer processors"}
+            if self.name:
+                again[0] = f"to come again in partition {self.name}"
             later = f"to come again after {format_duration(self.seconds)}"
             return f"{unit}: job {self.cause} leaves the queue {again.get(self.seconds, later)}"
         by = f" by {format_duration(self.seconds)}" if self.what == What.DELAYED else ""

@@ -145,6 +145,7 @@ class Noting:
         for note in notes:
             seconds = note.delay if note.response == "delay" else UNKNOWN
             response = RESPONSES.get(note.response)
+            where = note.cluster or (note.request_after if note.request == "partition" else "")
             self.log.note(
                 note.decided,
                 user.number,
@@ -154,7 +155,7 @@ class Noting:
                 intention.unit,
                 int(user.model.jobs.number[note.row]),
                 seconds,
-                f"{note.reaction} to {note.cluster}" if note.cluster else note.reaction,
+                f"{note.reaction} to {where}" if where else note.reaction,
             )
         why, cause, pause = self._due.pop(intention.unit, (Why.OWN, UNKNOWN, UNKNOWN))
         stands = user.model.jobs.state[intention.rows] != State.RENOUNCED

@@ -14,29 +14,42 @@ import numpy as np
 from hpcrowd.agents.behaviours.decisions import What, Why
 from hpcrowd.agents.behaviours.parts import UNCONFIRMED, Part, setting
 from hpcrowd.agents.behaviours.reactions import FACTOR, Note
+from hpcrowd.agents.behaviours.triggers import check_nodes
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import State
+from hpcrowd.environment.machine.resizing import resize
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.requests import Ask
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.environment.jobs import Int64s
 
 #: What users do with a job that leaves the queue.
-THEN = ("never", "later", "smaller")
+THEN = ("never", "later", "smaller", "elsewhere")
+
+#: The same as responses of reactions.
+RESPONSE = {
+    "never": "leave",
+    "later": "delay",
+    "smaller": "reconfigure",
+    "elsewhere": "switch-partition",
+}
 
 
 @dataclass(frozen=True)
 class Patience(Part):
-    """Leave the queue after a wait, and submit again smaller, later or never.
+    """Leave the queue after a wait, and submit again smaller, later, elsewhere or never.
 
     One of ``wait``, ``mean`` and ``times`` says how long a job waits at most. Time counts from the
     submission; a user who looks in the same second in which a job would start takes it back.
 
     A job that never comes back is ``cancelled``, and over for its user. One that comes back keeps
     its row: its submission is then the last one, and its user waits on. A *smaller* job gets
-    max(1, round(factor * p)) processors of p at once and runs longer, for the same work.
+    max(1, round(factor * p)) processors of p at once and runs longer, for the same work. On a
+    machine of nodes, *elsewhere* is the partition that would start it first if it were submitted
+    there now; while no other would start it sooner than it is expected to start, it stays.
 
     Attributes
     ----------
@@ -47,7 +60,7 @@ class Patience(Part):
     times
         Multiple of the requested time.
     then
-        ``never``, ``later`` or ``smaller``.
+        ``never``, ``later``, ``smaller`` or ``elsewhere``.
     after
         s; how much later a job comes back, if later.
     factor
@@ -71,8 +84,8 @@ class Patience(Part):
     times: float | None = setting(
         None, "instead: waits as multiples of the requested time", above=0
     )
-    then: Literal["never", "later", "smaller"] = setting(
-        "never", "how a job that left is submitted again: never, later or smaller"
+    then: Literal["never", "later", "smaller", "elsewhere"] = setting(
+        "never", "how a job that left is submitted again: never, later, smaller or elsewhere"
     )
     after: int = setting(HOUR, "later: by how much", "s", UNCONFIRMED, above=0)
     factor: float = setting(
@@ -120,6 +133,8 @@ class Leaving:
 
     def begin(self, user: ReplayUser) -> None:
         """Prepare for a user, before the run begins."""
+        if self.patience.then == "elsewhere":
+            check_nodes(user, self.name)
         if self.patience.mean is not None:
             self._streams[user.number] = user.model.streams.generator("patience", user.number)
 
@@ -156,20 +171,36 @@ class Leaving:
             return
         if back == patience.most:
             return
+        fewer, moved = before[0], ("", "", "")
         if patience.then == "smaller":
             fewer = max(1, round_half_up(patience.factor * before[0]))
             if fewer == before[0]:
                 return
+        elif patience.then == "elsewhere":
+            outlook = user.site.look().machine
+            here = outlook.asked(row)
+            others = [one for one in outlook.partitions if one not in here]
+            to, best = outlook.soonest(row, others) if others else ("", outlook.forecast(row))
+            if not to or best.start >= outlook.forecast(row).start:
+                model.call_at(now + self._length(user, row), self._lose, user, row, at)
+                return
+            moved = "partition", ",".join(here), to
         self._came_back[row] = back + 1
         later = patience.after if patience.then == "later" else 0
-        model.put_off(rows, now + later)
-        if patience.then == "smaller":
-            jobs.processors[row] = fewer
-            for times in (jobs.run_time, jobs.requested_time):
-                times[row] = round_half_up(before[0] * int(times[row]) / fewer)
-        self._note(
-            user, row, before, (int(jobs.processors[row]), int(jobs.run_time[row])), now - at, later
-        )
+
+        def change() -> None:
+            if moved[2]:
+                assert jobs.requests is not None  # see check_nodes()
+                jobs.requests.set(row, Ask.PARTITIONS, moved[2])
+            if fewer < before[0]:
+                jobs.processors[row] = fewer
+                resize(jobs, row, before[0])
+                for times in (jobs.run_time, jobs.requested_time):
+                    times[row] = round_half_up(before[0] * int(times[row]) / fewer)
+
+        model.put_off(rows, now + later, change)
+        after = int(jobs.processors[row]), int(jobs.run_time[row])
+        self._note(user, row, before, after, now - at, later, moved)
         self.submitted(user, rows)
 
     def _note(
@@ -180,13 +211,13 @@ class Leaving:
         after: tuple[int, int],
         waited: int,
         again: int,
+        moved: tuple[str, str, str] = ("", "", ""),
     ) -> None:
         """Note that a job left the queue after ``waited`` s, to come again in ``again`` s."""
         now, then = user.model.time, self.patience.then
         delay = waited + again if again >= 0 else 0
-        response = {"never": "leave", "later": "delay", "smaller": "reconfigure"}[then]
         user.notes.append(
-            Note(row, self.name, response, now, *before, *after, delay, waited=waited)
+            Note(row, self.name, RESPONSE[then], now, *before, *after, delay, "", waited, *moved)
         )
         if user.log is not None:
-            user.note_jobs(What.LEFT_QUEUE, Why.WAITED, np.array([row]), [again])
+            user.note_jobs(What.LEFT_QUEUE, Why.WAITED, np.array([row]), [again], moved[2])

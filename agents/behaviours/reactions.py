@@ -18,11 +18,13 @@ class                a job that the trigger concerns  its work, processors times
 The first four are the behaviours of Madon et al. 2022 (Euro-Par, "Characterization of different
 user behaviors for demand response in data centers"), whose exact rules are unconfirmed here; each
 parameter has its default. The last one is mentioned in Madon et al. 2024, section 4.1.
-Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`.
+Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`, responses on a machine of nodes in
+:mod:`hpcrowd.agents.behaviours.machine.requests`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, override
 
@@ -33,6 +35,7 @@ from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.triggers import Trigger
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.machine.resizing import resize
 from hpcrowd.environment.quantities import round_half_up
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.requests import Ask
 
 
 class Note(NamedTuple):
@@ -47,7 +51,7 @@ class Note(NamedTuple):
 
     row: int  #: of the job in the table
     reaction: str  #: name of the reaction
-    response: str  #: its kind: delay, degrade, reconfigure, renounce, switch
+    response: str  #: its kind: delay, degrade, reconfigure, renounce, switch, fewer-gpus
     decided: int  #: s; when the unit of work was due
     processors: int  #: before
     run_time: int  #: s; before
@@ -56,6 +60,9 @@ class Note(NamedTuple):
     delay: int = 0  #: s; how much later the job is submitted
     cluster: str = ""  #: the cluster it went to instead, empty if it stayed
     waited: int = 0  #: s; in the queue, for a job that left it
+    request: str = ""  #: what else it asked for otherwise: partition, requested_time, gpus
+    request_before: str = ""  #: its name, s, GPUs or MB
+    request_after: str = ""
 
 
 class Intention:
@@ -131,7 +138,41 @@ class Intention:
         jobs.processors[row] = processors
         jobs.run_time[row] = run_time
         jobs.requested_time[row] = requested_time
+        resize(jobs, int(row), before[0])
         self._note(place, reaction, response, before=before)
+
+    def ask(
+        self,
+        place: int,
+        asked: Mapping[Ask, int | str],
+        change: tuple[str, str, str],
+        reaction: str,
+        response: str,
+        times: Sequence[int] | None = None,
+    ) -> None:
+        """Change what a job of the unit asks for besides processors, and note it.
+
+        Parameters
+        ----------
+        place
+            Of the job in the unit.
+        asked
+            New values of ``jobs.requests``.
+        change
+            What was changed, and its values before and after, for the note.
+        reaction, response
+            Name and kind of the reaction.
+        times
+            New run time and requested time, s; None for those before.
+        """
+        jobs, row = self.user.model.jobs, int(self.rows[place])
+        before = int(jobs.processors[row]), int(jobs.run_time[row])
+        for ask, value in asked.items():
+            assert jobs.requests is not None  # see check_nodes()
+            jobs.requests.set(row, ask, value)
+        if times is not None:
+            jobs.run_time[row], jobs.requested_time[row] = times
+        self._note(place, reaction, response, before=before, change=change)
 
     def renounce(self, place: int, reaction: str) -> None:
         """Renounce a job of the unit, and note it; it counts as finished when it would arrive."""
@@ -197,12 +238,15 @@ class Intention:
         after: tuple[int, int] | None = None,
         delay: int = 0,
         cluster: str = "",
+        change: tuple[str, str, str] = ("", "", ""),
     ) -> None:
         jobs, row = self.user.model.jobs, int(self.rows[place])
         after = after or (int(jobs.processors[row]), int(jobs.run_time[row]))
         now = self.user.model.time
         self.user.notes.append(
-            Note(row, reaction, response, now, *(before or after), *after, delay, cluster)
+            Note(
+                row, reaction, response, now, *(before or after), *after, delay, cluster, 0, *change
+            )
         )
 
 
@@ -341,7 +385,8 @@ class Delay(Response):
 
     by: int | None = setting(
         None,
-        "so much later instead, needed when = recent-waits, queue or expected-wait",
+        "so much later instead, needed when = recent-waits, queue, expected-wait, fair-share or "
+        "at-limit",
         "s",
         above=0,
     )

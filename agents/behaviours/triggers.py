@@ -11,6 +11,7 @@ class                 active                                judged
 :class:`ExpectedWait` for jobs that would wait for long    when the unit of work is due
 ===================== ===================================== ====================================
 
+Those of a machine of nodes are in :mod:`hpcrowd.agents.behaviours.machine.standing`.
 A trigger is one part of a reaction of :mod:`hpcrowd.agents.behaviours.reactions`.
 """
 
@@ -31,6 +32,7 @@ from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.platform.signals import Signal
+from hpcrowd.environment.requests import Requests
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
@@ -368,7 +370,9 @@ class ExpectedWait(Trigger):
 
     What counts is the start in a conservative plan of what waits and runs now, from requested
     times, see :class:`~hpcrowd.environment.engine.public_state.PublicState`; each job of a unit
-    alone. Jobs that are too large for the machine do not count: they are rejected at once.
+    alone. Jobs that are too large for the machine do not count: they are rejected at once. On a
+    machine of nodes it is the start that its scheduler foretells; jobs for which it foretells none,
+    such as those at a limit, count.
 
     Parameters
     ----------
@@ -383,12 +387,33 @@ class ExpectedWait(Trigger):
     @override
     def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
         jobs, state = user.model.jobs, user.site.look()
+        if state.has_nodes:
+            forecasts = [state.machine.forecast(row) for row in intention.rows.tolist()]
+            late = state.now + self.above
+            return np.array([not one.rejected and one.start > late for one in forecasts])
         asked = jobs.processors[intention.rows], jobs.requested_time[intention.rows]
         starts = [
             state.expected_start(processors, requested)
             for processors, requested in zip(*(column.tolist() for column in asked), strict=True)
         ]
         return np.array([state.now + self.above < start < FOREVER for start in starts])
+
+
+def check_nodes(user: ReplayUser, what: str) -> None:
+    """Check that a user submits to a machine of nodes, whose jobs can ask for more.
+
+    Raises
+    ------
+    QuantityError
+        If it is none.
+    """
+    if not user.site.look().has_nodes:
+        raise QuantityError(
+            f"{what}: needs a machine of nodes; give --machine FILE with --scheduler slurm"
+        )
+    jobs = user.model.jobs
+    if jobs.requests is None:
+        jobs.requests = Requests(len(jobs))
 
 
 def _comparable(begin: Moment, end: Moment) -> bool:

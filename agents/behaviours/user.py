@@ -123,14 +123,16 @@ class User(mesa.Agent):  # type: ignore[misc]
         later = [at - now if at >= now else UNKNOWN for at in again]
         self.note_jobs(What.LOST, Why.STOPPED, rows, later)
 
-    def note_jobs(self, what: What, why: Why, rows: Int64s, seconds: Iterable[int]) -> None:
+    def note_jobs(
+        self, what: What, why: Why, rows: Int64s, seconds: Iterable[int], name: str = ""
+    ) -> None:
         """Note something about single jobs, if there is a log."""
         log, jobs, kind = self.log, self.model.jobs, self._kind
         if log is None:
             return
         units = (jobs.session if kind == Kind.SESSION else jobs.batch)[rows].tolist()
         for unit, job, time in zip(units, jobs.number[rows].tolist(), seconds, strict=True):
-            log.note(self.model.time, self.number, what, why, kind, unit, job, time)
+            log.note(self.model.time, self.number, what, why, kind, unit, job, time, name)
 
     @property
     def _kind(self) -> Kind:

@@ -30,7 +30,8 @@ MEANING = {
     "number": "job number, as in jobs.parquet",
     "user": "user number; -1 unknown",
     "reaction": "name of the reaction",
-    "response": "delay, degrade, reconfigure, renounce, switch or leave",
+    "response": "delay, degrade, reconfigure, renounce, switch, switch-partition, fewer-gpus, "
+    "less-time, less-memory or leave",
     "decided": "s since the origin; when the unit of work was due, or the job left its queue",
     "processors": "processors before the reaction",
     "run_time": "s; run time before the reaction",
@@ -39,6 +40,10 @@ MEANING = {
     "delay": "s; how much later the job was submitted because of the reaction",
     "cluster": "name of the cluster it was moved to; empty if it stayed",
     "waited": "s; how long it had waited, if it left its queue",
+    "request": "what else it asked for otherwise: partition, gpus, requested_time and so on; empty "
+    "for nothing",
+    "request_before": "that before the reaction: a name, GPUs, s or MB",
+    "request_after": "and after it",
 }
 
 #: Fields of :func:`account` and of each reaction in it, with their meaning.
@@ -52,9 +57,12 @@ ACCOUNTS = {
     "work_switched_processor_s": "work sent to other clusters, before conversion to their speed",
     "jobs_left_queue": "jobs that left their queue before they started",
     "waited_in_vain_s": "waits of these jobs until they left",
-    "work_added_processor_s": "additional work, negative if less: reconfigured jobs and jobs on "
-    "clusters of another speed",
+    "work_added_processor_s": "additional work, negative if less: reconfigured jobs, jobs with "
+    "fewer GPUs and jobs on clusters of another speed",
 }
+
+#: Columns of texts.
+TEXTS = ("reaction", "response", "cluster", "request", "request_before", "request_after")
 
 #: Responses that remove work for good; other responses add (or save) work.
 LOSING = ("degrade", "renounce", "leave")
@@ -170,7 +178,7 @@ def table(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Int64s | list[str]
     rows = np.array([note.row for note in notes], np.int64)
     columns: dict[str, Int64s | list[str]] = {"number": jobs.number[rows], "user": jobs.user[rows]}
     for name in MEANING:
-        if name in ("reaction", "response", "cluster"):
+        if name in TEXTS:
             columns[name] = [getattr(note, name) for note in notes]
         elif name not in columns:
             columns[name] = np.array([getattr(note, name) for note in notes], np.int64)

@@ -173,6 +173,8 @@ class Engine(Announced, ABC):
         self._check_future(int(np.min(np.asarray(at))))
         self.catch_up()
         self.jobs.matrix[Column.SUBMIT, rows] = at
+        if self.scheduler is not None and self.scheduler.nodes:
+            self.scheduler.submitted(rows)
         self._expect(rows)
 
     def hold(self, rows: Int64s, at: ArrayLike) -> None:

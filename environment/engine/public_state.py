@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.outlook import Outlook
 
 
 class PublicState(NamedTuple):
@@ -22,8 +25,48 @@ class PublicState(NamedTuple):
     asked: int  #: processors that they request
     engines: tuple[Engine, ...]  #: that one or those whose plans are asked
 
+    @property
+    def has_nodes(self) -> bool:
+        """Whether it is a machine of nodes."""
+        scheduler = self.engines[0].scheduler
+        return len(self.engines) == 1 and scheduler is not None and scheduler.nodes
+
+    @property
+    def machine(self) -> Outlook:
+        """What there is to see of a machine of nodes: partitions, standing, starts.
+
+        Raises
+        ------
+        QuantityError
+            If it is none.
+        """
+        scheduler, engine = self.engines[0].scheduler, self.engines[0]
+        if not self.has_nodes or scheduler is None:
+            raise QuantityError(
+                "partitions: a pool of equal processors has none; give --machine FILE with "
+                "--scheduler slurm"
+            )
+        return scheduler.outlook(self.now, engine.waiting, engine.running)
+
+    def expected_start_of(self, row: int, partition: str = "") -> int:
+        """Return when a job of the table would start, s; ``FOREVER`` if no start is foretold.
+
+        Parameters
+        ----------
+        row
+            The job.
+        partition
+            On a machine of nodes, where it would be submitted instead.
+        """
+        if self.has_nodes or partition:
+            return self.machine.forecast(row, partition).start
+        jobs = self.engines[0].jobs
+        return self.expected_start(int(jobs.processors[row]), int(jobs.requested_time[row]))
+
     def expected_start(self, processors: int, requested_time: int) -> int:
         """Return when a job would start, s; ``FOREVER`` if too large for what is up.
+
+        On a machine of nodes, see :meth:`~hpcrowd.environment.machine.outlook.Outlook.forecast_of`.
 
         That is its place in a conservative plan: behind all that wait, each as early as it can
         without delaying one before it, with the run times that the scheduler expects. Of a grid it
@@ -34,6 +77,8 @@ class PublicState(NamedTuple):
         QuantityError
             Under the recorded schedule, which nobody plans.
         """
+        if self.has_nodes:
+            return self.machine.forecast_of(processors, requested_time).start
         return min(_planned(engine, processors, requested_time) for engine in self.engines)
 
 

@@ -138,7 +138,7 @@ def _memory(layout: Layout, partition: Partition, jobs: JobTable, row: int) -> t
     if requests is not None:
         node = int(requests[Ask.MEMORY_PER_NODE][row])
         core = int(requests[Ask.MEMORY_PER_CORE][row])
-    elif jobs.requested_memory[row] > 0:
+    if node == core == UNKNOWN and jobs.requested_memory[row] > 0:
         core = int(np.ceil(jobs.requested_memory[row] / 1024))
     if node == UNKNOWN and core == UNKNOWN:
         settings = layout.settings

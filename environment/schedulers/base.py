@@ -22,6 +22,7 @@ from hpcrowd.environment.stops import FOREVER
 if TYPE_CHECKING:
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.machine.model import Machine
+    from hpcrowd.environment.machine.outlook import Outlook
 
 
 class ReasonCode(IntEnum):
@@ -320,6 +321,25 @@ class Scheduler(Announced):
     def refuses(self, row: int) -> str:
         """Return why an arriving job is rejected; empty if it is not. On machines of nodes."""
         return ""
+
+    def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
+        """Return what users may see of the machine of nodes that it runs.
+
+        Parameters
+        ----------
+        now
+            The present second.
+        waiting, running
+            Rows of the jobs that wait and run.
+
+        Raises
+        ------
+        QuantityError
+            If it runs none, or does not show it.
+        """
+        raise QuantityError(
+            f"scheduler {self.name}: shows users no partitions; take `slurm`, with --machine FILE"
+        )
 
     def begin(self, total: int) -> None:
         """Forget earlier runs: a machine of ``total`` processors starts empty.

@@ -9,7 +9,9 @@ partition that a job names must be able to run it; otherwise those that cannot a
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
+from typing import Self
 
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
 from hpcrowd.environment.machine.demand import Demand, demand_of
@@ -46,6 +48,13 @@ class Admission:
         self._qos = {one.name: one for one in self.layout.machine.qos}
         self._accounts = {one.account for one in self.layout.machine.accounts}
 
+    def of(self, controller: Controller, jobs: JobTable | None = None) -> Self:
+        """Return the admission to a copy of the controller, of the same or other jobs."""
+        other = copy(self)
+        other.controller, other._known = controller, {}
+        other.jobs = self.jobs if jobs is None else jobs
+        return other
+
     def _word(self, ask: Ask, row: int) -> str:
         requests = self.jobs.requests
         return "" if requests is None else requests.word(ask, row)
@@ -61,20 +70,30 @@ class Admission:
             self._known[row] = self._resolved(row)
         return self._known[row]
 
-    def _resolved(self, row: int) -> QueuedJob:
+    def peek(self, row: int, now: int, partition: str = "") -> QueuedJob:
+        """Return a job as it would be queued now, in another partition if one is given.
+
+        Nothing is changed: a user who is new does not join the accounts.
+        """
+        job = self._resolved(row, partition, adds=False)
+        job.submitted, job.eligible = now, max(now, self._number(Ask.BEGIN, row, now))
+        return job
+
+    def _resolved(self, row: int, partition: str = "", *, adds: bool = True) -> QueuedJob:
         jobs, layout = self.jobs, self.layout
         user = name_of(jobs.names, "user", int(jobs.user[row]))
         account = self._word(Ask.ACCOUNT, row)
-        if not account and jobs.requests is None:
+        if not account:
             group = name_of(jobs.names, "group", int(jobs.group[row]))
             account = group if group in self._accounts else ""
-        named = self._word(Ask.PARTITIONS, row)
+        named = partition or self._word(Ask.PARTITIONS, row)
         wanted = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
         if not wanted:
             queue = name_of(jobs.names, "queue", int(jobs.queue[row]))
             known = queue in layout.partitions
             wanted = (queue if known else layout.default_partition.name,)
-        association = self.controller.shares.of(user, account, wanted[0])
+        shares = self.controller.shares
+        association = (shares.of if adds else shares.find)(user, account, wanted[0])
         demands = {
             name: demand_of(layout, layout.partitions[name], jobs, row)
             for name in wanted
@@ -82,8 +101,8 @@ class Admission:
         }
         limit = int(jobs.requested_time[row])
         if limit < 0 and demands:
-            partition = layout.partitions[next(iter(demands))]
-            limit = partition.default_time or partition.max_time or NO_LIMIT
+            first = layout.partitions[next(iter(demands))]
+            limit = first.default_time or first.max_time or NO_LIMIT
         return QueuedJob(
             row=row,
             user=user,
@@ -109,15 +128,29 @@ class Admission:
         return "normal" if "normal" in self._qos else ""
 
     def resize(self, row: int) -> None:
-        """Set the processors of a job to those that it occupies: of whole nodes all."""
-        job = self._job(row)
+        """Set the processors of a job to those that it occupies: of whole nodes all.
+
+        Called at each submission, so that what it asks for by then counts.
+        """
+        self._known.pop(row, None)
+        job, jobs = self._job(row), self.jobs
         cores = [job.counted_cores(name, self.layout) for name in job.demands]
-        if cores:
-            self.jobs.processors[row] = max(min(cores), 1)
+        if not cores:
+            return
+        size, before = max(min(cores), 1), int(jobs.processors[row])
+        tasks = max(self._number(Ask.TASKS, row), self._number(Ask.TASKS_PER_NODE, row))
+        if size != before and tasks < 1 and jobs.requests is not None:
+            # Kept, for another partition where nodes are shared.
+            per_task = max(self._number(Ask.CORES_PER_TASK, row), 1)
+            jobs.requests.set(row, Ask.TASKS, -(-before // per_task))
+        jobs.processors[row] = size
 
     def refusal(self, row: int) -> str:
         """Return why a job is rejected, in Slurm's words; empty if it is not."""
-        job = self._job(row)
+        return self.refusal_of(self._job(row))
+
+    def refusal_of(self, job: QueuedJob) -> str:
+        """Return why a job is rejected; leave out partitions that cannot run it."""
         if job.qos and job.qos not in self._qos:
             return "InvalidQOS"
         allowed = job.association.account.qos

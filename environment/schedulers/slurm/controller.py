@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import NamedTuple
 
 from hpcrowd.environment.machine.layout import Layout
@@ -109,6 +110,27 @@ class Controller:
             (one, self.layout.nodes_in(one.nodes)) for one in machine.reservations
         ]
         self.shares.rank()
+
+    def copy(self) -> Controller:
+        """Return an independent copy, to foretell with."""
+        other = copy(self)
+        other.stock, other.limits = self.stock.copy(), self.limits.copy()
+        other.shares = self.shares.copy()
+
+        def own(job: QueuedJob) -> QueuedJob:
+            twin = copy(job)
+            twin.association = other.shares.all[job.association.place]
+            return twin
+
+        other.waiting = {row: own(job) for row, job in self.waiting.items()}
+        other.running = {row: own(job) for row, job in self.running.items()}
+        other._over = [(own(job), start, over) for job, start, over in self._over]
+        other.started, other.stopped, other._tasks = [], [], dict(self._tasks)
+        return other
+
+    def is_current(self, now: int) -> bool:
+        """Return whether usage and priorities have been computed for all periods until now."""
+        return self._calculated + self.priorities.settings.calculation_period > now
 
     # events
 

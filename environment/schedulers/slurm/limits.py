@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
 
 from hpcrowd.environment.machine.layout import Layout
@@ -64,6 +65,14 @@ class LimitKeeper:
         if own is not None and own.part_qos_overrides:
             both.reverse()
         yield from {one.name: (one, one.name) for one in both if one is not None}.values()
+
+    def copy(self) -> LimitKeeper:
+        """Return an independent copy."""
+        other = copy(self)
+        other._use = defaultdict(Use)
+        for key, use in self._use.items():
+            other._use[key] = Use(use.jobs, use.submitted, defaultdict(int, use.tres))
+        return other
 
     def use_of(self, *key: str) -> Use:
         """Return what counts on an account such as ``("qos", "normal", "user", "ada")``."""

@@ -15,6 +15,7 @@ from hpcrowd.environment.errors import check_choice
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, Preempt
+from hpcrowd.environment.machine.outlook import Outlook
 from hpcrowd.environment.machine.selection import RULES
 from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.base import (
@@ -28,6 +29,7 @@ from hpcrowd.environment.schedulers.base import (
 )
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
+from hpcrowd.environment.schedulers.slurm.outlook import SlurmOutlook
 from hpcrowd.environment.stops import FOREVER
 
 
@@ -83,10 +85,25 @@ class Slurm(Scheduler):
         self.admission = Admission(self.controller, self.jobs)
         self.ledger: list[Tenure] = []
         self._last: dict[int, Tenure] = {}
+        self._outlook: tuple[tuple[int, bytes, bytes], Outlook] | None = None
+
+    @property
+    def state(self) -> Controller:
+        """The plain form of the controller as it is now, to be read or copied, never changed."""
+        return self.controller
+
+    @override
+    def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
+        key = now, waiting.tobytes(), running.tobytes()
+        if self._outlook is None or self._outlook[0] != key:  # users often look at the same second
+            self._outlook = key, SlurmOutlook(self.state, self.admission, now, waiting, running)
+        return self._outlook[1]
 
     @override
     def submitted(self, rows: Int64s) -> None:
         for row in rows.tolist():
+            if row in self.controller.waiting:  # it left the queue, and comes back
+                self.controller.withdraw(row)
             self.admission.resize(row)
 
     @override

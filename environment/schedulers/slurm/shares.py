@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field
 
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.model import Account, Machine, PrioritySettings
 
 #: ln 2 as Slurm's priority/multifactor writes it.
@@ -111,12 +113,10 @@ class Shares:
         return one
 
     def of(self, user: str, account: str = "", partition: str = "") -> Association:
-        """Return the association of a job's user, account and partition."""
-        for key in ((user, account, partition), (user, account, "")):
-            if key in self._users:
-                return self._users[key]
-        if not account and user in self._default:
-            return self._default[user]
+        """Return the association of a job's user, account and partition; a new one is added."""
+        known = self._known(user, account, partition)
+        if known is not None:
+            return known
         above = self._accounts.get(account)
         if above is None:
             above = self.root
@@ -127,6 +127,34 @@ class Shares:
         found = self._users[user, account, ""] = self._add(above.name, made, above)
         self._default.setdefault(user, found)
         return found
+
+    def find(self, user: str, account: str = "", partition: str = "") -> Association:
+        """Return the association of a job; one that is not known is made up, and not added."""
+        known = self._known(user, account, partition)
+        if known is not None:
+            return known
+        above = self._accounts.get(account, self.root)
+        name = account or ROOT
+        return Association(UNKNOWN, name, user, Account(account=name, user=user), above)
+
+    def _known(self, user: str, account: str, partition: str) -> Association | None:
+        for key in ((user, account, partition), (user, account, "")):
+            if key in self._users:
+                return self._users[key]
+        return None if account else self._default.get(user)
+
+    def copy(self) -> Shares:
+        """Return an independent copy, with associations in the same places."""
+        other = copy(self)
+        other.all = [copy(one) for one in self.all]
+        for one in other.all:
+            one.parent = None if one.parent is None else other.all[one.parent.place]
+            one.children = [other.all[child.place] for child in one.children]
+        other.root = other.all[0]
+        other._accounts = {key: other.all[one.place] for key, one in self._accounts.items()}
+        other._users = {key: other.all[one.place] for key, one in self._users.items()}
+        other._default = {key: other.all[one.place] for key, one in self._default.items()}
+        return other
 
     def decay(self, seconds: float) -> None:
         """Let usage decay for some seconds."""
