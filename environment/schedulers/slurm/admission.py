@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
-from hpcrowd.environment.machine.demand import Demand, demand_of
+from hpcrowd.environment.machine.demand import Demand, demand_of, partitions_asked
 from hpcrowd.environment.machine.model import Partition
 from hpcrowd.environment.machine.selection import select
 from hpcrowd.environment.machine.stock import Stock
@@ -68,12 +68,7 @@ class Admission:
         if not account and jobs.requests is None:
             group = name_of(jobs.names, "group", int(jobs.group[row]))
             account = group if group in self._accounts else ""
-        named = self._word(Ask.PARTITIONS, row)
-        wanted = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
-        if not wanted:
-            queue = name_of(jobs.names, "queue", int(jobs.queue[row]))
-            known = queue in layout.partitions
-            wanted = (queue if known else layout.default_partition.name,)
+        wanted = partitions_asked(layout, jobs, row)
         association = self.controller.shares.of(user, account, wanted[0])
         demands = {
             name: demand_of(layout, layout.partitions[name], jobs, row)
