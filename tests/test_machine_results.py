@@ -23,7 +23,7 @@ from hpcrowd.environment.machine.model import (
     Preempt,
     SchedulingSettings,
 )
-from hpcrowd.environment.requests import Ask, Requests
+from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.cli import main
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
+from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
 from hpcrowd.environment.traces.formats.swf import read_swf
 from hpcrowd.scenarios.kinds.replay import replay
