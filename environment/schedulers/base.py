@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from hpcrowd.environment.clock import moment
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import NO_NAMES, UNKNOWN, Int64s, JobTable, Names
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.stops import FOREVER

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass, field
 
 from hpcrowd.environment.machine.layout import Layout
@@ -56,12 +56,6 @@ class LimitKeeper:
         self.enforced = layout.settings.enforce_limits
         self._qos = {one.name: one for one in layout.machine.qos}
         self._use: dict[tuple[str, ...], Use] = defaultdict(Use)
-
-    def copy(self) -> LimitKeeper:
-        """Return an independent copy with what runs and waits."""
-        other = LimitKeeper(self.layout)
-        other._use = deepcopy(self._use)
-        return other
 
     def rules(self, job: QueuedJob, partition: str) -> Iterator[tuple[Qos, str]]:
         """Yield the QOS whose limits hold, the first to decide first."""
