@@ -26,6 +26,8 @@ from hpcrowd.environment.limits.memory import check_memory
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcrowd.environment.machine.requests import Requests  # circle: for its type only
+
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
@@ -257,6 +259,8 @@ class JobTable:
     ----------
     names
         Names of users, groups and so on, if the trace has them: ``names["user"][3]``.
+    requests
+        What the jobs ask of a machine of nodes beyond processors; None if that is not known.
 
     Notes
     -----
@@ -270,7 +274,7 @@ class JobTable:
         self.matrix[Column.STATE] = State.UNFINISHED
         self._size = size
         self.names: Names = {}
-        self.requests: Any = None
+        self.requests: Requests | None = None
 
     def __len__(self) -> int:
         return self._size
@@ -315,7 +319,7 @@ class JobTable:
             Number of jobs.
         **columns
             Values by column name in lower case (a scalar or one per job). Job numbers count from 1
-            unless given.
+            unless given. They ask for nothing that is in :attr:`requests`.
         """
         first, last = self._size, self._size + count
         if last > self.matrix.shape[1]:
@@ -325,6 +329,8 @@ class JobTable:
             grown[:, :first] = self.matrix[:, :first]
             self.matrix = grown
         self._size = last
+        if self.requests is not None:
+            self.requests.append(count)
         rows = np.arange(first, last)
         self.number[first:] = rows + 1
         for name, values in columns.items():
@@ -343,6 +349,7 @@ class JobTable:
         other.matrix = self.matrix[:, : self._size].copy()
         other._size = self._size
         other.names = self.names
+        other.requests = None if self.requests is None else self.requests.copy()
         return other
 
     def take(self, rows: Int64s) -> JobTable:
@@ -351,6 +358,7 @@ class JobTable:
         other.matrix = self.matrix[:, rows]
         other._size = len(rows)
         other.names = self.names
+        other.requests = None if self.requests is None else self.requests.take(rows)
         return other
 
     def who(self, number: int, field: str = "user") -> str:
@@ -407,7 +415,7 @@ class JobTable:
         """Return a pandas frame: column names in lower case, states as words.
 
         Names of users, groups and others are in columns such as ``user_name``, if the trace has
-        them.
+        them; what jobs ask of a machine of nodes follows, texts as texts.
         """
         import pandas as pd
 
@@ -419,7 +427,15 @@ class JobTable:
         for field, names in self.names.items():
             if field in frame:
                 frame[f"{field}_name"] = frame[field].map(names)
-        return frame
+        if self.requests is None:
+            return frame
+        asked, words = self.requests.asked(), self.requests.words
+        return frame.assign(
+            **{
+                ask.name.lower(): self.requests.texts(ask) if ask in words else self.requests[ask]
+                for ask in asked
+            }
+        )
 
 
 def _check_room(jobs: int) -> None:
@@ -489,4 +505,12 @@ def join(tables: Sequence[JobTable]) -> Joined:
     jobs.erase_outcome()
     jobs.number[:] = np.arange(1, len(order) + 1)
     jobs.names = {field: known for field, known in names.items() if known}
+    if any(table.requests is not None for table in tables):
+        from hpcrowd.environment.machine.requests import joined  # circle: only if there are any
+
+        parts = [
+            size if table.requests is None else table.requests
+            for table, size in zip(tables, sizes, strict=True)
+        ]
+        jobs.requests = joined(parts).take(order)
     return Joined(jobs, source[order], row[order], first_user)

@@ -21,7 +21,7 @@ from writing_cases import COMMANDS, LOG
 Call = Callable[..., tuple[int, str, str]]
 
 #: Parameters of commands that name files and folders to read; fetch adds to its folder.
-INPUTS = ("folder", "mapping", "path", "paths", "runs", "trace", "traces", "what")
+INPUTS = ("folder", "mapping", "path", "paths", "records", "runs", "trace", "traces", "what")
 
 #: How the help of an option begins that names a file or folder to write.
 WRITES = re.compile(r"(Write|Draw|Save|File (for|of the)|Folder for|\w+ to write)\b")

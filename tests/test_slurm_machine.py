@@ -1,50 +1,20 @@
-"""A machine from Slurm's own files: what they say, and one line for each mistake."""
+"""The machines of real Slurms: all that their files say is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.files.reading import read_machine
-from hpcrowd.environment.machine.model import Account, Machine, NodeType, Preempt
-
-Reads = Callable[..., Machine]
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Reads:
-    """Return a function that reads texts, by the names of their files."""
-
-    def reader(slurm: str = "", **files: str) -> Machine:
-        names = {"slurm.conf": slurm} if slurm else {}
-        names |= {name.replace("_", "."): text for name, text in files.items()}
-        for name, text in names.items():
-            (tmp_path / name).write_text(text)
-        return read_machine([tmp_path])
-
-    return reader
-
-
-@pytest.fixture(scope="session")
-def referee(root: Path) -> Path:
-    """Return the folder of the runs of a real Slurm; skip the test when there is none."""
-    folder = root.parent / "shared" / "slurm" / "referee"
-    if not folder.is_dir():
-        pytest.skip(f"no runs of a real Slurm in {folder}")
-    return folder
-
-
-NODES = "SelectType=select/cons_tres\nNodeName=n[1-3] CPUs=4 RealMemory=1000\n"
+from hpcrowd.environment.machine.model import Account, NodeType, Preempt
 
 
 @pytest.mark.parametrize("run", ["runA", "runB", "runC", "runD", "runF"])
-def test_runs_of_a_real_slurm(referee: Path, run: str) -> None:
+def test_runs_of_a_real_slurm(referee_runs: Path, run: str) -> None:
     """All that a run's files say of its machine is read, whatever of them is given."""
-    whole = read_machine([referee / run])
+    whole = read_machine([referee_runs / run])
     alone = read_machine(
-        [referee / run / name for name in ("slurm.conf", "gres.conf", "sacctmgr-dump.txt",
+        [referee_runs / run / name for name in ("slurm.conf", "gres.conf", "sacctmgr-dump.txt",
                                            "sacctmgr-qos.txt")]
     )  # fmt: skip
     for machine in (whole, alone):
@@ -92,9 +62,3 @@ def test_first_machine_of_a_real_slurm(slurm_dumps: Path) -> None:
     assert ["main", "short", "gpu", "scav"] == [one.name for one in machine.partitions]
     assert 4 == machine.qos[2].limits.max_jobs
     assert any("reservation maint: its nodes" in note for note in machine.not_modelled)
-
-
-def test_unknown_node_of_a_partition(read: Reads) -> None:
-    """The line of the partition is named."""
-    with pytest.raises(MachineError, match=r"slurm.conf:3: node n4: not a node"):
-        read(NODES + "PartitionName=p Nodes=n[1-9]\n")

@@ -20,7 +20,7 @@ from hpcrowd.environment.machine.model import (
     Reservation,
     SchedulingSettings,
 )
-from hpcrowd.environment.requests import Ask, Requests
+from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Condition, Parent
-from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.scenarios.studies.slurm.records import load
 from hpcrowd.scenarios.studies.slurm.tries import Key
 from hpcrowd.scenarios.studies.slurm.workload import workload_of

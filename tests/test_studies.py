@@ -74,13 +74,13 @@ def test_exit_code_says_what_was_not_reached(
 
 
 def test_studies_are_found_by_folder() -> None:
-    """Each has a command whose help is its line, and the first option is where the traces are."""
+    """Each has a command whose help is its line; the first option is where its input is."""
     listed = CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"})
     for name in study_names():
         run, study = study_entry(name)
         assert name == study.name
         assert study.about in listed.output
-        assert "traces" == options_of(run)[0].name
+        assert options_of(run)[0].name == ("records" if name == "slurm" else "traces")
 
 
 def test_unknown_study_is_named() -> None:

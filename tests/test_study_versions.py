@@ -15,7 +15,7 @@ from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
 from study_cases import shown
 
 #: Studies of papers that count no jobs, or whose figures are of generated work.
-UNCOUNTED = {"zakay2015", "minh2012-arrivals", "minh2012-correlation"}
+UNCOUNTED = {"zakay2015", "minh2012-arrivals", "minh2012-correlation", "slurm"}
 
 SP2 = Version("SDSC", 54_044, 67_667)
 SAME = Version("KTH", 28_475, 28_475)

@@ -44,6 +44,9 @@ from hpcrowd.environment.machine.units import (
 #: The resources that limits and weights know.
 KNOWN_TRES = ("cpu", "mem", "node", "gres/gpu")
 
+#: Largest number of a description, so that sums of them do not overflow.
+LARGEST_NUMBER = 2**53
+
 
 class Entry(BaseModel):
     """A part of the description; unknown keys are errors."""
@@ -53,7 +56,10 @@ class Entry(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _unlimited(cls, value: Any, info: ValidationInfo) -> Any:
-        """Take the word for no limit where there may be none."""
+        """Take the word for no limit where there may be none; refuse numbers that overflow."""
+        numbers = value.values() if isinstance(value, dict) else (value,)
+        if any(isinstance(one, int) and abs(one) > LARGEST_NUMBER for one in numbers):
+            raise ValueError(f"must be at most {LARGEST_NUMBER:,}")
         if value == UNLIMITED and is_optional(cls.model_fields[str(info.field_name)]):
             return None
         return value

@@ -34,7 +34,7 @@ FIRST_DATE = 946_684_800
 
 _CLOCK = re.compile(r"(?:(\d{1,6})-)?(\d{1,6}):([0-5]?\d)(?::([0-5]?\d))?", re.ASCII)
 _DAYS = re.compile(r"(\d{1,6})-(\d{1,6})", re.ASCII)
-_MEMORY = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([MGTP])i?B?", re.IGNORECASE | re.ASCII)
+_MEMORY = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)\s*([MGTP])i?B?", re.IGNORECASE | re.ASCII)
 
 
 def parse_time(text: str) -> int:
@@ -71,7 +71,8 @@ def parse_memory(text: str) -> int:
         raise QuantityError(
             f"memory {echo(text)}: not a number with a unit; write for example 32GB"
         )
-    return int(float(match[1]) * MEGABYTES[match[2].upper()])
+    unit = MEGABYTES[match[2].upper()]
+    return int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
 
 
 def memory_text(megabytes: int) -> str:

@@ -67,20 +67,18 @@ def read_machine(paths: AnyPath | Sequence[AnyPath], zone: str | None = None) ->
     named = [paths] if isinstance(paths, str | os.PathLike) else paths
     found = [one for path in named for one in _found(Path(path))]
     if not found:
-        shown = ", ".join(map(os.fspath, named)) or "no files"
+        shown = ", ".join(str(path) for path in named) or "no files"
         raise MachineError(f"{shown}: nothing describes a machine; give {READABLE}")
     tomls = [path for path, form in found if form is Form.TOML]
     if tomls and len(found) > 1:
         raise MachineError(f"{tomls[0]}: a TOML file describes the whole machine; give it alone")
     if tomls:
         return read_machine_toml(tomls[0])
-    records: list[Record] = []
     notes: list[str] = []
     included: set[Path] = set()
-    # Configuration files come first, as they may include others.
-    for path, form in sorted(found, key=lambda one: one.form is not Form.CONF):
-        if path.resolve() not in included:
-            records += _records(path, form, included, notes)
+    read = [(path, _records(path, form, included, notes)) for path, form in found]
+    # A file of a folder that another one includes has been read there.
+    records = [one for path, some in read if path.resolve() not in included for one in some]
     return machine_of(records, notes, str(found[0].path), parse_zone(zone))
 
 

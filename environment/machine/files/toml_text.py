@@ -26,6 +26,7 @@ import os
 from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,20 @@ def fields_of(entry: Entry) -> Iterator[tuple[str, Any]]:
     """Yield the fields that differ from their defaults, as they are written."""
     for name, field in type(entry).model_fields.items():
         value = getattr(entry, name)
-        if name == "parent" and getattr(entry, "user", ""):
+        if name == "parent" and getattr(entry, "user", False):
             continue  # always its account
-        if field.is_required() or value != field.get_default(call_default_factory=True):
+        if field.is_required() or value != _defaults(type(entry))[name]:
             shown = PARENT if name == "shares" and value is None else written(field, value)
             yield name, shown
+
+
+@cache
+def _defaults(kind: type[Entry]) -> dict[str, Any]:
+    """Return the defaults of an entry; pydantic copies them at each call."""
+    return {
+        name: field.get_default(call_default_factory=True)
+        for name, field in kind.model_fields.items()
+    }
 
 
 def _lines(entry: Entry) -> str:

@@ -23,8 +23,11 @@ from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.files import json_of
 from hpcrowd.environment.machine.slurm.records import Kind, Record, Source, Value
 
+#: Paths of values by key.
+Paths = dict[str, tuple[str, ...]]
+
 #: Keys of slurm.conf, and the paths of their values; the first that exists counts.
-NODE = {
+NODE: Paths = {
     "NodeName": ("name",), "CPUTot": ("cpus",), "CPUEfctv": ("effective_cpus",),
     "Boards": ("boards",), "Sockets": ("sockets",), "CoresPerSocket": ("cores",),
     "ThreadsPerCore": ("threads",), "RealMemory": ("real_memory",),
@@ -33,7 +36,7 @@ NODE = {
     "State": ("state",),
 }  # fmt: skip
 
-PARTITION = {
+PARTITION: Paths = {
     "PartitionName": ("name",), "Nodes": ("nodes/configured", "nodes"),
     "AllowAccounts": ("accounts/allowed", "allowed_accounts"),
     "DenyAccounts": ("accounts/deny", "denied_accounts"),
@@ -54,7 +57,7 @@ PARTITION = {
     "PreemptMode": ("preemption_mode",), "Alternate": ("alternate", "alternative"),
 }  # fmt: skip
 
-RESERVATION = {
+RESERVATION: Paths = {
     "ReservationName": ("name",), "Nodes": ("node_list",), "StartTime": ("start_time",),
     "EndTime": ("end_time",), "Users": ("users",), "Accounts": ("accounts",),
     "PartitionName": ("partition",), "Flags": ("flags",), "Features": ("features",),
@@ -62,7 +65,7 @@ RESERVATION = {
 }  # fmt: skip
 
 #: Lists of objects: kind and keys.
-LISTS = {
+LISTS: dict[str, tuple[Kind, Paths]] = {
     "nodes": (Kind.NODES, NODE),
     "partitions": (Kind.PARTITION, PARTITION),
     "reservations": (Kind.RESERVATION, RESERVATION),

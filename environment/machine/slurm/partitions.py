@@ -86,18 +86,18 @@ def partitions_of(
                     record.over(before) if record.source > before.source else before.over(record)
                 )
     made = [_partition(name, record, sets, notes) for name, record in found.items()]
-    chosen = [one for one in made if one.default]
-    for one in chosen[:-1]:
-        notes.append(
-            f"{found[one.name].where}: partition {one.name}: Default=YES; the last one with it "
-            f"counts, {chosen[-1].name}"
-        )
+    chosen = [each for each in made if each.default]
+    notes += [
+        f"{found[other.name].where}: partition {other.name}: Default=YES; the last one with it "
+        f"counts, {chosen[-1].name}"
+        for other in chosen[:-1]
+    ]
     return [
-        one.model_copy(
-            update={"default": one in chosen[-1:]}
-            | {key: value for key, value in defaults.items() if getattr(one, key) is None}
+        each.model_copy(
+            update={"default": each in chosen[-1:]}
+            | {key: value for key, value in defaults.items() if getattr(each, key) is None}
         )
-        for one in made
+        for each in made
     ], [record.where for record in found.values()]
 
 

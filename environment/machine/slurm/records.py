@@ -187,10 +187,13 @@ def real(value: Value) -> float:
 
 
 def megabytes(value: Value | None) -> int | None:
-    """Return memory in MB, rounded down; None where there is no limit, which may be written 0."""
-    if value is None or value.text.strip().lower() in NO_LIMIT:
-        return None
-    return _megabytes(value, value.text) or None
+    """Return memory in MB; None where there is no limit, which may be written 0.
+
+    A unit counts MB: slurmctld takes ``16k`` for 16,384 MB, and does not take ``16g``.
+    """
+    if value is not None and value.text.strip()[-1:].upper() in _UNITS.keys() - {"", "K", "M"}:
+        raise value.wrong("not a number of MB")
+    return count(value) or None
 
 
 def _megabytes(value: Value, text: str) -> int:

@@ -16,9 +16,9 @@ from typing import Self
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
 from hpcrowd.environment.machine.demand import Demand, demand_of
 from hpcrowd.environment.machine.model import Partition
+from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.selection import select
 from hpcrowd.environment.machine.stock import Stock
-from hpcrowd.environment.requests import Ask
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Limits as LimitValues
-from hpcrowd.environment.machine.model import Qos, Tres
+from hpcrowd.environment.machine.model import Qos
 from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.machine.units import Tres
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 
 #: How reasons name resources: of groups, and of a user, an account, a job or a node.

@@ -64,6 +64,7 @@ class Slurm(Scheduler):
     name = "slurm"
     nodes = True
     drains = True
+    machine: Machine | None = None
 
     def __init__(self, placement: str = "slurm") -> None:
         check_choice("placement", placement, RULES)
@@ -77,6 +78,9 @@ class Slurm(Scheduler):
     @override
     def begin(self, total: int) -> None:
         super().begin(total)
+        self._follows = self.machine is not None
+        if self.machine is None:
+            return  # asked for reasons in a finished run, whose machine is not known
         self.controller = Controller(self.machine, self.placement)
         self.admission = Admission(self.controller, self.jobs)
         self.ledger: list[Tenure] = []
@@ -129,9 +133,11 @@ class Slurm(Scheduler):
             fate = "requeue" if stopped.fate == Preempt.REQUEUE else "fail"
             self.stops.append((stopped.job.row, fate))
         started = [here[job.row] for job in controller.started]
-        for job in controller.started:
-            run = Tenure(job.row, job.submitted, job.eligible, now, UNKNOWN, job.holding, job.by)
-            self._last[job.row] = run
+        for begun in controller.started:
+            run = Tenure(
+                begun.row, begun.submitted, begun.eligible, now, UNKNOWN, begun.holding, begun.by
+            )
+            self._last[begun.row] = run
             self.ledger.append(run)
         controller.stopped.clear()
         controller.started.clear()
@@ -147,7 +153,17 @@ class Slurm(Scheduler):
         """Do nothing: it knows what it started, and takes over from no other policy."""
 
     @override
+    def recall(
+        self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
+    ) -> None:
+        """Give reasons from processors only: a finished run does not hold what Slurm knew."""
+        self._follows = False
+
+    @override
     def reasons(self, look: Look) -> Iterable[WaitingReason]:
+        if not self._follows:
+            yield from super().reasons(look)
+            return
         ordered = [job for job, _ in self.controller.ordered(look.now)]
         place = {job.row: count for count, job in enumerate(dict.fromkeys(ordered), 1)}
         for job in look.waiting:

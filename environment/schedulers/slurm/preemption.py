@@ -82,11 +82,12 @@ class Preemption:
         Candidates go one by one until it fits; then those that hold most of the chosen nodes are
         tried first, ``reorder_count`` times (SchedulerParameters, preempt_reorder_count).
         """
-        order = list(candidates)
+        order, holding = list(candidates), None
+        removed: list[QueuedJob] = []
+        chosen = 0
         for again in range(self.settings.reorder_count + 2):
             future = stock.copy()
-            removed: list[QueuedJob] = []
-            holding = None
+            removed, holding = [], None
             for other in order:
                 future.give(other.holding)
                 removed.append(other)
@@ -104,4 +105,5 @@ class Preemption:
             before = removed[:-1]
             before.sort(key=lambda other: -((other.nodes & chosen).bit_count()))
             order = [last, *before, *order[len(removed) :]]
+        assert holding is not None
         return holding, [other for other in removed if other.nodes & chosen]

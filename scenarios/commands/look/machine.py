@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hpcrowd.environment.machine.model import Entry, Machine, Partition
+
+
+#: Most rows of a table.
+MOST = 100
 
 
 def command(
@@ -87,22 +92,18 @@ def show(machine: Machine, console: Console) -> None:
 
 def _nodes(machine: Machine) -> Table:
     count = Counter(kind for _, kind in machine.names())
-    table = plain_table("nodes", "features", "GPUs", "count", "cores", "memory", "weight", words=3)
+    rows = []
     for place, one in enumerate(machine.nodes):
         gpus = ", ".join(f"{number} {kind}".rstrip() for kind, number in one.gpus.items())
         memory = "any" if one.memory is None else memory_text(one.memory)
         numbers = map(str, (count[place], one.cores, memory, one.weight))
-        table.add_row(one.name, ",".join(one.features), gpus, *numbers)
-    return table
+        rows.append((one.name, ",".join(one.features), gpus, *numbers))
+    return _table("nodes features GPUs count cores memory weight", rows, 3)
 
 
 def _partitions(machine: Machine) -> Table:
-    table = plain_table(
-        "partition", "", "preempted", "nodes", "default time", "max time", "tier", "factor",
-        words=3,
-    )  # fmt: skip
-    for one in machine.partitions:
-        table.add_row(
+    rows = [
+        (
             one.name,
             _marks(one),
             one.preempt_mode or "",
@@ -112,7 +113,10 @@ def _partitions(machine: Machine) -> Table:
             str(one.priority_tier),
             str(one.priority_factor),
         )
-    return table
+        for one in machine.partitions[: MOST + 1]
+    ]
+    head = "partition _ preempted nodes default_time max_time tier factor"
+    return _table(head, rows, 3, len(machine.partitions))
 
 
 def _marks(one: Partition) -> str:
@@ -131,10 +135,11 @@ def _marks(one: Partition) -> str:
 
 
 def _qos(machine: Machine) -> Table:
-    table = plain_table("QOS", "limits", "preempts", "priority", words=3)
-    for one in machine.qos:
-        table.add_row(one.name, _differences(one.limits), ",".join(one.preempts), str(one.priority))
-    return table
+    rows = [
+        (one.name, _differences(one.limits), ",".join(one.preempts), str(one.priority))
+        for one in machine.qos
+    ]
+    return _table("QOS limits preempts priority", rows, 3)
 
 
 def _accounts(machine: Machine) -> Table:
@@ -144,7 +149,7 @@ def _accounts(machine: Machine) -> Table:
     for place, one in enumerate(machine.accounts):
         if not one.user and not one.partition:
             below.setdefault(one.parent if one.account != ROOT else "", []).append(place)
-    table = plain_table("account", "limits", "shares", "users", words=2)
+    rows = []
     # The last one comes next; accounts may be nested deeper than functions.
     coming = [(place, 0) for place in reversed(below.get("", []) + below.get(ROOT, []))]
     while coming:
@@ -152,9 +157,36 @@ def _accounts(machine: Machine) -> Table:
         one = machine.accounts[place]
         shares = "parent" if one.shares is None else str(one.shares)
         count = str(users[one.account] or "")
-        table.add_row(f"{'  ' * depth}{one.account}", _differences(one.limits), shares, count)
+        rows.append((f"{'  ' * depth}{one.account}", _differences(one.limits), shares, count))
         if one.account != ROOT:
             coming += [(each, depth + 1) for each in reversed(below.get(one.account, []))]
+    return _table("account limits shares users", rows, 2)
+
+
+def _table(
+    head: str, rows: Sequence[tuple[str, ...]], words: int, size: int | None = None
+) -> Table:
+    """Return a table of the first rows, and how many more there are.
+
+    Parameters
+    ----------
+    head
+        The headings, with _ in place of blanks.
+    rows, words
+        The rows, and how many columns from the left hold words.
+    size
+        All rows, if there are more than given.
+    """
+    table = plain_table(*(name.replace("_", " ").strip() for name in head.split()), words=words)
+    for row in rows[:MOST]:
+        table.add_row(*row)
+    more = (size or len(rows)) - MOST
+    if more > 0:
+        table.caption, table.caption_justify, table.caption_style = (
+            f"{more:,} more, with --json",
+            "left",
+            "none",
+        )
     return table
 
 

@@ -177,8 +177,7 @@ def reproduce_slurm(
     """
     from hpcrowd.scenarios.studies.slurm.simulated import replay
 
-    alone = isinstance(records, str | os.PathLike)
-    folders = [records] if alone else list(records)  # type: ignore[arg-type,list-item]
+    folders = [records] if isinstance(records, str | os.PathLike) else list(records)
     return compare_records([Path(one) for one in folders], replay, progress)
 
 

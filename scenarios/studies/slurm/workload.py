@@ -13,7 +13,7 @@ import numpy as np
 
 from hpcrowd.environment.holds.rules import Parent, Rules
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
-from hpcrowd.environment.requests import Ask, Requests
+from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.scenarios.studies.slurm.records import Record, Submission
 from hpcrowd.scenarios.studies.slurm.tries import Key
 

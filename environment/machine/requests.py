@@ -6,12 +6,14 @@ features are numbers of :attr:`Requests.words`. Nothing asked is :data:`UNKNOWN`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, Self
 
 import numpy as np
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.limits.memory import check_memory
 
 
 class Ask(IntEnum):
@@ -65,22 +67,38 @@ class Requests:
 
     Attributes
     ----------
-    matrix
-        Shape (rows of :class:`Ask`, jobs).
     words
         The texts by row; the number in the matrix is the place in the list.
+
+    Notes
+    -----
+    :meth:`append` may move the numbers: do not keep rows of the matrix while jobs are added.
     """
 
     def __init__(self, size: int = 0) -> None:
-        self.matrix: Int64s = np.full((len(Ask), size), UNKNOWN, np.int64)
+        check_memory(
+            f"what {size:,} jobs ask for",
+            size * len(Ask) * 8,
+            "take a part of the trace, fewer jobs or fewer days",
+        )
+        self._matrix: Int64s = np.full((len(Ask), size), UNKNOWN, np.int64)
+        self._size = size
         self.words: dict[Ask, list[str]] = {ask: [] for ask in WORDS}
 
+    @property
+    def matrix(self) -> Int64s:
+        """A view of the numbers, shape (rows of :class:`Ask`, jobs)."""
+        return self._matrix[:, : self._size]
+
     def __len__(self) -> int:
-        return self.matrix.shape[1]
+        return self._size
+
+    def __repr__(self) -> str:
+        return f"<Requests of {self._size:,} jobs>"
 
     def __getitem__(self, ask: Ask) -> Int64s:
         """Return the numbers of one row, shape (jobs,)."""
-        return self.matrix[ask]
+        return self._matrix[ask, : self._size]
 
     def number(self, ask: Ask, word: str) -> int:
         """Return the number of a text, which is added if it is new; -1 for an empty one."""
@@ -93,21 +111,72 @@ class Requests:
 
     def word(self, ask: Ask, row: int) -> str:
         """Return the text that a job asks for; empty for none."""
-        number = int(self.matrix[ask, row])
+        number = int(self[ask][row])
         return "" if number == UNKNOWN else self.words[ask][number]
 
+    def texts(self, ask: Ask) -> list[str]:
+        """Return the texts that all jobs ask for in one of :data:`WORDS`; empty for none."""
+        words = [*self.words[ask], ""]  # the last one is that of UNKNOWN
+        return [words[number] for number in self[ask].tolist()]
+
+    def asked(self) -> list[Ask]:
+        """Return the rows in which some job asks for something."""
+        return [ask for ask in Ask if np.any(self[ask] != UNKNOWN)]
+
+    def copy(self) -> Requests:
+        """Return independent requests of the same jobs."""
+        return self.take(np.arange(self._size))
+
     def take(self, rows: Int64s) -> Requests:
-        """Return the requests of some of the jobs, in the order of ``rows``."""
+        """Return independent requests of some of the jobs, in the order of ``rows``."""
         other = Requests()
-        other.matrix = self.matrix[:, rows]
+        other._matrix = self.matrix[:, rows]
+        other._size = len(rows)
         other.words = {ask: list(words) for ask, words in self.words.items()}
         return other
 
     def append(self, count: int) -> None:
         """Add jobs that ask for nothing yet."""
-        more = np.full((len(Ask), count), UNKNOWN, np.int64)
-        self.matrix = np.concatenate((self.matrix, more), axis=1)
+        last = self._size + count
+        if last > self._matrix.shape[1]:
+            grown = np.full((len(Ask), max(last, 2 * self._size, 256)), UNKNOWN, np.int64)
+            grown[:, : self._size] = self.matrix
+            self._matrix = grown
+        self._size = last
 
     def set(self, row: int, ask: Ask, value: Any) -> None:
         """Set what a job asks for: a number, or the text of one of :data:`WORDS`."""
-        self.matrix[ask, row] = self.number(ask, value) if isinstance(value, str) else value
+        self[ask][row] = self.number(ask, value) if isinstance(value, str) else value
+
+    def set_texts(self, ask: Ask, texts: Sequence[str]) -> None:
+        """Set the texts that all jobs ask for in one of :data:`WORDS`; empty for none."""
+        places = {word: place for place, word in enumerate(self.words[ask])} | {"": UNKNOWN}
+        for text in dict.fromkeys(texts):
+            if text not in places:
+                places[text] = len(self.words[ask])
+                self.words[ask].append(text)
+        self[ask][:] = [places[text] for text in texts]
+
+
+def joined(parts: Sequence[Requests | int]) -> Requests:
+    """Return the requests of several tables, one after the other.
+
+    Parameters
+    ----------
+    parts
+        Of each table its requests; its number of jobs if they ask for nothing. Arrays of later
+        tables get higher numbers.
+    """
+    sizes = [part if isinstance(part, int) else len(part) for part in parts]
+    found, first = Requests(sum(sizes)), 0
+    for part, size in zip(parts, sizes, strict=True):
+        if isinstance(part, Requests):
+            mine = part.matrix.copy()
+            for ask, words in part.words.items():
+                places = [found.number(ask, word) for word in words]
+                mine[ask] = np.array([*places, UNKNOWN], np.int64)[mine[ask]]
+            tasks = mine[Ask.ARRAY] != UNKNOWN
+            mine[Ask.ARRAY, tasks] += found[Ask.ARRAY].max(initial=UNKNOWN) + 1
+            found.matrix[:, first : first + size] = mine
+        first += size
+    return found

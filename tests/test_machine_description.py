@@ -1,0 +1,352 @@
+"""A description of a machine: what it must not contradict, TOML both ways, and its command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hpcrowd as hc
+import pytest
+from hpcrowd.environment.errors import MachineError, QuantityError
+from hpcrowd.environment.machine.files.toml_text import machine_toml
+from hpcrowd.environment.machine.hostlists import collapse, expand, natural
+from hpcrowd.environment.machine.model import (
+    Account,
+    Limits,
+    Machine,
+    NodeType,
+    Partition,
+    PrioritySettings,
+    Qos,
+    Reservation,
+    SchedulingSettings,
+)
+from hpcrowd.environment.machine.units import memory_text, parse_memory, parse_time
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+Call = Callable[..., tuple[int, str, str]]
+
+NODES = '[[nodes]]\nname = "n[1-3]"\ncores = 4\n'
+
+
+# ---- TOML -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[[partitions]]\nname = "p"\nnodes = ["n[1-4]"]\n', "6: node n4: not a node of the mach"),
+        ('[[partitions]]\nname = "p"\n[[partitions]]\nname = "p"\n', "6: partition p: described"),
+        ('[[nodes]]\nname = "n[3-5]"\ncores = 1\n', "5: node n3: described twice; remove one"),
+        ('[[nodes]]\nname = "n[3"\ncores = 1\n', "5: host list 'n[3': brackets do not match"),
+        ('[[nodes]]\nname = "m"\ncores = 0\n', "6: nodes[1].cores 0: Input should be greater"),
+        ('[[nodes]]\nname = "m"\n', "4: nodes[1].cores: missing; it has no default"),
+        ('[[nodes]]\nname = "m"\ncores = 1\nmemory = "lots"\n',
+         "7: nodes[1].memory: memory 'lots': not a number with a unit; write for example 32GB"),
+        ('[[nodes]]\nname = "m"\ncores = 1\n[nodes.gpus]\na = -1\n', "8: -1 GPUs: must be 0 or "),
+        ('[[nodes]]\nname = "m"\ncores = 1\nmemry = 5\n', "7: nodes[1].memry: no such setting; "),
+        ('[[partitions]]\nname = "p"\nmax_time = "1h"\ndefault_time = "2h"\n',
+         "7: default_time 7200 s: longer than max_time, 3600 s"),
+        ('[[partitions]]\nname = "p"\nmax_time = "soon"\n',
+         "6: partitions[0].max_time: duration 'soon': not a number with a unit; write for "),
+        ('[[partitions]]\nname = "p"\nmin_nodes = 3\nmax_nodes = 2\n',
+         "6: min_nodes 3: more than max_nodes, 2"),
+        ('[[partitions]]\nname = "p"\nmax_nodes = -1\n', "6: partitions[0].max_nodes -1: Input"),
+        ('[[partitions]]\nname = "p"\nqos = "gold"\n', "6: QOS 'gold': not defined; define it"),
+        ('[[partitions]]\nname = "p"\nallow_qos = ["gold"]\n', "6: QOS 'gold': not defined; "),
+        ('[[partitions]]\nname = "p"\nbilling_weights = {cpus = 1.0}\n',
+         "6: resource 'cpus': not known; write cpu, mem, node, gres/gpu or gres/gpu:TYPE"),
+        ('[[partitions]]\nname = "a"\ndefault = true\n\n[[partitions]]\nname = "b"\n'
+         "default = true\n", "10: partition b: a second default, next to a; keep one"),
+        ('[[qos]]\nname = "a"\npreempts = ["b"]\n', "6: QOS 'b': not defined; define it"),
+        ('[[qos]]\nname = "a"\nlimits = {max_jobs = -1}\n', "6: qos[0].limits.max_jobs -1: Inp"),
+        ('[[qos]]\nname = "a"\nlimits = {max_tres = {cpu = -1}}\n', "6: cpu -1: must be 0 or m"),
+        ('[[qos]]\nname = "a"\n[qos.limits.max_tres]\ncores = 1\n', "7: resource 'cores': not k"),
+        ('[[accounts]]\naccount = "a"\nparent = "b"\n', "6: account 'b': not defined; define it"),
+        ('[[accounts]]\naccount = "a"\nparent = "b"\n[[accounts]]\naccount = "b"\n'
+         'parent = "a"\n', "6: accounts in a circle: a -> b -> a; one of them must be below root"),
+        ('[[accounts]]\naccount = "a"\nuser = "u"\n', "5: account 'a': not defined; define it "),
+        ('[[accounts]]\naccount = "a"\n[[accounts]]\naccount = "a"\n',
+         "6: association a: described twice; remove one"),
+        ('[[accounts]]\naccount = "a"\npartition = "p"\n', "6: partition 'p': not defined; def"),
+        ('[[accounts]]\naccount = "a"\nshares = -1\n', "6: accounts[0].shares -1: Input should"),
+        ('[[accounts]]\naccount = "a"\n[[accounts]]\naccount = "a"\nuser = "u"\n'
+         'parent = "root"\n', "9: user u: below root; a user is below its account, a"),
+        ('[[accounts]]\naccount = "a"\n[[partitions]]\nname = "p"\nallow_accounts = ["b"]\n',
+         "8: account 'b': not defined; define it or remove it"),
+        ('[[reservations]]\nname = "r"\nstart = 5\nend = 9\nnodes = ["n9"]\n',
+         "8: node n9: not a node of the machine; "),
+        ('[[reservations]]\nname = "r"\nstart = 9\nend = 5\n', "4: reservations[0] {"),
+        ('[[reservations]]\nname = "r"\nstart = "noon"\nend = 5\n',
+         "6: reservations[0].start: time 'noon': not a moment; write for example 2026-01-05T0"),
+        ('[[nodes]]\nname = "m"\ncores = 99999999999999999999\n', "6: nodes[1].cores 99999999999"),
+        ('[[qos]]\nname = "a"\nlimits = {max_tres = {cpu = 99999999999999999999}}\n',
+         "6: qos[0].limits.max_tres {'cpu': 99999999999999999999}: must be at most 9,007,1"),
+        ("[priority]\nmax_age = 0\n", "5: priority.max_age 0: Input should be greater than or"),
+        ('[scheduling]\npreempt_type = "qus"\n', "5: scheduling.preempt_type 'qus': not known; "),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    """File, line, what is wrong, and the cure."""
+    path = tmp_path / "m.toml"
+    path.write_text(NODES + text)
+    with pytest.raises(MachineError) as caught:
+        hc.read_machine(path)
+    assert str(caught.value).startswith(f"{path}:{message}"), str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_not_toml(tmp_path: Path) -> None:
+    """The message says where they end to be; a description is alone."""
+    path = tmp_path / "m.toml"
+    path.write_text("name = \n")
+    with pytest.raises(MachineError, match=r"m.toml: not TOML: .* line 1"):
+        hc.read_machine(path)
+    path.write_text("")
+    with pytest.raises(MachineError, match=r"m.toml: nodes: missing; it has no default"):
+        hc.read_machine(path)
+    path.write_text(NODES)
+    (tmp_path / "slurm.conf").write_text("NodeName=n1 CPUs=1\n")
+    with pytest.raises(MachineError, match=r"m.toml: a TOML file describes the whole machine"):
+        hc.read_machine(tmp_path)
+
+
+def test_texts_with_units(tmp_path: Path) -> None:
+    """Times, memory, moments and words for no limit mean the same as numbers."""
+    path = tmp_path / "m.toml"
+    path.write_text(
+        '[[nodes]]\nname = "n1"\ncores = 4\nmemory = "1.5GB"\n'
+        '[[partitions]]\nname = "p"\nmax_time = "1-12:00:00"\ndefault_time = "unlimited"\n'
+        '[[accounts]]\naccount = "a"\nshares = "parent"\nlimits = {max_tres = {mem = "2TB"}}\n'
+        '[[accounts]]\naccount = "a"\nuser = "u"\n'
+        '[[reservations]]\nname = "r"\nstart = 2026-01-05T08:00:00Z\nend = "2026-01-05T09:00:00"\n'
+        '[scheduling]\nbf_window = "2d"\nover_time_limit = "unlimited"\nsched_interval = -1\n'
+    )
+    machine = hc.read_machine(path)
+    assert 1536 == machine.nodes[0].memory
+    assert (129_600, None) == (machine.partitions[0].max_time, machine.partitions[0].default_time)
+    assert (None, {"mem": 2_097_152}) == (
+        machine.accounts[0].shares, machine.accounts[0].limits.max_tres
+    )  # fmt: skip
+    assert "a" == machine.accounts[1].parent
+    assert (1_767_600_000, 1_767_603_600) == (
+        machine.reservations[0].start, machine.reservations[0].end
+    )  # fmt: skip
+    assert (172_800, None, -1) == (
+        machine.scheduling.bf_window, machine.scheduling.over_time_limit,
+        machine.scheduling.sched_interval,
+    )  # fmt: skip
+
+
+WORD = st.text(st.characters(codec="utf-8", exclude_characters=",[]=/ "), min_size=1, max_size=8)
+TRES = st.dictionaries(st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a-1"]),
+                       st.integers(0, 2**40))  # fmt: skip
+BIG = st.integers(1, 2**53)
+MAYBE = st.none() | st.integers(0, 2**31)
+TIMES = st.none() | st.integers(0, 10**9)
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Machine:
+    """Machines with any names, limits and settings."""
+    names = draw(st.lists(WORD, min_size=1, max_size=4, unique=True))
+    words = draw(st.lists(WORD, max_size=3, unique=True))
+    limits = st.builds(Limits, max_jobs=MAYBE, max_wall=TIMES, max_tres=TRES, group_tres=TRES)
+    node = st.builds(
+        NodeType, name=st.just(""), cores=st.integers(1, 999), memory=st.none() | BIG,
+        gpus=st.dictionaries(WORD | st.just(""), st.integers(0, 9)),
+        features=st.lists(WORD, max_size=2).map(tuple), weight=st.integers(0, 9),
+    )  # fmt: skip
+    nodes = [draw(node).model_copy(update={"name": f"n{place}"}) for place in range(len(names))]
+    qos = [Qos(name=one, limits=draw(limits), priority=draw(st.integers(0, 9))) for one in words]
+    partitions = [
+        Partition(name=one, nodes=(f"n[0-{draw(st.integers(0, len(names) - 1))}]",),
+                  max_time=draw(TIMES), default_time=None, allow_qos=tuple(words),
+                  preempt_mode=draw(st.sampled_from([None, "off", "requeue"])),
+                  billing_weights=draw(st.dictionaries(st.just("cpu"), st.floats(0, 1e9))))
+        for one in names
+    ]  # fmt: skip
+    accounts = [
+        Account(account=f"a{one}", shares=draw(MAYBE), limits=draw(limits), qos=tuple(words))
+        for one in names
+    ]
+    users = [Account(account=one.account, user=f"u{one.account}") for one in accounts]
+    start = draw(st.integers(-(10**6), 2 * 10**9))
+    return Machine(
+        name=draw(WORD), nodes=tuple(nodes), partitions=tuple(partitions), qos=tuple(qos),
+        accounts=(*accounts, *users),
+        reservations=(Reservation(name="r", start=start, end=start + 5, nodes=("n0",)),),
+        priority=draw(st.builds(PrioritySettings, half_life=st.integers(0, 10**9),
+                                fair_tree=st.booleans())),
+        scheduling=draw(st.builds(
+            SchedulingSettings, sched_interval=st.integers(-1, 999), over_time_limit=TIMES,
+            default_memory_per_core=MAYBE, cycle_time=st.floats(0, 1e6))),
+        not_modelled=tuple(words),
+    )  # fmt: skip
+
+
+@given(machines())
+def test_toml_and_back(tmp_path_factory: pytest.TempPathFactory, machine: Machine) -> None:
+    """A machine that is written and read is equal, whatever its names and limits."""
+    path = tmp_path_factory.mktemp("toml") / "m.toml"
+    hc.write_machine(machine, path)
+    assert machine == hc.read_machine(path)
+    assert path.read_text("utf-8") == machine_toml(machine)
+
+
+def test_only_what_differs_is_written() -> None:
+    """Defaults are left out, and units are the largest that fit."""
+    machine = Machine(
+        nodes=(NodeType(name="n1", cores=4, memory=65_536),),
+        partitions=(Partition(name="p", max_time=5400, default_memory_per_core=2000),),
+        reservations=(Reservation(name="r", start=1_767_600_000, end=1_767_603_600),),
+        scheduling=SchedulingSettings(bf_window=172_800),
+    )
+    assert [
+        "# hpcrowd machine", "", "[scheduling]", 'bf_window = "2d"', "", "[[nodes]]",
+        'name = "n1"', "cores = 4", 'memory = "64GB"', "", "[[partitions]]", 'name = "p"',
+        'max_time = "90m"', 'default_memory_per_core = "2000MB"', "", "[[reservations]]",
+        'name = "r"', "start = 2026-01-05T08:00:00Z", "end = 2026-01-05T09:00:00Z",
+    ] == sorted_by_part(machine_toml(machine))  # fmt: skip
+
+
+def sorted_by_part(text: str) -> list[str]:
+    """Return the lines of a TOML file, its settings before its lists."""
+    head, *parts = text.rstrip().split("\n\n")
+    return "\n\n".join([head, *sorted(parts, key=lambda one: one.startswith("[["))]).splitlines()
+
+
+def test_machines_from_python_are_checked() -> None:
+    """As in files; the place is that in the description."""
+    with pytest.raises(ValidationError, match="node x: not a node of the machine") as caught:
+        Machine(nodes=(NodeType(name="n1", cores=1),), partitions=(Partition(name="p",
+                nodes=("x",)),))  # fmt: skip
+    cause: Any = caught.value.errors()[0]["ctx"]["error"]
+    assert ("partitions", 0, "nodes") == cause.place
+
+
+# ---- units and host lists ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("12h", 43_200), ("1.5h", 5400), ("2d", 172_800), ("1-00:00:00", 86_400),
+     ("1-12", 129_600), ("1-12:30", 131_400), ("08:30:00", 30_600), ("100:00:00", 360_000)],
+)  # fmt: skip
+def test_times(text: str, seconds: int) -> None:
+    """A number with a unit, or days, hours, minutes and seconds."""
+    assert seconds == parse_time(text)
+
+
+@pytest.mark.parametrize("text", ["1:30", "", "-5", "1-", "8:61:00", "1d2h", "99999999-00:00:00"])
+def test_wrong_times(text: str) -> None:
+    """1:30 could be minutes or hours: it is refused."""
+    with pytest.raises(QuantityError, match="duration"):
+        parse_time(text)
+
+
+@given(st.integers(0, 2**50))
+def test_memory_and_back(megabytes: int) -> None:
+    """The shortest text means the same."""
+    assert megabytes == parse_memory(memory_text(megabytes))
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,2}[0-9]{0,3}([a-z][0-9]{1,2})?", fullmatch=True)))
+def test_host_lists_and_back(names: list[str]) -> None:
+    """Collapsed names expand to the same, in order."""
+    assert names == list(expand(collapse(names)))
+
+
+def test_host_lists_are_short() -> None:
+    """Ranges of the same width are joined; names are ordered by their numbers."""
+    assert "n[1-3,7],gpu[08-10],x" == collapse(expand("n1,n2,n[3,7],gpu08,gpu09,gpu10,x"))
+    assert ["a2b1", "a2b10", "a10", "b1"] == sorted(["b1", "a10", "a2b10", "a2b1"], key=natural)
+
+
+# ---- the command ------------------------------------------------------------------------------
+
+CONF = (
+    "SelectType=select/cons_tres\nPriorityWeightAge=5\nPriorityType=priority/multifactor\n"
+    "NodeName=n[1-2] CPUs=4 RealMemory=1000\nNodeName=g1 CPUs=8 RealMemory=2048 Gres=gpu:x:2\n"
+    "PartitionName=p Nodes=ALL Default=YES MaxTime=60 PreemptMode=OFF AllowAccounts=a\n"
+    "Licenses=matlab:3\n"
+)
+
+
+def test_what_the_command_shows(tmp_path: Path, call: Call) -> None:
+    """Nodes, partitions, QOS, accounts, priority, reservations, and what is not modelled."""
+    (tmp_path / "slurm.conf").write_text(CONF)
+    (tmp_path / "q.txt").write_text("Name|Priority|MaxJobsPU\nhigh|7|3\n")
+    (tmp_path / "a.txt").write_text(
+        "Account|User|Share|QOS\nroot||1|\n a||5|\n  b||parent|\n  b|u||high\n"
+    )
+    (tmp_path / "r.txt").write_text(
+        "ReservationName=r StartTime=1970-01-01T00:00:05 EndTime=1970-01-01T00:00:09\n   Nodes=n1\n"
+    )
+    code, out, err = call("machine", tmp_path)
+    assert (0, "") == (code, err)
+    assert """\
+cluster: 3 nodes, 16 cores, 2 GPUs
+
+nodes   features  GPUs  count  cores  memory  weight
+g1                2 x       1      8     2GB       1
+n[1-2]                      2      4  1000MB       1
+
+partition                        preempted  nodes  default time  max time  tier  factor
+p          default, not for all  off            3            1h        1h     1       1
+
+QOS   limits      preempts  priority
+high  max_jobs 3                   7
+
+account  limits  shares  users
+root                  1
+a                     5
+  b              parent      1
+
+priority: weight_age 5
+
+scheduling: defaults
+
+reservation r: start 5, end 9, nodes ["n1"]
+
+not modelled (1):
+  slurm.conf:7: Licenses=matlab:3
+""" == "\n".join(line.rstrip() for line in out.split("\n"))
+
+
+def test_the_command_as_json_and_toml(tmp_path: Path, call: Call) -> None:
+    """One object on standard output; the file is read as the same machine."""
+    conf, out = tmp_path / "slurm.conf", tmp_path / "out.toml"
+    conf.write_text(CONF)
+    code, printed, err = call("machine", conf, "--json", "--out", out)
+    assert (0, f"{out}: 3 nodes\n") == (code, err)
+    machine = hc.read_machine(conf)
+    assert machine == Machine.model_validate(json.loads(printed)) == hc.read_machine([out])
+    assert 0 == call("machine", out, "--out", tmp_path / "again.toml")[0]
+    assert out.read_text() == (tmp_path / "again.toml").read_text()
+
+
+def test_long_tables_end(tmp_path: Path, call: Call) -> None:
+    """A hundred rows are shown, and how many more there are."""
+    rows = "".join(f"PartitionName=p{place} Nodes=n1\n" for place in range(1103))
+    (tmp_path / "slurm.conf").write_text(CONF + rows)
+    out = call("machine", tmp_path)[1]
+    assert " p98 " in f" {out}".replace("\n", " ")
+    assert " p99 " not in out.replace("\n", " ")
+    assert "1,004 more, with --json" in out
+
+
+def test_mistakes_of_the_command(tmp_path: Path, call: Call) -> None:
+    """One line, exit code 2, and nothing is written."""
+    conf, out = tmp_path / "slurm.conf", tmp_path / "out.toml"
+    conf.write_text(f"{CONF}PartitionName=q Nodes=n9\n")
+    code, printed, err = call("machine", conf, "--out", out)
+    assert (2, "", 1) == (code, printed, err.count("\n"))
+    assert f"hpcrowd: {conf}:8: node n9: not a node of the machine" in err
+    assert not out.exists()
+    assert 2 == call("machine")[0]
+    assert 2 == call("machine", conf, "--zone", "Mars/Olympus")[0]

@@ -1,0 +1,122 @@
+"""What jobs ask of a machine of nodes: one row of numbers and texts for each job of a table."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, join
+from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
+
+
+def asking(*nodes: int, features: str = "") -> JobTable:
+    """Return jobs that ask for nodes, and all for the same features; a second between them."""
+    jobs = JobTable()
+    jobs.append(len(nodes), recorded_submit=np.arange(len(nodes)))
+    jobs.requests = Requests(len(nodes))
+    for row, count in enumerate(nodes):
+        jobs.requests.set(row, Ask.NODES, count)
+        jobs.requests.set(row, Ask.FEATURES, features)
+    return jobs
+
+
+def asked(jobs: JobTable) -> list[tuple[int, str]]:
+    """Return the nodes and features that jobs ask for."""
+    requests = jobs.requests
+    assert requests is not None
+    assert len(jobs) == len(requests)
+    return list(zip(requests[Ask.NODES].tolist(), requests.texts(Ask.FEATURES), strict=True))
+
+
+def test_jobs_ask_for_nothing_by_default() -> None:
+    """A table has no requests unless somebody sets them, and appending does not make any."""
+    jobs = JobTable(3)
+    jobs.append(2)
+    assert jobs.requests is None
+    assert jobs.copy().requests is None
+    assert jobs.take(np.array([1])).requests is None
+    assert join([jobs, jobs]).jobs.requests is None
+
+
+def test_jobs_that_are_added_ask_for_nothing() -> None:
+    """Appending keeps what the other jobs ask for, over many growths of the table."""
+    jobs = asking(2, 4, features="gpu")
+    for _ in range(600):
+        jobs.append(1)
+    jobs.append(1000)
+    assert [(2, "gpu"), (4, "gpu")] == asked(jobs)[:2]
+    assert {(UNKNOWN, "")} == set(asked(jobs)[2:])
+    assert 1602 == len(jobs)
+
+
+def test_adding_jobs_one_by_one_moves_the_numbers_rarely() -> None:
+    """Appending a job at a time takes a number of new arrays that grows with the logarithm."""
+    requests = Requests()
+    places = set()
+    for _ in range(5000):
+        requests.append(1)
+        places.add(requests.matrix.__array_interface__["data"][0])
+    assert len(places) < 10
+
+
+def pickled(jobs: JobTable) -> JobTable:
+    """Return a table that has been pickled."""
+    again: JobTable = pickle.loads(pickle.dumps(jobs))
+    return again
+
+
+@pytest.mark.parametrize("again", [JobTable.copy, deepcopy, pickled])
+def test_copies_are_independent(again: Callable[[JobTable], JobTable]) -> None:
+    """A copy has the same requests; changing it does not change those of the table."""
+    jobs = asking(2, 4, features="gpu")
+    other = again(jobs)
+    assert other.requests is not None
+    assert asked(jobs) == asked(other)
+    other.requests.set(0, Ask.NODES, 9)
+    other.requests.set(0, Ask.FEATURES, "ib")
+    other.append(1)
+    assert [(2, "gpu"), (4, "gpu")] == asked(jobs)
+    assert [(9, "ib"), (4, "gpu"), (UNKNOWN, "")] == asked(other)
+
+
+def test_some_of_the_jobs() -> None:
+    """A part of a table has the requests of its jobs, in their order."""
+    part = asking(1, 2, 3, 4).take(np.array([3, 0]))
+    assert [(4, ""), (1, "")] == asked(part)
+
+
+def test_joined_tables_keep_their_requests() -> None:
+    """Joined tables ask for the same as before; words and arrays are numbered again."""
+    one, other, plain = asking(1, 2, features="gpu"), asking(3, features="ib"), JobTable()
+    plain.append(1, recorded_submit=9)
+    for jobs in (one, other):
+        assert jobs.requests is not None
+        jobs.requests[Ask.ARRAY][:] = 5
+    whole = join([one, plain, other]).jobs
+    assert [(1, "gpu"), (3, "ib"), (2, "gpu"), (UNKNOWN, "")] == asked(whole)
+    assert whole.requests is not None
+    first, site, second, nothing = whole.requests[Ask.ARRAY].tolist()
+    assert first == second
+    assert first != site
+    assert UNKNOWN == nothing
+
+
+def test_frames_have_what_is_asked_for() -> None:
+    """A frame has a column for what some job asks for, texts as texts, and no others."""
+    frame = asking(1, 2, features="a|b").to_frame()
+    assert [1, 2] == frame["nodes"].tolist()
+    assert ["a|b", "a|b"] == frame["features"].tolist()
+    assert not {ask.name.lower() for ask in Ask} & set(frame) - {"nodes", "features"}
+
+
+def test_texts_are_set_all_at_once() -> None:
+    """Texts of all jobs are numbered once each, next to those that are known."""
+    requests = Requests(4)
+    requests.set(0, Ask.QOS, "high")
+    requests.set_texts(Ask.QOS, ["low", "", "high", "low"])
+    assert ["low", "", "high", "low"] == requests.texts(Ask.QOS)
+    assert ["high", "low"] == requests.words[Ask.QOS]
+    assert set(WORDS) == set(requests.words)

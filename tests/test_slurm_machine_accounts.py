@@ -1,0 +1,155 @@
+"""Accounts and QOS of Slurm's accounting: tables of sacctmgr, and the file of its dump."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hpcrowd.environment.machine.model import Account
+from slurm_texts import CONF, NODES, Reads, reader, wrong
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Reads:
+    """Return a function that reads texts, by the names of their files; _ in a name is a dot."""
+    return reader(tmp_path)
+
+
+ASSOC = """Cluster|Account|User|Partition|Share|GrpTRES|MaxWall|QOS|Def QOS
+hal|root|||1|||normal|
+hal| physics|||50|cpu=100,gres/gpu:a100=4||normal|
+hal|  lasers|||parent||1-00:00:00|normal|
+hal|   lasers|ada|p|10|||high,normal|normal
+hal| biology|||20|mem=1T||normal|
+"""
+
+TREE = [
+    Account(account="root", qos=("normal",)),
+    Account(account="physics", shares=50, qos=("normal",),
+            limits={"group_tres": {"cpu": 100, "gres/gpu:a100": 4}}),
+    Account(account="lasers", parent="physics", shares=None, qos=("normal",),
+            limits={"max_wall": 86_400}),
+    Account(account="lasers", user="ada", partition="p", shares=10, qos=("high", "normal"),
+            default_qos="normal"),
+    Account(account="biology", shares=20, qos=("normal",),
+            limits={"group_tres": {"mem": 1_048_576}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("delimiter", ["|", ";", "\t", "::", "^"])
+@pytest.mark.parametrize("closed", [False, True])
+def test_associations(read: Reads, delimiter: str, closed: bool) -> None:
+    """Blanks say how deep an account is; -p puts a delimiter at the end of lines."""
+    text = ASSOC.replace("\n", "|\n" if closed else "\n").replace("|", delimiter)
+    assert TREE == [*read(CONF, a_txt=text).accounts]
+
+
+def test_associations_with_parents(read: Reads) -> None:
+    """In any order of columns, with the column of parents."""
+    machine = read(
+        CONF,
+        a_txt="User|Account|Par Name|Share\n|root||1\n|lasers|physics|5\n|physics|root|50\n",
+    )
+    assert {"lasers": ("physics", 5), "physics": ("root", 50), "root": ("root", 1)} == {
+        one.account: (one.parent, one.shares) for one in machine.accounts
+    }
+
+
+def test_tables_of_associations_complete_each_other(read: Reads) -> None:
+    """A column that one lacks comes from the other."""
+    machine = read(
+        CONF, a_txt="Account|User|Share|QOS\nroot||1|\nx||7|\n",
+        b_txt="Account|User|Share|QOS|MaxJobs\nroot||1||\n x||7||3\n",
+    )  # fmt: skip
+    assert (7, 3) == (machine.accounts[1].shares, machine.accounts[1].limits.max_jobs)
+    assert not any("parent" in note for note in machine.not_modelled)
+
+
+def test_columns_of_qos(read: Reads) -> None:
+    """All limits that are modelled; the rest is named."""
+    machine = read(
+        CONF,
+        q_txt="Name|Priority|GraceTime|Preempt|PreemptMode|Flags|UsageThres|UsageFactor|GrpTRES|"
+        "GrpTRESMins|GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|MaxWall|"
+        "MaxTRESPU|MaxJobsPU|MaxSubmitPU|MaxTRESPA|MaxJobsPA|MaxSubmitPA|MinTRES\n"
+        "low|0|00:00:00||cluster|||1.000000||||||||||||||||\n"
+        "high|9|00:00:00|low|requeue|DenyOnLimit,NoReserve,NoDecay||0.500000|cpu=1|cpu=2|cpu=3|4|5|"
+        "|cpu=6|cpu=7|01:00:00|cpu=8|9|10|cpu=11|12|13|gres/gpu=1\n",
+    )
+    low, high = machine.qos
+    assert {"name": "low"} == low.model_dump(exclude_defaults=True)
+    assert {
+        "name": "high", "priority": 9, "preempts": ("low",), "preempt_mode": "requeue",
+        "deny_on_limit": True, "no_reserve": True, "usage_factor": 0.5,
+        "limits": {
+            "group_tres": {"cpu": 1}, "group_tres_minutes": {"cpu": 2},
+            "group_tres_run_minutes": {"cpu": 3}, "group_jobs": 4, "group_submit": 5,
+            "max_tres": {"cpu": 6}, "max_tres_per_node": {"cpu": 7}, "max_wall": 3600,
+            "max_tres_per_user": {"cpu": 8}, "max_jobs": 9, "max_submit": 10,
+            "max_tres_per_account": {"cpu": 11}, "max_jobs_per_account": 12,
+            "max_submit_per_account": 13, "min_tres": {"gres/gpu": 1},
+        },
+    } == high.model_dump(exclude_defaults=True)  # fmt: skip
+    assert ("q.txt:3: QOS high: Flags=NoDecay",) == machine.not_modelled
+
+
+DUMP = """# To edit this file start with a cluster line for the new cluster
+# Cluster - 'cluster_name':MaxNodesPerJob=50
+Cluster - 'hal':Fairshare=1:QOS='normal'
+Parent - 'root'
+User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
+Account - 'physics':Description='of: light':Organization='x':Fairshare=50:GrpTRES=cpu=100,gres/gpu:a100=4:QOS='normal'
+Account - 'biology':Fairshare=20:GrpTRES=mem=1T:QOS=normal
+Parent - 'physics'
+Account - 'lasers':Fairshare=parent:MaxWallDurationPerJob=1440:QOS='+normal'
+Parent - 'lasers'
+User - 'ada':Partition='p':DefaultQOS='normal':Fairshare=10:QOS='high,normal'
+QOS - 'high':Priority=7:MaxJobsPU=2
+"""  # noqa: E501
+
+
+def test_dump(read: Reads) -> None:
+    """The file of sacctmgr dump says what the table says, and newer ones also QOS."""
+    machine = read(CONF, hal_cfg=DUMP)
+    key = lambda one: (one.account, one.user)  # noqa: E731
+    root = [Account(account="root", user="root")]
+    assert sorted([*TREE, *root], key=key) == sorted(machine.accounts, key=key)
+    assert {"high": 7, "normal": 0} == {one.name: one.priority for one in machine.qos}
+    assert "hal.cfg:5: 'Users - x': not a line of sacctmgr dump" == wrong(
+        read, CONF, hal_cfg=DUMP.replace("User - 'root'", "Users - x\nUser - 'root'", 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Account|User|Share|QOS\nroot||1\n", "a.txt:2: 3 columns, the header has 4; print"),
+        ("Account|User|Share|MaxJobs|QOS\nx||1|many|\n", "a.txt:2: MaxJobs='many': not a whole"),
+        ("Account|User|Share|MaxJobs|QOS\nx||1|-4|\n", "a.txt:2: MaxJobs='-4': not a whole"),
+        ("Account|User|Share|GrpTRES|QOS\nx||1|cpus=4|\n", "a.txt:2: resource 'cpus': not known"),
+        ("Account|User|ParentName|Share|QOS\nx||y|1|\ny||x|1|\n",
+         "a.txt:2: accounts in a circle: x -> y -> x; one of them must be below root"),
+        ("Cluster|Account|User|Share|QOS\na|x||1|\nb|x||1|\n",
+         "a.txt:3: a second cluster, b, next to a; print one with cluster=NAME"),
+        ("Account|User|Partition|Share|QOS\nx|||1|\nx|ada|none9|1|\n",
+         "a.txt:3: partition 'none9': not defined"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_accounting(read: Reads, text: str, message: str) -> None:
+    """File, line, key, value and the cure."""
+    assert wrong(read, CONF, a_txt=text).startswith(message)
+
+
+def test_names_without_a_description(read: Reads) -> None:
+    """QOS and accounts that are only named have no limits and no shares; they are noted."""
+    machine = read(
+        NODES + "PartitionName=p Nodes=ALL AllowQos=gold AllowAccounts=physics,gone\n",
+        a_txt="Account|User|Share|QOS\nroot||1|silver\nphysics||1|\n",
+    )
+    assert ["silver", "gold"] == [one.name for one in machine.qos]
+    assert 0 == next(one.shares for one in machine.accounts if one.account == "gone")
+    assert {
+        "QOS gold: named, not described; give sacctmgr show qos -P",
+        "QOS silver: named, not described; give sacctmgr show qos -P",
+        "account gone: named, not described",
+    } <= set(machine.not_modelled)

@@ -1,0 +1,177 @@
+"""Fair share of accounts and users, and the factors of priorities, as Slurm computes them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.machine.demand import demand_of
+from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.model import (
+    Account,
+    Machine,
+    NodeType,
+    Partition,
+    PrioritySettings,
+    Qos,
+)
+from hpcrowd.environment.schedulers.slurm.priority import Priorities
+from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.shares import Shares
+
+DAY = 86_400
+
+#: Two accounts with 60 and 40 shares; users with 1 share each, Cy with 3.
+TREE = (
+    Account(account="a", shares=60),
+    Account(account="b", shares=40),
+    Account(account="a", user="ann"),
+    Account(account="a", user="al"),
+    Account(account="b", user="bo"),
+    Account(account="b", user="cy", shares=3),
+)
+
+
+def tree(**settings: object) -> Shares:
+    """Return the tree with priority settings."""
+    priority = PrioritySettings.model_validate({"half_life": DAY, **settings})
+    return Shares(Machine(nodes=(NodeType(name="n1", cores=1),), accounts=TREE, priority=priority))
+
+
+def factors(shares: Shares) -> dict[str, float]:
+    """Return the factors of the users."""
+    shares.rank()
+    return {one.user: one.factor for one in shares.all if one.user}
+
+
+def test_without_usage_all_are_first() -> None:
+    """Users without usage tie at the largest factor."""
+    assert dict.fromkeys(("ann", "al", "bo", "cy"), 1.0) == factors(tree())
+
+
+def test_users_of_an_account_with_less_usage_rank_before_all_of_another() -> None:
+    """Fair Tree compares accounts first: al used nothing, yet ranks behind bo, who used much."""
+    shares = tree()
+    shares.charge(shares.of("ann", "a"), 90, 100)
+    shares.charge(shares.of("bo", "b"), 10, 100)
+    # Account a: .6 of shares, .9 of usage; account b: .4 and .1. Within b cy is before bo.
+    assert {"cy": 1.0, "bo": 0.75, "al": 0.5, "ann": 0.25} == factors(shares)
+
+
+def test_siblings_share_by_their_shares() -> None:
+    """With three times the shares, three times the usage is the same level: a tie."""
+    shares = tree(half_life=0)
+    shares.charge(shares.of("bo", "b"), 1, 100)
+    shares.charge(shares.of("cy", "b"), 3, 100)
+    found = factors(shares)
+    assert found["bo"] == found["cy"] == 0.5
+    assert found["ann"] == found["al"] == 1.0
+
+
+def test_children_of_tied_accounts_compete_with_each_other() -> None:
+    """Accounts with the same level fair share are merged: users rank by their own."""
+    shares = tree(half_life=0)
+    shares.charge(shares.of("ann", "a"), 6, 100)
+    shares.charge(shares.of("bo", "b"), 4, 100)
+    found = factors(shares)
+    assert {"al": 1.0, "cy": 1.0, "ann": 0.5, "bo": 0.25} == found
+
+
+def test_no_shares_is_last() -> None:
+    """A user with no shares has level 0, whoever used how much."""
+    accounts = (Account(account="a"), Account(account="a", user="x", shares=0),
+                Account(account="a", user="y"))  # fmt: skip
+    shares = Shares(Machine(nodes=(NodeType(name="n1", cores=1),), accounts=accounts))
+    shares.charge(shares.of("y", "a"), 5, 100)
+    assert {"y": 1.0, "x": 0.5} == factors(shares)
+
+
+def test_usage_halves_in_a_half_life() -> None:
+    """Slurm's decay is (1 - 0.693 / half-life) a second."""
+    shares = tree()
+    shares.charge(shares.of("ann", "a"), 1, 0.001)
+    before = shares.root.usage
+    shares.decay(DAY)
+    assert 0.5 == pytest.approx(shares.root.usage / before, rel=1e-3)
+    assert before == pytest.approx(0.001)
+
+
+def test_the_classic_factor_mixes_usage_with_that_of_siblings() -> None:
+    """2 ** -(effective usage / share), each of a user and its part of what its account used."""
+    shares = tree(fair_tree=False)
+    for user, account, used in (("ann", "a", 30), ("al", "a", 30), ("bo", "b", 10)):
+        shares.charge(shares.of(user, account), used, 1000)
+    shares.charge(shares.of("cy", "b"), 30, 1000)
+    # ann: share .3, effective usage .3 + (.6 - .3) / 2; bo: share .1, .1 + (.4 - .1) / 4.
+    found = factors(shares)
+    assert 2**-1.5 == pytest.approx(found["ann"]) == pytest.approx(found["al"])
+    assert 2**-1.75 == pytest.approx(found["bo"])
+
+
+def test_unknown_users_join_below_their_account_or_the_root() -> None:
+    """A user that no account names gets one share."""
+    shares = tree()
+    assert "b" == shares.of("new", "b").name
+    other = shares.of("lost", "nowhere")
+    assert ("nowhere", 1.0) == (other.name, other.shares)
+    assert "root" == shares.of("alone").name
+
+
+def job(layout: Layout, cores: int, shares: Shares, **more: object) -> QueuedJob:
+    """Return a waiting job of ann."""
+    jobs = JobTable()
+    jobs.append(1, processors=cores, requested_time=3600, run_time=60)
+    demands = {
+        name: demand_of(layout, partition, jobs, 0) for name, partition in layout.partitions.items()
+    }
+    values: dict[str, object] = {
+        "row": 0, "user": "ann", "association": shares.of("ann", "a"), "qos": "normal",
+        "limit": 3600, "partitions": tuple(demands), "demands": demands, "submitted": 0,
+        "eligible": 0,
+    }  # fmt: skip
+    return QueuedJob(**{**values, **more})  # type: ignore[arg-type]
+
+
+def test_factors_are_weighted() -> None:
+    """Age, size, partition and QOS count as slurm.conf(5) says."""
+    machine = Machine(
+        nodes=(NodeType(name="n[1-10]", cores=8),),
+        partitions=(
+            Partition(name="half", priority_factor=50),
+            Partition(name="full", priority_factor=100),
+        ),
+        qos=(Qos(name="normal", priority=20), Qos(name="high", priority=100)),
+        accounts=TREE,
+        priority=PrioritySettings(
+            weight_age=1000, weight_size=100, weight_partition=10, weight_qos=500, max_age=DAY,
+            weight_fair_share=3000,
+        ),
+    )  # fmt: skip
+    layout, shares = Layout(machine), Shares(machine)
+    shares.rank()
+    priorities = Priorities(layout)
+    found = priorities.of(job(layout, 40, shares), "half", DAY // 2)
+    assert (500, 3000, 5, 100) == (found.age, found.fair_share, found.partition, found.qos)
+    # One node of ten and 40 cores of 80.
+    assert 30 == pytest.approx(found.size)
+    assert 500 + 3000 + 5 + 100 + 30 == found.total
+    assert 1000 == priorities.of(job(layout, 1, shares), "half", 9 * DAY).age
+    assert 0 == priorities.of(job(layout, 1, shares, eligible=100), "half", 50).age
+    nice = priorities.of(job(layout, 40, shares, nice=10_000), "half", DAY // 2)
+    assert 1 == nice.total
+
+
+def test_small_jobs_can_be_favored() -> None:
+    """PriorityFavorSmall turns the size around."""
+    machine = Machine(
+        nodes=(NodeType(name="n[1-10]", cores=8),),
+        priority=PrioritySettings(weight_size=100, favor_small=True),
+    )
+    layout = Layout(machine)
+    small, large = (
+        Priorities(layout).of(job(layout, cores, Shares(machine)), "all", 0).size
+        for cores in (1, 80)
+    )
+    assert small > large
+    assert math.isclose(100 * (1 - 1 / 10 + 1 - 1 / 80) / 2, small)
