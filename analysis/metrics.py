@@ -41,10 +41,13 @@ class Metric:
         Name, with the unit at the end.
     meaning
         Definition in one line.
+    optional
+        Whether most runs do not have it; tables leave it out where it has no value.
     """
 
     name: str
     meaning: str
+    optional: bool = False
 
 
 #: The metrics of :func:`summarize`, in order.
@@ -52,10 +55,10 @@ METRICS = (
     Metric("jobs_in", "jobs that users had to submit"),
     Metric("jobs_completed", "jobs that ran to their end"),
     Metric("jobs_killed", "jobs stopped at their requested time"),
-    Metric("jobs_rejected", "jobs larger than the machine"),
+    Metric("jobs_rejected", "jobs that can never run on the machine"),
     Metric("jobs_cancelled", "jobs taken back"),
     Metric("jobs_renounced", "jobs that users decided not to run"),
-    Metric("jobs_failed", "jobs that a failure of the platform ended for good"),
+    Metric("jobs_failed", "jobs that a failure or a preemption ended for good"),
     Metric("jobs_unfinished", "jobs not finished when the run ended"),
     Metric("jobs_dropped", "jobs of the trace that could not be simulated"),
     Metric("makespan_s", "first submission to last end"),
@@ -64,6 +67,7 @@ METRICS = (
     Metric(
         "eligible_wait_mean_s",
         "mean time from when jobs were eligible to their start; none if no job was held",
+        optional=True,
     ),
     Metric("response_mean_s", "mean time from submission to end"),
     Metric("slowdown_mean", "mean of response over run time (at least 1 s)"),
@@ -72,6 +76,18 @@ METRICS = (
         "utilization",
         "share of processor-seconds in use over the makespan, jobs stopped by their users included",
     ),
+    Metric(
+        "gpu_utilization",
+        "share of GPU-seconds that jobs held over the makespan; none without GPUs",
+        optional=True,
+    ),
+    Metric(
+        "memory_utilization",
+        "the same of the nodes' memory; none without a machine of nodes",
+        optional=True,
+    ),
+    Metric("runs_preempted", "runs stopped to make room for other jobs", optional=True),
+    Metric("preempted_processor_h", "processor-hours used by these runs", optional=True),
     Metric("throughput_jobs_per_day", "jobs that ended per day of the makespan"),
     Metric("lateness_mean_s", "mean of simulated minus recorded submission (Madon Eq. 3)"),
     Metric("relative_lateness", "1 + mean lateness over the span of submissions (Madon Eq. 4)"),
@@ -118,7 +134,8 @@ def summarize(
     -------
     dict
         The names of :data:`METRICS`, and ``per_user``: for each of :data:`PER_USER` the 10th, 50th
-        and 90th percentile over users as ``p10``, ``p50``, ``p90``.
+        and 90th percentile over users as ``p10``, ``p50``, ``p90``. Those of machines of nodes are
+        None; :attr:`hpcrowd.analysis.run.Run.metrics` adds them.
     """
     values: dict[str, Any] = {
         **dict.fromkeys(metric.name for metric in METRICS),
@@ -275,11 +292,11 @@ def format_metric(name: str, value: float | None) -> str:
     """Return the value of a metric as text, formatted by the unit in its name."""
     if value is None:
         return "-"
-    if name.startswith("jobs_"):
+    if name.startswith(("jobs_", "runs_")):
         return f"{value:,.0f}"
     if name.endswith("_s"):
         return format_duration(value)
-    if name == "utilization":
+    if name.endswith("utilization"):
         return f"{100 * value:.1f} %"
     return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
 

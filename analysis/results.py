@@ -4,8 +4,10 @@
 jobs.parquet        every job, the columns of :class:`hpcrowd.environment.jobs.Column`
 reactions.parquet   what reactions did to jobs, if there were any, the columns of
                     :data:`hpcrowd.analysis.accounts.reactions.MEANING`
-attempts.parquet    runs of jobs that the platform stopped, if there were any, the columns of
-                    :data:`hpcrowd.environment.platform.timeline.MEANING`
+attempts.parquet    runs that the platform stopped or that were preempted, if there were any, the
+                    columns of :data:`hpcrowd.environment.engine.attempts.MEANING`
+rejections.parquet  jobs that can never run on a machine of nodes, if there were any, the columns
+                    of :data:`hpcrowd.analysis.tables.REJECTION_MEANING`
 components.parquet  which rows are components of one job, if a grid split any, the columns of
                     :data:`hpcrowd.analysis.tables.COMPONENT_MEANING`
 visits.parquet      arrivals and departures of users, if there are any, the columns of
@@ -59,6 +61,7 @@ VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 MORE_TABLES: dict[str, Callable[[Path], Any]] = {
     "decisions": tables.read_decisions,
     "attempts": tables.read_attempts,
+    "rejections": tables.read_rejections,
     "visits": tables.read_visits,
 }
 
@@ -84,6 +87,8 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
         tables.write_decisions(run.decisions, place / "decisions.parquet")
     if run.attempts:
         tables.write_attempts(run.attempts, place / "attempts.parquet")
+    if run.rejections:
+        tables.write_rejections(run.jobs, run.rejections, place / "rejections.parquet")
     if run.components is not None:
         tables.write_components(run.jobs, run.components, place / "components.parquet")
     if run.visits:
@@ -165,8 +170,9 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
         It has the same jobs, metrics, clock and configuration. ``stored`` holds the contents of
         ``provenance.json``, ``reactions`` the effects of reactions, ``decisions`` the decisions of
         users if they were logged, ``visits`` arrivals and departures, ``attempts`` the runs that
-        the platform stopped. The recorded trace and its sessions are not in the folder: ``trace``
-        and ``work`` are None, and the run as a trace is the folder's ``trace.swf.gz``.
+        were stopped, ``rejections`` why jobs can never run. The recorded trace and its sessions are
+        not in the folder: ``trace`` and ``work`` are None, and the run as a trace is the folder's
+        ``trace.swf.gz``.
 
     Raises
     ------
@@ -194,6 +200,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             configuration=dict(stored["configuration"]),
             clock=_clock(summary["clock"]),
             platform=dict(summary.get("platform", {})),
+            machines=dict(summary.get("machines", {})),
             sites=dict(summary.get("sites", {})),
             population=dict(summary.get("population", {})),
             holds=dict(summary.get("holds", {})),
@@ -285,7 +292,7 @@ def _check_written(run: Run) -> None:
     KeyError, TypeError, ValueError, AttributeError, IndexError
         When something in them is missing or has another form.
     """
-    from hpcrowd.analysis.accounts import platform, population, reactions
+    from hpcrowd.analysis.accounts import nodes, platform, population, reactions
 
     dict((run.stored or {})["versions"])
     int(run.configuration.get("seed", 0))
@@ -300,6 +307,9 @@ def _check_written(run: Run) -> None:
             str.strip(entry.get("cluster", ""))
     platform.platform_lines(run.platform)
     platform.site_rows(run.sites)
+    nodes.machine_lines(run.machines)
+    nodes.partition_rows(run.machines)
+    nodes.metrics_of(run.machines, 1)
     for account in run.sites.values():
         int(account.get("processors", 0))
     reactions.account_rows(run.accounts)

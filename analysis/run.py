@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
+from hpcrowd.analysis.accounts.nodes import metrics_of
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.accounts.reactions import account, resized
 from hpcrowd.analysis.metrics import (
@@ -76,7 +77,12 @@ class Run:
         Totals of platform changes by cluster name, see
         :mod:`hpcrowd.analysis.accounts.platform`; empty without changes.
     attempts
-        Runs of jobs that the platform stopped.
+        Runs of jobs that the platform stopped, or that were preempted.
+    machines
+        Totals of machines of nodes by cluster name, see :mod:`hpcrowd.analysis.accounts.nodes`;
+        empty without any.
+    rejections
+        Why jobs can never run on a machine of nodes, by row, in Slurm's words.
     sites
         Totals of the clusters of a grid and of its grid jobs, see
         :func:`hpcrowd.analysis.accounts.platform.grid_accounts`.
@@ -118,6 +124,8 @@ class Run:
     decisions: Decisions | None = None
     platform: dict[str, dict[str, Any]] = field(default_factory=dict)
     attempts: Sequence[Attempt] = ()
+    machines: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rejections: Mapping[int, str] = field(default_factory=dict)
     sites: dict[str, dict[str, Any]] = field(default_factory=dict)
     components: Int64s | None = None
     population: dict[str, Any] = field(default_factory=dict)
@@ -158,7 +166,8 @@ class Run:
             (s, from submission to end), ``slowdown`` (response over run time, at least 1 s),
             ``bounded_slowdown`` (with run times of at least 10 s, never below 1), and ``lateness``
             (s, simulated minus recorded submission). Names of users, groups and so on are in
-            columns such as ``user_name``, if the trace has them.
+            columns such as ``user_name``, if the trace has them. ``rejected_for`` is the reason of
+            jobs that can never run, if a machine of nodes rejected any.
         """
         jobs = self.jobs
         frame = jobs.to_frame()
@@ -173,6 +182,8 @@ class Run:
             ("lateness", jobs.submit - jobs.recorded_submit, late),
         ):
             frame[name] = np.where(known, values, np.nan)
+        if self.rejections:
+            frame["rejected_for"] = frame.index.map(self.rejections)
         return frame
 
     def users(self) -> pd.DataFrame:
@@ -214,13 +225,14 @@ class Run:
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """The metrics by name, see :func:`hpcrowd.analysis.metrics.summarize`."""
-        return summarize(
+        found = summarize(
             self.jobs,
             self.processors,
             self.dropped.total(),
             sizes_of(self.platform),
             held=bool(self.holds),
         )
+        return found | metrics_of(self.machines, found["makespan_s"])
 
     @property
     def source(self) -> dict[str, str] | None:
@@ -248,6 +260,7 @@ class Run:
             **self.metrics,
             **({"reactions": self.accounts} if self.accounts else {}),
             **({"platform": self.platform} if self.platform else {}),
+            **({"machines": self.machines} if self.machines else {}),
             **({"sites": self.sites} if self.sites else {}),
             **({"population": self.population} if self.population else {}),
             **({"holds": self.holds} if self.holds else {}),

@@ -1,6 +1,7 @@
-"""The tables of a run as Parquet files: jobs, reactions, decisions, visits, attempts, components.
+"""The tables of a run as Parquet files.
 
-The metadata of each field has the meaning and unit of the column.
+They are jobs, reactions, decisions, visits, attempts, rejections and components. The metadata of
+each field has the meaning and unit of the column.
 """
 
 from __future__ import annotations
@@ -51,6 +52,13 @@ COMPONENT_MEANING = {
     "number": "job number of the component, as in jobs.parquet",
     "first": "job number of the first component of its job",
     "processors": "processors of all components of the job",
+}
+
+#: The meaning of each column of ``rejections.parquet``.
+REJECTION_MEANING = {
+    "row": "row of the job in the table of jobs",
+    "number": "job number, as in jobs.parquet",
+    "reason": "why it can never run, in Slurm's words",
 }
 
 
@@ -287,6 +295,20 @@ def write_attempts(attempts: Sequence[Attempt], path: Path) -> None:
 def read_attempts(path: Path) -> list[Attempt]:
     """Return the stopped runs in a file of :func:`write_attempts`."""
     return [Attempt(**row) for row in _read_table("attempts", path).to_pylist()]
+
+
+def write_rejections(jobs: JobTable, rejections: Mapping[int, str], path: Path) -> None:
+    """Write why jobs can never run."""
+    rows = np.array(list(rejections), np.int64)
+    columns = {"row": rows, "number": jobs.number[rows], "reason": list(rejections.values())}
+    write_table(columns, REJECTION_MEANING, path)
+
+
+def read_rejections(path: Path) -> dict[int, str]:
+    """Return the reasons by row in a file of :func:`write_rejections`."""
+    found = _read_table("rejections", path, list(REJECTION_MEANING))
+    with _read_as("rejections", path):
+        return {int(one["row"]): str(one["reason"]) for one in found.to_pylist()}
 
 
 def write_components(jobs: JobTable, first: Int64s, path: Path) -> None:

@@ -49,7 +49,7 @@ PACKAGES = tuple(f"hpcrowd.{floor}" for floor in ("environment", "agents", "anal
 INSIDE = ("hpcrowd.analysis.features", "hpcrowd.analysis.models", "hpcrowd.analysis.views")
 
 #: Units by the end of a metric's name.
-UNITS = {"_s": "s", "_per_day": "1/day", "jobs_": "jobs"}
+UNITS = {"_s": "s", "_processor_h": "processor-h", "_per_day": "1/day", "jobs_": "jobs"}
 
 #: How each metric is computed; sums and means go over the jobs that ran, unless said otherwise.
 FORMULAS = {
@@ -71,6 +71,10 @@ FORMULAS = {
     "bounded_slowdown_mean": "mean(max(1, (end - submit) / max(end - start, 10)))",
     "utilization": "sum(processors * (end - start)) / (machine size * makespan); "
     "a new size counts from its second on",
+    "gpu_utilization": "sum(GPUs * (end - start)) / (GPUs of the machine * makespan)",
+    "memory_utilization": "sum(MB * (end - start)) / (MB of the machine * makespan)",
+    "runs_preempted": "rows of `attempts.parquet` with cause `preempted`",
+    "preempted_processor_h": "sum(processors * (end - start)) / 3600 over these rows",
     "throughput_jobs_per_day": "jobs that ran * 86400 / makespan",
     "lateness_mean_s": "mean(submit - recorded submit) over submitted jobs; Eq. 3",
     "relative_lateness": "1 + mean lateness / (max - min of recorded submit); Eq. 4",
@@ -345,6 +349,28 @@ def platform_accounts_table() -> str:
     return table(("key", "unit", "meaning"), rows)
 
 
+def rejection_columns_table() -> str:
+    """Return the columns of ``rejections.parquet``."""
+    from hpcrowd.analysis.tables import REJECTION_MEANING as MEANING
+
+    rows = [(f"`{name}`", meaning) for name, meaning in MEANING.items()]
+    return table(("column", "meaning"), rows)
+
+
+def machine_accounts_table() -> str:
+    """Return what ``summary.json`` says about machines of nodes and their partitions."""
+    from hpcrowd.analysis.accounts.nodes import ACCOUNTS, PARTITION_ACCOUNTS
+
+    units = {"_processor_s": "processor-s", "gpu_s": "GPU-s", "_mb_s": "MB s", "_mb": "MB"}
+    units["_s"] = "s"
+    rows = [
+        (place, f"`{name}`", next((u for end, u in units.items() if name.endswith(end)), ""), text)
+        for place, meaning in (("machine", ACCOUNTS), ("partition", PARTITION_ACCOUNTS))
+        for name, text in meaning.items()
+    ]
+    return table(("of the", "key", "unit", "meaning"), rows)
+
+
 def platform_settings_table() -> str:
     """Return the settings of changes of the platform, by what happens."""
     from hpcrowd.scenarios.kinds.platform_files import CHANGES, ChangeConfig
@@ -404,6 +430,8 @@ PLACES = {
     "component_columns": component_columns_table,
     "site_columns": site_columns_table,
     "platform_accounts": platform_accounts_table,
+    "rejection_columns": rejection_columns_table,
+    "machine_accounts": machine_accounts_table,
     "platform_settings": platform_settings_table,
     "reaction_accounts": reaction_accounts_table,
     "reaction_settings": reaction_settings_table,

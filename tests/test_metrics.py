@@ -57,6 +57,8 @@ def test_every_metric_of_a_story() -> None:
         "slowdown_mean": (1 + 54 / 4 + 10) / 3,
         "bounded_slowdown_mean": (1 + 54 / 10 + 10 / 10) / 3,
         "utilization": (2 * 100 + 4 * 4 + 0) / (4 * 120),
+        **dict.fromkeys(("gpu_utilization", "memory_utilization")),  # of machines of nodes
+        **dict.fromkeys(("runs_preempted", "preempted_processor_h")),
         "throughput_jobs_per_day": 3 * 86_400 / 120,
         "lateness_mean_s": (0 + 10 - 20 + 20) / 4,
         "relative_lateness": 1 + 2.5 / 90,

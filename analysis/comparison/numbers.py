@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcrowd.analysis import curves
+from hpcrowd.analysis.accounts.nodes import partitions_in
 from hpcrowd.analysis.metrics import METRICS, PER_USER, Metric, per_user
 from hpcrowd.analysis.paired import (
     CONFIDENCE,
@@ -111,6 +112,16 @@ class Group:
     def estimate(self, metric: str) -> Estimate | None:
         """Return the mean of a metric over the runs, with its interval; None if no run has it."""
         values = list(self.by_seed(metric).values())
+        return t_interval(values) if values else None
+
+    def partition_wait(self, cluster: str, partition: str) -> Estimate | None:
+        """Return the mean wait in a partition of a machine of nodes, s; None if no job ran in it.
+
+        Runs are averaged, with the interval of :func:`~hpcrowd.analysis.paired.t_interval`.
+        """
+        found = [run.machines.get(cluster, {}).get("partitions", {}) for run in self.runs]
+        waits = [one[partition]["wait_mean_s"] for one in found if partition in one]
+        values = [float(wait) for wait in waits if wait is not None]
         return t_interval(values) if values else None
 
     @cached_property
@@ -287,6 +298,17 @@ class Comparison:
         }
 
     @cached_property
+    def partition_waits(self) -> dict[str, list[Estimate | None]]:
+        """The mean wait in each partition of machines of nodes, by group, s; None without jobs."""
+        names = partitions_in(run.machines for run in self.runs)
+        return {
+            name if len({cluster for cluster, _ in names}) == 1 else f"{cluster}/{name}": [
+                group.partition_wait(cluster, name) for group in self.groups
+            ]
+            for cluster, name in names
+        }
+
+    @cached_property
     def metrics(self) -> pd.DataFrame:
         """Rows (metric, group): ``mean`` over seeds, ``low``, ``high``, ``runs``."""
         return _frame(self.groups, self.estimates, _estimate, METRIC_COLUMNS)
@@ -399,6 +421,10 @@ class Comparison:
                     "metrics": {
                         name: _estimate(estimates[place])
                         for name, estimates in self.estimates.items()
+                    },
+                    "partition_waits_s": {
+                        name: _estimate(waits[place])
+                        for name, waits in self.partition_waits.items()
                     },
                 }
                 for place, (group, paired) in enumerate(zip(self.groups, self.paired, strict=True))

@@ -121,7 +121,7 @@ def format_difference(name: str, difference: Difference | None) -> str:
         return "-"
     estimate, relative = difference.estimate, difference.relative
     text = _with_half_width(signed(name, estimate.mean), estimate.half_width)
-    if name == "utilization":
+    if name.endswith("utilization"):
         text = text.replace("%", "points")
     if relative is None or not estimate.mean or name in WITHOUT_PERCENT:
         return text
@@ -243,6 +243,12 @@ def comparison_tables(comparison: Comparison) -> Iterator[Section]:
         (name, [format_estimate(name, e) for e in means[name]], meanings[name]) for name in names
     ]
     yield Section("numbers", "Metrics", [table_of(titles, rows, "meaning")])
+    if waits := comparison.partition_waits:
+        rows = [
+            (name, [format_estimate("wait_mean_s", one) for one in found], "")
+            for name, found in waits.items()
+        ]
+        yield Section("partitions", "Mean wait by partition", [table_of(titles, rows, "")])
     if len(groups) > 1:
         rows = [
             (name, [format_difference(name, d) for d in differences[name]], "") for name in names

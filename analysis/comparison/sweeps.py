@@ -116,7 +116,7 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
 
 def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | float | None]:
     """Return a run as one row: :data:`ROW_METRICS`, then the totals of reactions, the platform,
-    the sites of a grid and the population.
+    the sites of a grid, machines of nodes with their partitions, and the population.
 
     Parameters
     ----------
@@ -130,7 +130,13 @@ def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | fl
     row |= {name: found["per_user"][one][p] for name, (one, p) in USER_METRICS.items()}
     sites = {f"site.{name}": account for name, account in run.sites.items()}
     population = {"population": run.population} if run.population else {}
-    accounts = {"reactions": run.accounts, **run.platform, **sites, **population}
+    nodes = {f"machine.{name}": account for name, account in run.machines.items()}
+    nodes |= {
+        f"partition.{name}": account
+        for machine in run.machines.values()
+        for name, account in machine["partitions"].items()
+    }
+    accounts = {"reactions": run.accounts, **run.platform, **sites, **nodes, **population}
     for part, numbers in accounts.items():
         for name, value in numbers.items():
             if isinstance(value, int | float) and not isinstance(value, bool):

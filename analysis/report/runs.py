@@ -15,6 +15,11 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.analysis import html
+from hpcrowd.analysis.accounts.nodes import (
+    PARTITION_COLUMNS,
+    machine_lines,
+    partition_rows,
+)
 from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, platform_lines, site_rows
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import account_rows, reaction_lines
@@ -344,10 +349,14 @@ def users_part(run: Run) -> list[str]:
 
 
 def accounts(run: Run, tell: Tell) -> Iterator[html.Section]:
-    """Yield the optional sections of a run: sites, platform, reactions, population, decisions."""
+    """Yield the optional sections of a run, from its sites to the decisions of its users."""
     if run.sites:
         table = html.rows_table(["site", *SITE_COLUMNS], site_rows(run.sites))
         yield html.Section("sites", "Sites of the grid", [table])
+    if run.machines:
+        table = html.rows_table(["partition", *PARTITION_COLUMNS], partition_rows(run.machines))
+        parts = [html.list_of(lines)] if (lines := machine_lines(run.machines)) else []
+        yield html.Section("partitions", "Partitions", [*parts, table])
     if run.platform:
         yield html.Section(
             "platform", "Changes of the platform", [html.list_of(platform_lines(run.platform))]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hpcrowd.analysis.accounts.nodes import machine_lines
 from hpcrowd.analysis.accounts.platform import component_lines, platform_lines
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import reaction_lines
@@ -34,7 +35,7 @@ def headline(run: Run) -> list[str]:
     if run.sites:
         more += component_lines(run.sites, run.configuration.get("components"))
     more += [*reaction_lines(run.accounts), *hold_lines(run.holds)]
-    more += platform_lines(run.platform)
+    more += [*platform_lines(run.platform), *machine_lines(run.machines)]
     more += account_lines(run.population)
     lines += [f"  {line}" for line in more]
     if run.size_note:

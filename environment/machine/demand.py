@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Partition
 from hpcrowd.environment.machine.requests import Ask, Requests
@@ -57,6 +57,19 @@ class Demand:
     gpus_per_node: int = 0
     gpu_kind: int = -1
     whole: bool = False
+
+
+def partitions_asked(layout: Layout, jobs: JobTable, row: int) -> tuple[str, ...]:
+    """Return the partitions that a job names, in its order; perhaps unknown ones.
+
+    Without a request it is the one that its queue is called after, or else the default one.
+    """
+    named = "" if jobs.requests is None else jobs.requests.word(Ask.PARTITIONS, row)
+    wanted = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
+    if wanted:
+        return wanted
+    queue = name_of(jobs.names, "queue", int(jobs.queue[row]))
+    return (queue if queue in layout.partitions else layout.default_partition.name,)
 
 
 def demand_of(layout: Layout, partition: Partition, jobs: JobTable, row: int) -> Demand:

@@ -101,6 +101,9 @@ def tell_run(run: Run, *, as_json: bool) -> None:
     for line in headline(run):
         console.print(line, soft_wrap=True)
     console.print(sites_table(run) if run.sites else summary_table(run))
+    if run.machines:
+        console.print()
+        console.print(partitions_table(run))
 
 
 def summary_table(run: Run) -> Table:
@@ -117,7 +120,7 @@ def summary_table(run: Run) -> Table:
         value = run.metrics[metric.name]
         if metric.name.startswith("jobs_") and not value and metric.name != "jobs_completed":
             continue
-        if value is None and metric.name == "eligible_wait_mean_s":
+        if value is None and metric.optional:
             continue
         users = run.metrics["per_user"].get(metric.name, {})
         table.add_row(
@@ -128,6 +131,16 @@ def summary_table(run: Run) -> Table:
         )
     for name, text, meaning in account_rows(run.accounts):
         table.add_row(name, text, "", "", "", *([meaning] if terminal else []))
+    return table
+
+
+def partitions_table(run: Run) -> Table:
+    """Return the outcome of the jobs, a line for each partition of a machine of nodes."""
+    from hpcrowd.analysis.accounts.nodes import PARTITION_COLUMNS, partition_rows
+
+    table = plain_table("partition", *PARTITION_COLUMNS)
+    for row in partition_rows(run.machines):
+        table.add_row(*row)
     return table
 
 

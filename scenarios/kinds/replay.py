@@ -208,6 +208,7 @@ class ReplayConfig(TraceScenario):
             As for any scenario; or the trace as it is.
         """
         from hpcrowd.agents.populations.population import Casting, units_after
+        from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
         from hpcrowd.analysis.accounts.reactions import notes_of
         from hpcrowd.analysis.run import Run
@@ -275,6 +276,8 @@ class ReplayConfig(TraceScenario):
                 reactions=notes_of(users),
                 platform=accounts_of(model),
                 attempts=attempts_of(model),
+                machines=machines_of(model),
+                rejections=rejections_of(model),
                 holds=holds,
                 depends={} if model.holds is None else model.holds.preceding(),
                 repaired=converted.repaired,

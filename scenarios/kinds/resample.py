@@ -205,6 +205,8 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.agents.populations.satisfaction import formula_of
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
+        from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
+        from hpcrowd.analysis.accounts.platform import attempts_of
         from hpcrowd.analysis.accounts.population import population_accounts
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.jobs import JobTable
@@ -258,6 +260,9 @@ class ResampleConfig(TraceScenario):
                 },
                 clock=people.clock,
                 after=None if self.users == "rigid" else units_after(simulation, users),
+                attempts=attempts_of(simulation),
+                machines=machines_of(simulation),
+                rejections=rejections_of(simulation),
                 population={
                     "pool": pool_accounts(people),
                     **population_accounts(

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Self
 
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
-from hpcrowd.environment.machine.demand import Demand, demand_of
+from hpcrowd.environment.machine.demand import Demand, demand_of, partitions_asked
 from hpcrowd.environment.machine.model import Partition
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.selection import select
@@ -86,12 +86,7 @@ class Admission:
         if not account:
             group = name_of(jobs.names, "group", int(jobs.group[row]))
             account = group if group in self._accounts else ""
-        named = partition or self._word(Ask.PARTITIONS, row)
-        wanted = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
-        if not wanted:
-            queue = name_of(jobs.names, "queue", int(jobs.queue[row]))
-            known = queue in layout.partitions
-            wanted = (queue if known else layout.default_partition.name,)
+        wanted = (partition,) if partition else partitions_asked(layout, jobs, row)
         shares = self.controller.shares
         association = (shares.of if adds else shares.find)(user, account, wanted[0])
         demands = {

@@ -44,6 +44,7 @@ class Tenure:
     end: int
     holding: Holding
     by: str
+    partition: str = ""
 
 
 class Slurm(Scheduler):
@@ -135,7 +136,14 @@ class Slurm(Scheduler):
         started = [here[job.row] for job in controller.started]
         for begun in controller.started:
             run = Tenure(
-                begun.row, begun.submitted, begun.eligible, now, UNKNOWN, begun.holding, begun.by
+                begun.row,
+                begun.submitted,
+                begun.eligible,
+                now,
+                UNKNOWN,
+                begun.holding,
+                begun.by,
+                begun.partition,
             )
             self._last[begun.row] = run
             self.ledger.append(run)

@@ -16,6 +16,7 @@ from hpcrowd.analysis.comparison.report import (
     headline,
     letter,
     shown_metrics,
+    signed,
 )
 from hpcrowd.analysis.results import read_run
 from hpcrowd.environment.errors import QuantityError
@@ -86,10 +87,12 @@ def command(
 
 
 def tables(comparison: Comparison) -> list[Table]:
-    """Return the tables for a terminal: metrics, differences to the first, users."""
+    """Return the tables for a terminal: metrics, differences to the first, partitions, users."""
     found = [_metrics_table(comparison)]
     if len(comparison.groups) > 2:
         found.append(_differences_table(comparison))
+    if comparison.partition_waits:
+        found.append(_partitions_table(comparison))
     if any(one is not None for one in comparison.user_differences["wait_mean_s"]):
         found.append(_users_table(comparison))
     return found
@@ -113,6 +116,20 @@ def _differences_table(comparison: Comparison) -> Table:
     for name in shown_metrics(comparison):
         found = comparison.seed_differences[name]
         table.add_row(name, *(format_difference(name, one) for one in found))
+    return table
+
+
+def _partitions_table(comparison: Comparison) -> Table:
+    """Return the mean wait in each partition of machines of nodes; of two groups the difference."""
+    two = len(comparison.groups) == 2
+    letters = map(letter, range(len(comparison.groups)))
+    table = plain_table("mean wait by partition", *letters, *(["B - A"] if two else []))
+    for name, waits in comparison.partition_waits.items():
+        cells = [format_estimate("wait_mean_s", one) for one in waits]
+        if two:
+            a, b = waits
+            cells.append("-" if a is None or b is None else signed("wait_mean_s", b.mean - a.mean))
+        table.add_row(name, *cells)
     return table
 
 

@@ -1,0 +1,233 @@
+"""Results of machines of nodes: rejected and preempted jobs, GPUs and memory in use, partitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.accounts.nodes import machine_lines, machines_of, rejections_of
+from hpcrowd.analysis.accounts.platform import attempts_of
+from hpcrowd.analysis.comparison.numbers import compare
+from hpcrowd.analysis.comparison.sweeps import row_of
+from hpcrowd.analysis.metrics import METRICS
+from hpcrowd.analysis.report.words import headline
+from hpcrowd.analysis.results import read_results, write_results
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.machine.model import (
+    Machine,
+    NodeType,
+    Partition,
+    Preempt,
+    SchedulingSettings,
+)
+from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.scenarios.cli import main
+
+#: Metrics that a pool of equal processors does not have.
+OF_NODES = ("gpu_utilization", "memory_utilization", "runs_preempted", "preempted_processor_h")
+
+#: Passes follow each event at once; jobs of the urgent partition preempt others.
+AT_ONCE = SchedulingSettings(
+    batch_sched_delay=0, sched_interval=1, bf_interval=1, bf_resolution=1, time_limit_period=1,
+    preempt_type="partition", preempt_mode=Preempt.REQUEUE,
+)  # fmt: skip
+
+SITE = Machine(
+    nodes=(
+        NodeType(name="g1", cores=4, memory=1000, gpus={"a": 4}),
+        NodeType(name="n1", cores=4, memory=1000),
+    ),
+    partitions=(
+        Partition(name="work", nodes=("n1", "g1"), default=True, max_time=1000),
+        Partition(name="urgent", nodes=("n1",), priority_tier=2),
+        Partition(name="spare", nodes=("g1",)),
+    ),
+    scheduling=AT_ONCE,
+)
+
+
+class Nobody:
+    """Submits, and waits for nothing."""
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Do nothing."""
+
+
+def story(*jobs: dict[str, Any], site: Machine = SITE, label: str = "story") -> Run:
+    """Run jobs on a machine, and return the run."""
+    made, requests = JobTable(), Requests(len(jobs))
+    made.append(
+        len(jobs),
+        user=[job.get("user", 1) for job in jobs],
+        processors=[job.get("cores", 1) for job in jobs],
+        run_time=[job.get("run", 100) for job in jobs],
+        requested_time=[job.get("limit", job.get("run", 100)) for job in jobs],
+    )
+    for row, job in enumerate(jobs):
+        for name, value in job.items():
+            if name.upper() in Ask.__members__:
+                requests.set(row, Ask[name.upper()], value)
+    made.requests = requests
+    model = Simulation(made, site.cores, "slurm", machine=site)
+    model.submit(Nobody(), np.arange(len(jobs)), [job.get("at", 0) for job in jobs])
+    model.run()
+    return Run(
+        jobs=made,
+        processors=site.cores,
+        label=label,
+        configuration={"kind": "replay", "label": label},
+        attempts=attempts_of(model),
+        machines=machines_of(model),
+        rejections=rejections_of(model),
+    )
+
+
+@pytest.fixture(scope="module")
+def preempted() -> Run:
+    """Return a run in which an urgent job preempts one on n1 after 40 s, which runs again."""
+    return story(
+        {"cores": 4, "gpus": 2, "memory_per_node": 500, "run": 200, "partitions": "work"},
+        {"cores": 4, "run": 100, "partitions": "work"},
+        {"cores": 4, "run": 60, "at": 40, "partitions": "urgent"},
+        {"cores": 1, "limit": 2000, "partitions": "work"},
+        {"cores": 1, "gpus": 9, "partitions": "work"},
+        {"cores": 1, "limit": 3000, "partitions": "work"},
+    )
+
+
+def test_preempted_runs_and_their_work_are_counted(preempted: Run) -> None:
+    """Four cores for 40 s are lost, once; the job runs again after the urgent one."""
+    assert (1, 160 / 3600) == (
+        preempted.metrics["runs_preempted"],
+        preempted.metrics["preempted_processor_h"],
+    )
+    home = preempted.machines["home"]
+    assert (1, 160) == (home["runs_requeued"], home["preempted_processor_s"])
+    assert [("preempted", 1)] == [(one.cause, one.row) for one in preempted.attempts]
+    partitions = home["partitions"]
+    assert [1, 0, 0] == [one["runs_preempted"] for one in partitions.values()]
+
+
+def test_rejected_jobs_are_counted_by_reason(preempted: Run) -> None:
+    """Each job that can never run keeps its reason; the totals are by reason and partition."""
+    assert {3: "PartitionTimeLimit", 4: "BadConstraints", 5: "PartitionTimeLimit"} == (
+        preempted.rejections
+    )
+    home = preempted.machines["home"]
+    assert {"BadConstraints": 1, "PartitionTimeLimit": 2} == home["rejected"]
+    assert 3 == preempted.metrics["jobs_rejected"] == home["partitions"]["work"]["jobs_rejected"]
+    frame = preempted.to_frame()
+    assert "BadConstraints" == frame["rejected_for"][4]
+    assert frame["rejected_for"].notna().sum() == (preempted.jobs.state == State.REJECTED).sum()
+
+
+def test_gpus_and_memory_in_use_are_shares_of_the_machine(preempted: Run) -> None:
+    """Two of four GPUs and half of one of two nodes' memory are held for 200 s."""
+    makespan = preempted.metrics["makespan_s"]
+    assert 2 * 200 / (4 * makespan) == pytest.approx(preempted.metrics["gpu_utilization"])
+    assert 500 * 200 / (2000 * makespan) == pytest.approx(preempted.metrics["memory_utilization"])
+    unlimited = SITE.model_copy(update={"nodes": (NodeType(name="n1", cores=4),
+                                                  NodeType(name="g1", cores=4))})  # fmt: skip
+    other = story({"cores": 1, "memory_per_node": 10}, site=unlimited).metrics
+    assert (None, None) == (other["gpu_utilization"], other["memory_utilization"])
+
+
+def test_partitions_have_waits_and_use_of_their_own(preempted: Run) -> None:
+    """A job counts where it ran; cores are in use for as long as it held them."""
+    partitions = preempted.machines["home"]["partitions"]
+    jobs, makespan = preempted.jobs, preempted.metrics["makespan_s"]
+    waits = (jobs.start - jobs.submit)[:2]
+    work, urgent, spare = partitions.values()
+    assert (2, float(waits.mean())) == (work["jobs"], work["wait_mean_s"])
+    assert (float(np.median(waits)), int(waits.max())) == (
+        work["wait_median_s"],
+        work["wait_max_s"],
+    )
+    assert 4 * (200 + 100) / (8 * makespan) == pytest.approx(work["utilization"])
+    assert (1, 0.0, 4 * 60 / (4 * makespan)) == pytest.approx(
+        (urgent["jobs"], urgent["wait_mean_s"], urgent["utilization"])
+    )
+    assert (0, None, 0.0, 0.0) == tuple(
+        spare[name] for name in ("jobs", "wait_mean_s", "utilization", "gpu_utilization")
+    )
+    assert None is urgent["gpu_utilization"]
+
+
+def test_a_job_that_never_starts_counts_where_it_asked() -> None:
+    """A job of a partition that is down waits until the end of the run, and is counted there."""
+    down = SITE.partitions[2].model_copy(update={"up": False})
+    site = SITE.model_copy(update={"partitions": (*SITE.partitions[:2], down)})
+    run = story({"cores": 1}, {"cores": 1, "partitions": "spare,work"}, site=site)
+    assert [2, 0, 0] == [one["jobs"] for one in run.machines["home"]["partitions"].values()]
+    run = story({"cores": 1}, {"cores": 1, "partitions": "spare"}, site=site)
+    found = run.machines["home"]["partitions"]["spare"]
+    assert (0, 1) == (found["jobs"], found["jobs_waiting"])
+
+
+def test_a_pool_has_none_of_it() -> None:
+    """Without a machine of nodes the metrics have no value, and nothing more is printed."""
+    jobs = JobTable()
+    jobs.append(1, run_time=10, requested_time=10, processors=1, user=1)
+    model = Simulation(jobs, 4, "easy")
+    model.submit(Nobody(), np.arange(1), 0)
+    model.run()
+    run = Run(jobs, 4, "pool", {}, machines=machines_of(model), rejections=rejections_of(model))
+    assert dict.fromkeys(OF_NODES) == {name: run.metrics[name] for name in OF_NODES}
+    assert [True] * 4 == [metric.optional for metric in METRICS if metric.name in OF_NODES]
+    assert "machines" not in run.summary()
+    assert [] == machine_lines(run.machines)
+
+
+def test_results_are_read_back(preempted: Run, tmp_path: Path) -> None:
+    """A folder of results has totals, metrics, stopped runs and reasons as they were."""
+    write_results(preempted, tmp_path / "run", plots=False)
+    again = read_results(tmp_path / "run")
+    assert preempted.metrics == again.metrics
+    assert preempted.machines == again.machines
+    assert preempted.rejections == again.rejections
+    assert list(preempted.attempts) == list(again.attempts)
+
+
+def test_headline_says_what_was_rejected_and_preempted(preempted: Run) -> None:
+    """One line each, with reasons, and the work that was lost."""
+    lines = headline(preempted)
+    assert "  3 jobs rejected: 1 BadConstraints, 2 PartitionTimeLimit" in lines
+    assert "  1 run preempted (1 requeued), 0.0 processor-hours lost" in lines
+
+
+def test_rows_of_studies_have_partitions(preempted: Run) -> None:
+    """Numbers of machine and partitions are columns, so that studies may ask for them."""
+    row = row_of(preempted)
+    assert 2 == row["partition.work.jobs"]
+    assert 400 == row["machine.home.gpu_s"]
+    assert preempted.metrics["gpu_utilization"] == row["gpu_utilization"]
+
+
+def test_runs_are_compared_by_partition(
+    preempted: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """``hpcrowd compare`` shows the mean wait of each partition, and the difference of two runs."""
+    calm = story({"cores": 4, "partitions": "work"}, label="calm")
+    found = compare([preempted, calm])
+    waits = {
+        name: [None if one is None else one.mean for one in both]
+        for name, both in found.partition_waits.items()
+    }
+    work = preempted.machines["home"]["partitions"]["work"]["wait_mean_s"]
+    assert {"work": [work, 0.0], "urgent": [0.0, None], "spare": [None, None]} == waits
+    assert work == found.to_json()["groups"][0]["partition_waits_s"]["work"]["mean"]
+    for name, run in (("a", preempted), ("b", calm)):
+        write_results(run, tmp_path / name, plots=False)
+    monkeypatch.setattr("sys.argv", ["hpcrowd", "compare", *(str(tmp_path / n) for n in "ab")])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    (shown,) = [line for line in lines if line[:1] == ["work"]]
+    assert f"{work:.0f}" in " ".join(shown)
+    assert any(line[:1] == ["runs_preempted"] for line in lines)
