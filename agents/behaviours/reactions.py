@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.environment.jobs import Int64s
-    from hpcrowd.environment.requests import Ask
+    from hpcrowd.environment.machine.requests import Ask
 
 
 class Note(NamedTuple):
