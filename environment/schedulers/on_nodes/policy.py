@@ -117,17 +117,10 @@ class OnNodes(Scheduler):
     @override
     def select(self, look: Look) -> Iterable[WaitingJob]:
         nodes = self.nodes_now
-        nodes.now = look.now
-        here = {job.row for job in look.waiting}
-        for row in [row for row in nodes.waiting if row not in here]:
-            nodes.withdraw(row)
-        for job in look.waiting:
-            if job.row not in nodes.waiting:
-                nodes.join(job.row)
-        shown = [job for job in look.waiting if not nodes.shut(nodes.waiting[job.row])]
+        shown = nodes.update(look.waiting, look.now)
         if not shown:
             return ()
-        found: Any = self.policy.select(look._replace(waiting=tuple(shown), nodes=nodes))
+        found: Any = self.policy.select(look._replace(waiting=shown, nodes=nodes))
         return found if found is None else self._placed(found, {job.row: job for job in shown})
 
     def _placed(self, found: Iterable[Any], shown: dict[int, WaitingJob]) -> Iterator[WaitingJob]:
@@ -160,12 +153,14 @@ class OnNodes(Scheduler):
     @override
     def wake(self, now: int) -> int | None:
         self.promises = self.policy.promises
-        times = [job.eligible for job in self.nodes_now.waiting.values() if job.eligible > now]
+        nodes = self.nodes_now
+        times = [nodes.waiting[row].eligible for row in nodes.shut_out]
+        times = [time for time in times if time > now]
         own = self.policy.wake(now)
         if own is not None:
             times.append(own)
-        if self.nodes_now.waiting:
-            times += self.nodes_now.turns[:1]
+        if nodes.waiting:
+            times += nodes.turns[:1]
         return min(times, default=None)
 
     @override
