@@ -387,7 +387,7 @@ class Scheduler(Announced):
             If it runs none, or does not show it.
         """
         raise QuantityError(
-            f"scheduler {self.name}: shows users no partitions; take `slurm`, with --machine FILE"
+            f"scheduler {self.name}: shows users no partitions; take `slurm` or `easy`"
         )
 
     def begin(self, total: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any, override
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.machine.model import Machine
+from hpcrowd.environment.machine.outlook import Outlook
 from hpcrowd.environment.schedulers.base import (
     EndedJob,
     Look,
@@ -25,6 +26,7 @@ from hpcrowd.environment.schedulers.base import (
     explain,
 )
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
+from hpcrowd.environment.schedulers.on_nodes.outlook import outlook_of
 
 #: Reasons of the pool that hold only if nodes have room for the job.
 PASSING = frozenset({ReasonCode.NO_ROOM, ReasonCode.NOT_CHOSEN, ReasonCode.CAN_START})
@@ -74,6 +76,7 @@ class OnNodes(Scheduler):
     @override
     def begin(self, total: int) -> None:
         self.policy.begin(total)
+        self._outlook: tuple[tuple[int, bytes, bytes], Outlook] | None = None
         self.promises, self.stops = self.policy.promises, []
         if self._before is None:
             self.nodes_now = Nodes(self.machine, self.jobs)
@@ -83,7 +86,16 @@ class OnNodes(Scheduler):
     @override
     def submitted(self, rows: Int64s) -> None:
         for row in rows.tolist():
+            if row in self.nodes_now.waiting:  # it left the queue, and comes back
+                self.nodes_now.withdraw(row)
             self.nodes_now.admission.resize(row)
+
+    @override
+    def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
+        key = now, waiting.tobytes(), running.tobytes()
+        if self._outlook is None or self._outlook[0] != key:
+            self._outlook = key, outlook_of(self.nodes_now, now, waiting, running)
+        return self._outlook[1]
 
     @override
     def refuses(self, row: int) -> str:
