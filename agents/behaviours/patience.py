@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+from hpcrowd.environment.requests import Ask
 
 from hpcrowd.agents.behaviours.decisions import What, Why
 from hpcrowd.agents.behaviours.parts import UNCONFIRMED, Part, setting
@@ -20,7 +21,6 @@ from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.resizing import resize
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.requests import Ask
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser

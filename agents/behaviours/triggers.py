@@ -25,6 +25,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Literal, override
 
 import numpy as np
+from hpcrowd.environment.requests import Requests
 
 from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow, joined
 from hpcrowd.agents.behaviours.parts import setting
@@ -32,7 +33,6 @@ from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.platform.signals import Signal
-from hpcrowd.environment.requests import Requests
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import gcd
 
-from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.requests import Ask
+
+from hpcrowd.environment.jobs import JobTable
 
 
 def resize(jobs: JobTable, row: int, before: int) -> None:

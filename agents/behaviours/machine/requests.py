@@ -18,6 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, override
 
+from hpcrowd.environment.requests import Ask
+
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.reactions import FACTOR, Response
@@ -25,7 +27,6 @@ from hpcrowd.agents.behaviours.triggers import check_nodes
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.machine.resizing import asked_memory
 from hpcrowd.environment.quantities import round_half_up
-from hpcrowd.environment.requests import Ask
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Intention
