@@ -10,6 +10,8 @@ from .behaviours.activity import (
 from .behaviours.composed import Composed, Rigid, ThinkTime
 from .behaviours.decisions import Decision, DecisionLog, Decisions
 from .behaviours.heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
+from .behaviours.machine.requests import FewerGpus, LessMemory, LessTime, SwitchPartition
+from .behaviours.machine.standing import AtLimit, FairShareBelow
 from .behaviours.patience import Patience
 from .behaviours.profiles import ActiveTime, Fitted, Profiles, WeeklyProfile
 from .behaviours.reactions import (
@@ -79,6 +81,7 @@ __all__ = [
     "ActivityWindow",
     "Alea",
     "AsRecorded",
+    "AtLimit",
     "Attendance",
     "BatchOrder",
     "Behaviour",
@@ -103,6 +106,8 @@ __all__ = [
     "During",
     "Empirical",
     "ExpectedWait",
+    "FairShareBelow",
+    "FewerGpus",
     "Fitted",
     "Formula",
     "GeneratedUser",
@@ -114,6 +119,8 @@ __all__ = [
     "HeldOut",
     "Intention",
     "LargeRuns",
+    "LessMemory",
+    "LessTime",
     "LinearThink",
     "Living",
     "LogNormal",
@@ -163,6 +170,7 @@ __all__ = [
     "SiteUser",
     "SiteWork",
     "Switch",
+    "SwitchPartition",
     "Think",
     "ThinkTime",
     "Trigger",

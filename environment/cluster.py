@@ -166,14 +166,16 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         self.processors = processors
         self.scheduler = str(scheduler)
         self.overrun = overrun
-        policy = None if scheduler is None else scheduler_for(scheduler, jobs.names)
-        adaptive = policy if isinstance(policy, Adaptive) else None
-        _give_machine(policy, spec, jobs)
+        given = policy = None if scheduler is None else scheduler_for(scheduler, jobs.names)
+        adaptive = given if isinstance(given, Adaptive) else None
+        if adaptive is not None:
+            policy = scheduler_for(adaptive.policies[0], jobs.names)
+        policy = _on_machine(policy, spec, jobs)
         self.engine = _engine(
             jobs,
             processors,
-            policy if adaptive is None else scheduler_for(adaptive.policies[0], jobs.names),
-            plain or not _changes_compiled(policy, spec.platform, jobs.names),
+            policy,
+            plain or not _changes_compiled(given, spec.platform, jobs.names),
             kill=overrun == "kill",
             estimates=parse_estimates(estimates) if isinstance(estimates, str) else estimates,
             number=number,
@@ -300,8 +302,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             )
 
 
-def _give_machine(policy: Scheduler | None, spec: ClusterSpec, jobs: JobTable) -> None:
-    """Give the machine of nodes to the scheduler.
+def _on_machine(policy: Scheduler | None, spec: ClusterSpec, jobs: JobTable) -> Scheduler | None:
+    """Return the scheduler, on the machine of nodes if there is one.
 
     Raises
     ------
@@ -314,7 +316,7 @@ def _give_machine(policy: Scheduler | None, spec: ClusterSpec, jobs: JobTable) -
                 f"scheduler {policy.name}: it needs a machine of nodes; give --machine FILE, such "
                 "as a slurm.conf or a TOML file of `hpcrowd machine`"
             )
-        return
+        return policy
     if spec.platform:
         raise QuantityError(
             f"{plural(len(spec.platform), 'platform change')}: of a pool of equal processors, not "
@@ -324,7 +326,12 @@ def _give_machine(policy: Scheduler | None, spec: ClusterSpec, jobs: JobTable) -
         raise QuantityError(
             "machine with the recorded schedule: that knows no nodes; choose a scheduler"
         )
+    if not policy.nodes:
+        from hpcrowd.environment.schedulers.on_nodes.policy import OnNodes
+
+        policy = OnNodes(policy)
     policy.on_machine(spec.machine, jobs)
+    return policy
 
 
 def to_take_back(jobs: JobTable, rows: ArrayLike, place: int, name: str) -> Int64s:

@@ -6,10 +6,8 @@ module shows it the state of the cluster at that moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +25,7 @@ from hpcrowd.environment.schedulers.base import (
     Scheduler,
     WaitingJob,
     WaitingReason,
+    explain,
 )
 from hpcrowd.environment.schedulers.estimates import believed_end
 from hpcrowd.environment.schedulers.names import scheduler_for
@@ -149,20 +148,6 @@ def reasons_at(
         look = Look(now, waiting_jobs(jobs, waiting), believed, free, processors)
         told = explain(policy, look)
     return _shown(jobs, (one for part in (told, not_yet) for one in part), rows, limit)
-
-
-def explain(policy: Scheduler, look: Look) -> Iterable[WaitingReason]:
-    """Return the scheduler's reasons for its waiting jobs, see ``Scheduler.reasons``.
-
-    If ``reasons`` belongs to another ``select`` than the one in use, it is not called, and only
-    processors and maintenance are given as reasons.
-    """
-    kind = type(policy)
-    owner: Any = next(one for one in kind.__mro__ if "reasons" in vars(one))
-    told: Callable[..., Iterable[WaitingReason]] = policy.reasons
-    if owner.select is not Scheduler.select and kind.select is not owner.select:
-        told = partial(Scheduler.reasons, policy)
-    return told(look)
 
 
 def waiting_jobs(jobs: JobTable, rows: Int64s) -> list[WaitingJob]:

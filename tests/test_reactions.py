@@ -51,8 +51,8 @@ def run(
 
 
 def notes(users: list[ReplayUser]) -> list[tuple[Any, ...]]:
-    """What was noted, without the names of reactions and waits."""
-    return [(note.row, *note[2:-1]) for user in users for note in user.notes]
+    """What was noted, without the names of reactions, waits and requests."""
+    return [(note.row, *note[2:9], note.cluster) for user in users for note in user.notes]
 
 
 @both

@@ -43,7 +43,7 @@ from hpcrowd.environment.machine.model import (
     PrioritySettings,
     Qos,
 )
-from hpcrowd.environment.requests import Ask
+from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.stops import FOREVER
 from hypothesis import given, settings

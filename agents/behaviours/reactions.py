@@ -39,11 +39,11 @@ from hpcrowd.environment.machine.resizing import resize
 from hpcrowd.environment.quantities import round_half_up
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.requests import Ask
     from numpy.typing import NDArray
 
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.environment.machine.requests import Ask
 
 
 class Note(NamedTuple):

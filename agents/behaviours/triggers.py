@@ -32,6 +32,7 @@ from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.machine.requests import Requests
 from hpcrowd.environment.platform.signals import Signal
 from hpcrowd.environment.stops import FOREVER
 

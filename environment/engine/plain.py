@@ -299,7 +299,8 @@ class PlainEngine(Engine):
         self._check_switch()
         self.settle()
         waiting, running = self.waiting, self.running
-        self.scheduler = scheduler
+        assert self.scheduler is not None  # checked above
+        self.scheduler = scheduler = self.scheduler.successor(scheduler)
         self._corrects = self.predictor is not None or scheduler.plans
         scheduler.begin(self.up)
         if scheduler.remembers:

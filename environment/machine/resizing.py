@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from math import gcd
 
-from hpcrowd.environment.requests import Ask
-
 from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.machine.requests import Ask
 
 
 def resize(jobs: JobTable, row: int, before: int) -> None:

@@ -79,7 +79,7 @@ class Adaptive(Scheduler):
 
         for policy in self.policies:
             made = parse_scheduler(policy)
-            if made is None or isinstance(made, Adaptive):
+            if made is None or made.nodes or isinstance(made, Adaptive):
                 raise QuantityError(
                     f"adaptive with {policy!r}: not a policy to switch to; choose another"
                 )

@@ -9,9 +9,10 @@ the two.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from hpcrowd.environment.clock import moment
 from hpcrowd.environment.errors import QuantityError
@@ -21,8 +22,10 @@ from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.machine.layout import Layout
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.machine.outlook import Outlook
+    from hpcrowd.environment.machine.stock import Stock
 
 
 class ReasonCode(IntEnum):
@@ -188,6 +191,52 @@ class RunningJob(NamedTuple):
     queue: int = UNKNOWN
 
 
+class Plan(Protocol):
+    """Starts of waiting jobs, and what they hold from then on."""
+
+    def earliest_of(self, job: WaitingJob) -> int:
+        """Return when a job could start first, s since the origin; FOREVER if never."""
+
+    def shortage_of(self, job: WaitingJob) -> int:
+        """Return when a job that started now would lack room first; FOREVER if it has enough."""
+
+    def occupy(self, job: WaitingJob, start: int, sign: int) -> None:
+        """Keep room for a job from ``start`` (-1), or give up what was kept (1)."""
+
+
+class PlanOnNodes(Plan, Protocol):
+    """The same on a machine of nodes."""
+
+    lost: Sequence[WaitingJob]  #: reservations that no longer hold
+
+
+class NodesNow(Protocol):
+    """The nodes of a machine, as schedulers see them.
+
+    Attributes
+    ----------
+    layout, stock
+        The nodes, and what is free on each: without what jobs hold that have been started in this
+        pass, one by one as :meth:`Scheduler.select` yields them.
+    """
+
+    layout: Layout
+    stock: Stock
+
+    def fits(self, job: WaitingJob) -> bool:
+        """Return whether a waiting job can start now: partitions, reservations, limits and room."""
+
+    def walk(
+        self, policy: Any, look: Look, note: Callable[..., None] | None
+    ) -> Iterator[WaitingJob]:
+        """Yield what an ``OrderedScheduler`` starts now, see ``OrderedScheduler._walk``."""
+
+    def plan(
+        self, look: Look, reserved: Sequence[WaitingJob], starts: dict[int, int]
+    ) -> PlanOnNodes:
+        """Return what running jobs and reservations leave from now on, node by node."""
+
+
 class Look(NamedTuple):
     """The state of the cluster that a scheduler is called with."""
 
@@ -196,6 +245,7 @@ class Look(NamedTuple):
     running: Sequence[RunningJob]  #: by expected end
     free: int  #: processors without a job
     total: int  #: processors of the whole machine
+    nodes: NodesNow | None = None  #: the nodes; None for a pool of equal processors
 
 
 class EndedJob(NamedTuple):
@@ -306,14 +356,13 @@ class Scheduler(Announced):
     def on_machine(self, machine: Machine, jobs: JobTable) -> None:
         """Take note of the machine of nodes that it runs, and the table; before :meth:`begin`.
 
-        Raises
-        ------
-        QuantityError
-            If it cannot run such a machine.
+        Only called if :attr:`nodes` is true. On other schedulers' behalf, ``OnNodes`` chooses the
+        nodes.
         """
-        raise QuantityError(
-            f"scheduler {self.name}: it does not know nodes; take `slurm`, or leave out the machine"
-        )
+
+    def successor(self, other: Scheduler) -> Scheduler:
+        """Return the scheduler that takes over for ``other``: on machines of nodes a wrapper."""
+        return other
 
     def submitted(self, rows: Int64s) -> None:
         """Take note of jobs that are submitted, before they arrive; on machines of nodes."""
@@ -428,6 +477,20 @@ class Scheduler(Announced):
             if getattr(self, option, default) != default
         ]
         return f"{self.name}:{','.join(options)}" if options else self.name
+
+
+def explain(policy: Scheduler, look: Look) -> Iterable[WaitingReason]:
+    """Return the scheduler's reasons for its waiting jobs, see ``Scheduler.reasons``.
+
+    If ``reasons`` belongs to another ``select`` than the one in use, it is not called, and only
+    processors and maintenance are given as reasons.
+    """
+    kind = type(policy)
+    owner: Any = next(one for one in kind.__mro__ if "reasons" in vars(one))
+    told: Callable[..., Iterable[WaitingReason]] = policy.reasons
+    if owner.select is not Scheduler.select and kind.select is not owner.select:
+        told = partial(Scheduler.reasons, policy)
+    return told(look)
 
 
 def _text(value: object) -> str:

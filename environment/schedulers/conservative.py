@@ -6,12 +6,13 @@ Selective backfilling keeps such a plan, too.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import override
 
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.schedulers.base import (
     Look,
+    Plan,
     ReasonCode,
     RunningJob,
     Scheduler,
@@ -53,6 +54,18 @@ class Profile:
             if free < processors:
                 start = self.times[i + 1] if i + 1 < len(self.times) else FOREVER
         return start
+
+    def earliest_of(self, job: WaitingJob) -> int:
+        """Return when a job could start first; FOREVER if never."""
+        return self.earliest(job.processors, duration(job))
+
+    def shortage_of(self, job: WaitingJob) -> int:
+        """Return when, if a job started now, processors are first lacking; FOREVER if never."""
+        return self.shortage(job.processors, duration(job))
+
+    def occupy(self, job: WaitingJob, start: int, sign: int) -> None:
+        """Take the processors of a job from its start on (-1), or add them (1)."""
+        self.add(start, start + duration(job), sign * job.processors)
 
     def shortage(self, processors: int, duration: int) -> int:
         """Return when, within ``duration`` s, fewer are free first; FOREVER if there are enough."""
@@ -99,7 +112,7 @@ class PlanningScheduler(Scheduler):
     def begin(self, total: int) -> None:
         super().begin(total)
         self.starts: dict[int, int] = {}
-        self._profile = Profile(0, total)
+        self._profile: Plan = Profile(0, total)
         self._recalled = False
 
     @override
@@ -110,16 +123,28 @@ class PlanningScheduler(Scheduler):
         """Put the reservations that still hold into a new profile."""
         reserved = [job for job in look.waiting if job.row in self.starts]
         self.starts = {job.row: self.starts[job.row] for job in reserved}
-        self._profile = self._drawn(look, reserved)
-        for time in list(self._profile.times):
-            while self._profile.free[self._profile.times.index(time)] < 0:
+        if look.nodes is not None:
+            plan = look.nodes.plan(look, reserved, self.starts)
+            self._profile = plan
+            for job in plan.lost:
+                del self.starts[job.row]
+            return
+        self._profile = profile = self._profile_of(look, reserved)
+        for time in list(profile.times):
+            while profile.free[profile.times.index(time)] < 0:
                 starts = ((job, self.starts.get(job.row, FOREVER)) for job in reserved)
                 over = [job for job, start in starts if start <= time < start + duration(job)]
                 if not over:
                     break
                 self._cancel(over[-1])
 
-    def _drawn(self, look: Look, reserved: Iterable[WaitingJob]) -> Profile:
+    def _drawn(self, look: Look, reserved: Sequence[WaitingJob]) -> Plan:
+        """Return what running jobs, maintenance and reservations leave; it changes nothing."""
+        if look.nodes is not None:
+            return look.nodes.plan(look, reserved, self.starts)
+        return self._profile_of(look, reserved)
+
+    def _profile_of(self, look: Look, reserved: Iterable[WaitingJob]) -> Profile:
         """Return the processors that running jobs, maintenance and reservations leave.
 
         Reservations of the past second count from now on.
@@ -129,17 +154,14 @@ class PlanningScheduler(Scheduler):
             profile.add(max(start, look.now), end, -look.total)
         for job in reserved:
             start = max(self.starts[job.row], look.now)
-            profile.add(start, start + duration(job), -job.processors)
+            profile.occupy(job, start, -1)
         return profile
-
-    def _occupy(self, job: WaitingJob, start: int, sign: int) -> None:
-        self._profile.add(start, start + duration(job), sign * job.processors)
 
     def _cancel(self, job: WaitingJob) -> None:
         """Cancel the reservation of a job, if it has one."""
         start = self.starts.pop(job.row, None)
         if start is not None:
-            self._occupy(job, start, +1)
+            self._profile.occupy(job, start, +1)
 
     def _reserve(self, job: WaitingJob) -> int:
         """Give a job the earliest reservation that delays no other job, and return its start.
@@ -148,10 +170,10 @@ class PlanningScheduler(Scheduler):
         of the machine is down, it gets none (FOREVER).
         """
         self._cancel(job)
-        start = self._profile.earliest(job.processors, duration(job))
+        start = self._profile.earliest_of(job)
         if start < FOREVER:
             self.starts[job.row] = start
-            self._occupy(job, start, -1)
+            self._profile.occupy(job, start, -1)
             self.promises[job.row] = start
         return start
 

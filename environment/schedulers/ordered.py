@@ -222,6 +222,9 @@ class OrderedScheduler(Scheduler):
             Called with each job that does not start. If something other than processors and
             maintenance keeps it from starting, the code and the fields of its reason follow.
         """
+        if look.nodes is not None:
+            yield from look.nodes.walk(self, look, note)
+            return
         now, free, closes = look.now, look.free, self.closes
         held = Held(self.charges, look.running, self.names)
         ends = [(job.expected_end, job.processors) for job in look.running]

@@ -15,8 +15,8 @@ import numpy as np
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, SchedulerError, check_choice
 from hpcrowd.environment.jobs import Float64s
 from hpcrowd.environment.registry import said
-from hpcrowd.environment.schedulers.base import Look, ReasonCode, WaitingJob, options_of
-from hpcrowd.environment.schedulers.conservative import Profile, duration
+from hpcrowd.environment.schedulers.base import Look, Plan, ReasonCode, WaitingJob, options_of
+from hpcrowd.environment.schedulers.conservative import Profile
 from hpcrowd.environment.schedulers.fair_share import HALF_LIFE_S, UsageScheduler
 from hpcrowd.environment.schedulers.ordered import BACKFILL_MEANING, NO_BACKFILL
 from hpcrowd.environment.stops import FOREVER
@@ -174,20 +174,26 @@ class Priority(UsageScheduler):
             yield from super()._walk(look, note)
             return
         now = look.now
-        profile = Profile(now, look.free, look.running)
-        for begin, end in self.windows:
-            profile.add(max(begin, now), end, -look.total)
+        plan = self._empty_plan(look)
         for job in self._in_order(look):
-            lasts = duration(job)
-            start = profile.earliest(job.processors, lasts)
+            start = plan.earliest_of(job)
             if start < FOREVER:
-                profile.add(start, start + lasts, -job.processors)
+                plan.occupy(job, start, -1)
             if start == now:
                 yield job
             elif note is not None and start < FOREVER:
                 note(job, ReasonCode.PLANNED, start=start, note="")
             elif note is not None:
                 note(job)
+
+    def _empty_plan(self, look: Look) -> Plan:
+        """Return what running jobs and maintenance leave."""
+        if look.nodes is not None:
+            return look.nodes.plan(look, (), {})
+        profile = Profile(look.now, look.free, look.running)
+        for begin, end in self.windows:
+            profile.add(max(begin, look.now), end, -look.total)
+        return profile
 
     @property
     @override

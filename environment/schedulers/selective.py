@@ -110,9 +110,8 @@ class Selective(PlanningScheduler):
         for job in waiting:
             if job.row in reserved:
                 continue
-            length = duration(job)
-            if self._profile.earliest(job.processors, length) == now:
-                self._occupy(job, now, -1)
+            if self._profile.earliest_of(job) == now:
+                self._profile.occupy(job, now, -1)
                 started.append(job)
             elif self._factor(job, now) > self.threshold_of(job.estimate):
                 self._reserve(job)
@@ -142,9 +141,9 @@ class Selective(PlanningScheduler):
                 continue
             found = self.reason(job, look, place)
             if found.code == ReasonCode.NOT_CHOSEN:
-                blocker = last_over(profile.shortage(job.processors, duration(job)))
+                blocker = last_over(profile.shortage_of(job))
                 if blocker is None:
-                    profile.add(now, now + duration(job), -job.processors)
+                    profile.occupy(job, now, -1)
                     look = look._replace(free=look.free - job.processors)
                     yield found._replace(code=ReasonCode.CAN_START, note="")
                     continue

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cache
-from typing import Self
+from typing import Protocol, Self
 
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
 from hpcrowd.environment.machine.demand import Demand, demand_of, partitions_asked
+from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Partition
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.selection import select
@@ -22,24 +23,32 @@ from hpcrowd.environment.machine.stock import Stock
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
-from hpcrowd.environment.schedulers.slurm.shares import Association
+from hpcrowd.environment.schedulers.slurm.shares import Association, Shares
 
 #: Limit of jobs without one where the partition has none either, s: a year.
 NO_LIMIT = 365 * 86_400
 
 
+class Manager(Protocol):
+    """What admission needs of the manager of a machine."""
+
+    layout: Layout
+    shares: Shares
+    limits: LimitKeeper
+
+
 class Admission:
-    """Turns jobs of the table into jobs of the controller.
+    """Turns jobs of the table into jobs of the manager of a machine, such as Slurm's controller.
 
     Parameters
     ----------
     controller
-        The controller.
+        The manager.
     jobs
         The table.
     """
 
-    def __init__(self, controller: Controller, jobs: JobTable) -> None:
+    def __init__(self, controller: Manager, jobs: JobTable) -> None:
         self.controller, self.layout, self.jobs = controller, controller.layout, jobs
         self._empty = Stock(self.layout)
         self._unused = LimitKeeper(self.layout)

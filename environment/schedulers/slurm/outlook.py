@@ -104,12 +104,12 @@ class SlurmOutlook(Outlook):
         ]
         users = [one.factor for one in state.shares.all if one.user]
         mine = job.association.factor
-        counts = [
+        running, waiting = (
             sum(other.user == job.user and other.qos == job.qos for other in jobs.values())
             for jobs in (state.running, state.waiting)
-        ]
+        )
         return Standing(
-            job.association.name, job.qos, *counts, *most,
+            job.association.name, job.qos, running, waiting, most[0], most[1],
             mine, 1 + sum(factor > mine for factor in users), len(users),
         )  # fmt: skip
 

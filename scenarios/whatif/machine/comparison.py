@@ -110,7 +110,11 @@ class MachineWhatIf:
     def table(self, title: str) -> ScriptTable:
         """Return the comparison as a table: a line for each number, a column for each run."""
         columns = [lines_of(run, before) for run, before in self.pairs()]
-        names = list(dict.fromkeys(name for column in columns for name in column))
+        names = [
+            name
+            for name in dict.fromkeys(name for column in columns for name in column)
+            if not name.startswith(COUNTS) or any(one.get(name, "0") != "0" for one in columns)
+        ]
         names.sort(key=_section)
         rows = [(name, *(column.get(name, "-") for column in columns)) for name in names]
         head = [f"{users}\n{when}" for users in self.before for when in ("before", "after")]
@@ -207,6 +211,9 @@ SECTIONS = (
     "mean lateness", "jobs rejected", "rejected", "runs preempted", "work preempted", "users",
 )  # fmt: skip
 
+#: Lines that are left out if they are 0 in all runs.
+COUNTS = ("jobs rejected", "runs preempted", "work preempted")
+
 
 def _section(name: str) -> int:
     return next(place for place, begin in enumerate(SECTIONS) if name.startswith(begin))
@@ -285,16 +292,19 @@ def accounts_of(jobs: JobTable) -> Any:
 
 
 def work_per_week(run: Run) -> float:
-    """Return the processor-hours in use per week while work was recorded to come.
+    """Return the processor-hours per week that jobs asked for and ran, while work was to come.
 
     From the first to the last recorded submission, so that the time in which the last jobs run out
-    does not count. Preempted runs do not count.
+    does not count. Neither do preempted runs, nor cores of whole nodes that a job did not ask for.
     """
-    jobs = run.jobs
+    jobs, ran = run.jobs, run.jobs.ran
     begin, end = int(jobs.recorded_submit.min()), int(jobs.recorded_submit.max())
-    ran = jobs.ran
     inside = np.minimum(jobs.end[ran], end) - np.maximum(jobs.start[ran], begin)
-    used = float(jobs.processors[ran] @ np.maximum(inside, 0))
+    processors = jobs.processors
+    if run.trace is not None and run.source_row is not None:
+        asked = run.trace["requested_processors"][run.source_row].astype(np.int64)
+        processors = np.where((run.source_row >= 0) & (asked > 0), asked, processors)
+    used = float(processors[ran] @ np.maximum(inside, 0))
     return used / HOUR * WEEK / max(end - begin, 1)
 
 

@@ -1,0 +1,1 @@
+"""Policies of a pool of processors on a machine of nodes."""

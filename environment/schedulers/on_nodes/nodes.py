@@ -1,0 +1,248 @@
+"""The nodes of a machine under a policy that knows only processors.
+
+They hold what is free and who holds it, and find room for jobs: partitions, features, memory, GPUs,
+whole nodes, reservations, and the limits of the site with Slurm's words for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from typing import Any
+
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.model import Machine
+from hpcrowd.environment.machine.selection import RULES, select
+from hpcrowd.environment.machine.stock import Holding
+from hpcrowd.environment.schedulers.base import Look, WaitingJob
+from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock, Place
+from hpcrowd.environment.schedulers.on_nodes.plan import NodePlan
+from hpcrowd.environment.schedulers.on_nodes.walk import walk
+from hpcrowd.environment.schedulers.slurm.admission import Admission
+from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
+from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.shares import Shares
+from hpcrowd.environment.stops import FOREVER
+
+
+class Nodes:
+    """The nodes of a machine, with the jobs that wait for them and run on them.
+
+    Parameters
+    ----------
+    machine
+        The description.
+    jobs
+        The table of jobs.
+
+    Attributes
+    ----------
+    layout, stock
+        The nodes, and what is free on each.
+    now
+        The present second.
+    waiting, running
+        The jobs by row, with what they ask; :attr:`QueuedJob.holding` is what they hold.
+    """
+
+    def __init__(self, machine: Machine, jobs: JobTable) -> None:
+        self.layout = Layout(machine)
+        self.shares, self.limits = Shares(machine), LimitKeeper(self.layout)
+        self.admission = Admission(self, jobs)
+        self.rule = RULES["spread" if machine.scheduling.least_loaded else "slurm"]
+        self.stock = OpenStock(self.layout)
+        self.now = 0
+        self.waiting: dict[int, QueuedJob] = {}
+        self.running: dict[int, QueuedJob] = {}
+        self._tasks: Counter[int] = Counter()  # running tasks by array
+        self._kept = [(one, self.layout.nodes_in(one.nodes)) for one in machine.reservations]
+        self._plan: NodePlan | None = None
+
+    def sketch(self) -> Nodes:
+        """Return a copy to try what would start; what it starts does not start here."""
+        other = object.__new__(Nodes)
+        vars(other).update(vars(self))
+        other.stock, other.limits = self.stock.copy(), self.limits.copy()
+        other.waiting = {row: copy(job) for row, job in self.waiting.items()}
+        other.running = dict(self.running)
+        other._tasks = self._tasks.copy()
+        return other
+
+    # the queue
+
+    def join(self, row: int) -> None:
+        """Let a job join the queue."""
+        self.waiting[row] = job = self.admission.queued(row, self.now)
+        self.limits.submitted(job)
+
+    def withdraw(self, row: int) -> None:
+        """Take a waiting job out of the queue."""
+        self.limits.submitted(self.waiting.pop(row), -1)
+
+    def start(self, row: int, place: Place) -> None:
+        """Let a waiting job start now."""
+        job = self.waiting.pop(row)
+        job.partition, job.holding, job.start = place.partition, place.holding, self.now
+        self.running[row] = job
+        self.stock.take(place.holding)
+        self.limits.started(job)
+        self._tasks[job.array] += 1
+
+    def finish(self, row: int) -> None:
+        """Let a running job give back what it holds."""
+        job = self.running.pop(row)
+        self.stock.give(job.holding)
+        self.limits.started(job, -1)
+        self.limits.submitted(job, -1)
+        self._tasks[job.array] -= 1
+
+    # what keeps a job from starting
+
+    def shut(self, job: QueuedJob) -> str:
+        """Return why no policy could start a job now, in Slurm's words; empty if one could."""
+        if job.eligible > self.now:
+            return "BeginTime"
+        return "" if any(self._up(name) for name in job.partitions) else "PartitionDown"
+
+    def _up(self, partition: str) -> bool:
+        return self.layout.partitions[partition].up
+
+    def limited(self, job: QueuedJob, place: Place | None = None) -> str:
+        """Return the limit that keeps a job from running in ``place``, or in any partition."""
+        if job.throttle and self._tasks[job.array] >= job.throttle:
+            return "JobArrayTaskLimit"
+        if not self.limits.enforced:
+            return ""
+        if place is not None:
+            return self.limits.before(job, place.partition) or self.limits.after(job, *place)
+        word = ""
+        for name in job.partitions:
+            word = self.limits.before(job, name) or self.limits.after(job, name)
+            if not word:
+                return ""
+        return word
+
+    def barred(self, job: QueuedJob, at: int, lasts: int) -> int:
+        """Return the nodes that reservations keep from a job that would start at a second."""
+        found, until = 0, at + max(lasts, job.limit, 1)
+        for one, nodes in self._kept:
+            if job.reservation == one.name:
+                if at < one.start or until > one.end:
+                    return self.layout.all_nodes
+                found |= 0 if one.flexible else self.layout.all_nodes & ~nodes
+            elif one.start < until and one.end > at:
+                found |= nodes
+        return found
+
+    @property
+    def turns(self) -> list[int]:
+        """When reservations begin and end after now, s since the origin, in order."""
+        times = {time for one, _ in self._kept for time in (one.start, one.end)}
+        return sorted(time for time in times if time > self.now)
+
+    def usable(self, job: QueuedJob) -> int:
+        """Return the set of nodes that a job could ever use."""
+        found = 0
+        for name in job.partitions:
+            found |= job.demands[name].nodes
+        return found
+
+    def why(self, job: QueuedJob, lasts: int) -> str:
+        """Return why a job cannot start now, in Slurm's words; empty if it can."""
+        limit = self.shut(job) or self.limited(job)
+        if limit:
+            return limit
+        place = self.room(job, self.stock, self.now, lasts)
+        if place is not None:
+            return self.limited(job, place)
+        barred = self.barred(job, self.now, lasts)
+        if not barred or self.room(job, self.stock, self.now, lasts, free_of_bars=True) is None:
+            return "Resources"
+        if job.reservation:
+            return "Reservation"
+        kept = [one for one, nodes in self._kept if nodes & barred and one.maintenance]
+        return "ReqNodeNotAvail, Reserved for maintenance" if kept else "ReqNodeNotAvail"
+
+    # room
+
+    def room(
+        self,
+        job: QueuedJob,
+        stock: OpenStock,
+        at: int,
+        lasts: int,
+        without: int = 0,
+        *,
+        free_of_bars: bool = False,
+    ) -> Place | None:
+        """Return the first partition of a job with room for it, and what it would hold there.
+
+        Parameters
+        ----------
+        stock
+            What is free then.
+        at, lasts
+            Its start, s since the origin, and how long it is expected to run, s.
+        without
+            The set of nodes that it must not use.
+        free_of_bars
+            Whether to look as if there were no reservations.
+        """
+        allowed = stock.open & ~without
+        if self._kept and not free_of_bars:
+            allowed &= ~self.barred(job, at, lasts)
+        for name in job.partitions:
+            demand = job.demands[name]
+            if demand.cores > stock.free or not self._up(name):
+                continue
+            holding = select(stock, demand, allowed, self.rule)
+            if holding is not None:
+                return Place(name, holding)
+        return None
+
+    def earliest(
+        self, job: QueuedJob, lasts: int, ends: Sequence[tuple[int, Holding]]
+    ) -> tuple[int, OpenStock, Place | None]:
+        """Return when a job could start, what is free then, and where it would run.
+
+        FOREVER if it could not, as running jobs end.
+
+        Parameters
+        ----------
+        lasts
+            s; how long it is expected to run.
+        ends
+            (expected end, holding) of the running jobs.
+        """
+        stock = self.stock.copy()
+        leaving = sorted(ends, key=lambda one: one[0])
+        times = {self.now, *(end for end, _ in leaving), *self.turns}
+        gone = 0
+        for time in sorted(times):
+            while gone < len(leaving) and leaving[gone][0] <= time:
+                stock.give(leaving[gone][1])
+                gone += 1
+            place = self.room(job, stock, time, lasts)
+            if place is not None:
+                return time, stock, place
+        return FOREVER, stock, None
+
+    # what schedulers see
+
+    def fits(self, job: WaitingJob) -> bool:
+        """Return whether a waiting job can start now."""
+        known = self.waiting.get(job.row)
+        return known is not None and not self.why(known, job.estimate)
+
+    def walk(
+        self, policy: Any, look: Look, note: Callable[..., None] | None
+    ) -> Iterator[WaitingJob]:
+        """Yield what an ``OrderedScheduler`` starts now."""
+        return walk(self, policy, look, note)
+
+    def plan(self, look: Look, reserved: Sequence[WaitingJob], starts: dict[int, int]) -> NodePlan:
+        """Return what running jobs and reservations leave from now on, node by node."""
+        self._plan = NodePlan(self, look, reserved, starts, self._plan)
+        return self._plan

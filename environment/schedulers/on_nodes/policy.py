@@ -1,0 +1,207 @@
+"""A policy of a pool of processors on a machine of nodes.
+
+The policy keeps its order of the queue, its limits and its kind of backfilling. Policies with an
+order (``OrderedScheduler``, ``Priority``) and those with a plan (``PlanningScheduler``) ask the
+nodes for room where they count processors in a pool, see :mod:`.walk` and :mod:`.plan`. Any other
+scheduler names jobs as ever, and each gets nodes as it is named; ``look.nodes`` shows it the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, override
+
+from hpcrowd.environment.errors import QuantityError, SchedulerError
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.machine.model import Machine
+from hpcrowd.environment.schedulers.base import (
+    EndedJob,
+    Look,
+    ReasonCode,
+    RunningJob,
+    Scheduler,
+    WaitingJob,
+    WaitingReason,
+    explain,
+)
+from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
+
+#: Reasons of the pool that hold only if nodes have room for the job.
+PASSING = frozenset({ReasonCode.NO_ROOM, ReasonCode.NOT_CHOSEN, ReasonCode.CAN_START})
+
+
+class OnNodes(Scheduler):
+    """Runs a policy that knows only processors on a machine of nodes.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    before
+        The scheduler that it takes over from, with its nodes.
+
+    Attributes
+    ----------
+    nodes_now
+        The nodes, with what waits and runs.
+    """
+
+    nodes = True
+    drains = True
+
+    def __init__(self, policy: Scheduler, before: OnNodes | None = None) -> None:
+        if policy.nodes:
+            raise QuantityError(
+                f"scheduler {policy.name}: it runs a machine of nodes from the beginning; give it "
+                "as the scheduler"
+            )
+        self.policy = policy
+        self.name, self.names = policy.name, policy.names
+        self.plans, self.remembers = policy.plans, policy.remembers
+        self._before = before
+        if before is not None:
+            self.machine, self.jobs = before.machine, before.jobs
+
+    @override
+    def on_machine(self, machine: Machine, jobs: JobTable) -> None:
+        self.machine, self.jobs = machine, jobs
+        self.nodes_now = Nodes(machine, jobs)
+
+    @override
+    def successor(self, other: Scheduler) -> Scheduler:
+        return OnNodes(other, self)
+
+    @override
+    def begin(self, total: int) -> None:
+        self.policy.begin(total)
+        self.promises, self.stops = self.policy.promises, []
+        if self._before is None:
+            self.nodes_now = Nodes(self.machine, self.jobs)
+        else:
+            self.nodes_now = self._before.nodes_now
+
+    @override
+    def submitted(self, rows: Int64s) -> None:
+        for row in rows.tolist():
+            self.nodes_now.admission.resize(row)
+
+    @override
+    def refuses(self, row: int) -> str:
+        return self.nodes_now.admission.refusal(row)
+
+    @override
+    def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
+        """Take note of the running jobs; those that were started by others get nodes now."""
+        nodes = self.nodes_now
+        nodes.now = now
+        for row in set(nodes.running).difference(job.row for job in running):
+            nodes.finish(row)
+        for job in running:
+            if job.row not in nodes.running:
+                if job.row not in nodes.waiting:
+                    nodes.join(job.row)
+                self._give_nodes(nodes, job.row, job.expected_end - now)
+        self.policy.take_over(now, running)
+
+    @override
+    def changed(self, now: int) -> None:
+        self.policy.changed(now)
+
+    @override
+    def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
+        for job in jobs:
+            if job.row in self.nodes_now.running:
+                self.nodes_now.finish(job.row)
+        self.policy.ended(now, jobs)
+
+    @override
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        nodes = self.nodes_now
+        nodes.now = look.now
+        here = {job.row for job in look.waiting}
+        for row in [row for row in nodes.waiting if row not in here]:
+            nodes.withdraw(row)
+        for job in look.waiting:
+            if job.row not in nodes.waiting:
+                nodes.join(job.row)
+        shown = [job for job in look.waiting if not nodes.shut(nodes.waiting[job.row])]
+        if not shown:
+            return ()
+        found: Any = self.policy.select(look._replace(waiting=tuple(shown), nodes=nodes))
+        return found if found is None else self._placed(found, {job.row: job for job in shown})
+
+    def _placed(self, found: Iterable[Any], shown: dict[int, WaitingJob]) -> Iterator[WaitingJob]:
+        """Yield what the policy starts; jobs get nodes if it has not chosen them itself."""
+        nodes = self.nodes_now
+        for job in found:
+            row = getattr(job, "row", None)
+            if row in shown and row not in nodes.running:
+                self._give_nodes(nodes, job.row, shown[job.row].estimate)
+            yield job
+
+    def _give_nodes(self, nodes: Nodes, row: int, lasts: int) -> None:
+        """Let a job start on nodes that have room for it.
+
+        Raises
+        ------
+        SchedulerError
+            If none have, or a limit keeps it from running.
+        """
+        asks = nodes.waiting[row]
+        place = nodes.room(asks, nodes.stock, nodes.now, lasts)
+        word = nodes.limited(asks, place) if place is not None else nodes.why(asks, lasts)
+        if place is None or word:
+            raise SchedulerError(
+                f"{self.name}: job in row {row} cannot start at {nodes.now} s: {word}; start only "
+                "jobs for which look.nodes.fits(job) is true"
+            )
+        nodes.start(row, place)
+
+    @override
+    def wake(self, now: int) -> int | None:
+        self.promises = self.policy.promises
+        times = [job.eligible for job in self.nodes_now.waiting.values() if job.eligible > now]
+        own = self.policy.wake(now)
+        if own is not None:
+            times.append(own)
+        if self.nodes_now.waiting:
+            times += self.nodes_now.turns[:1]
+        return min(times, default=None)
+
+    @override
+    def reasons(self, look: Look) -> Iterable[WaitingReason]:
+        """Return the reasons of the policy, in Slurm's words where those of the pool do not hold.
+
+        ``Resources`` if no nodes have room, ``ReqNodeNotAvail`` if a reservation keeps them.
+        """
+        if not hasattr(self, "nodes_now"):  # of a finished run only processors are known
+            yield from explain(self.policy, look)
+            return
+        nodes = self.nodes_now.sketch()
+        nodes.now = look.now
+        known = [job for job in look.waiting if job.row in nodes.waiting]
+        shown = [job for job in known if not nodes.shut(nodes.waiting[job.row])]
+        estimates = {job.row: job.estimate for job in shown}
+        for reason in explain(self.policy, look._replace(waiting=tuple(shown), nodes=nodes)):
+            word = ""
+            if reason.code in PASSING and reason.row in nodes.waiting and reason.asks <= look.free:
+                word = nodes.why(nodes.waiting[reason.row], estimates[reason.row])
+            yield reason._replace(code=ReasonCode.SITE, note=word) if word else reason
+        for job in look.waiting:
+            if job.row in estimates:
+                continue
+            found = self.reason(job, look)
+            asks = nodes.waiting.get(job.row)
+            if asks is None:
+                yield found._replace(code=ReasonCode.ARRIVED, note="")
+            else:
+                yield found._replace(code=ReasonCode.SITE, note=nodes.shut(asks))
+
+    @override
+    def recall(
+        self, now: int, jobs: JobTable, ended: Int64s, running: Int64s, waiting: Int64s
+    ) -> None:
+        self.policy.recall(now, jobs, ended, running, waiting)
+
+    def __str__(self) -> str:
+        return str(self.policy)
