@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from hpcrowd.environment.requests import Ask
 
 from hpcrowd.agents.behaviours.decisions import What, Why
 from hpcrowd.agents.behaviours.parts import UNCONFIRMED, Part, setting

@@ -25,7 +25,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Literal, override
 
 import numpy as np
-from hpcrowd.environment.requests import Requests
 
 from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow, joined
 from hpcrowd.agents.behaviours.parts import setting

@@ -18,8 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, override
 
-from hpcrowd.environment.requests import Ask
-
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.reactions import FACTOR, Response
