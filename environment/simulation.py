@@ -144,7 +144,11 @@ class Simulation(Frame):
         units = UnitTable(jobs) if others or grid else None
         self.clusters: dict[str, Cluster] = {}
         home = ClusterSpec(
-            processors, scheduler, estimates=estimates, platform=platform, machine=machine
+            processors,
+            scheduler,
+            estimates=estimates,
+            platform=platform,
+            machine=None if machine is None else machine.since(self.clock.unix_start),
         )
         _check_apart([home, *(others or {}).values()])
         for called, spec in (name, home), *(others or {}).items():

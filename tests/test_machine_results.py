@@ -57,7 +57,9 @@ class Nobody:
         """Do nothing."""
 
 
-def story(*jobs: dict[str, Any], site: Machine = SITE, label: str = "story") -> Run:
+def story(
+    *jobs: dict[str, Any], site: Machine = SITE, label: str = "story", scheduler: str = "slurm"
+) -> Run:
     """Run jobs on a machine, and return the run."""
     made, requests = JobTable(), Requests(len(jobs))
     made.append(
@@ -72,7 +74,7 @@ def story(*jobs: dict[str, Any], site: Machine = SITE, label: str = "story") -> 
             if name.upper() in Ask.__members__:
                 requests.set(row, Ask[name.upper()], value)
     made.requests = requests
-    model = Simulation(made, site.cores, "slurm", machine=site)
+    model = Simulation(made, site.cores, scheduler, machine=site)
     model.submit(Nobody(), np.arange(len(jobs)), [job.get("at", 0) for job in jobs])
     model.run()
     return Run(
@@ -166,6 +168,25 @@ def test_a_job_that_never_starts_counts_where_it_asked() -> None:
     run = story({"cores": 1}, {"cores": 1, "partitions": "spare"}, site=site)
     found = run.machines["home"]["partitions"]["spare"]
     assert (0, 1) == (found["jobs"], found["jobs_waiting"])
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "conservative", "fcfs"])
+def test_policies_of_pools_count_what_nodes_hold(scheduler: str) -> None:
+    """EASY and others on nodes have the same totals, without preemption."""
+    run = story(
+        {"cores": 4, "gpus": 2, "memory_per_node": 500, "run": 200, "partitions": "spare"},
+        {"cores": 2, "run": 100, "partitions": "urgent"},
+        {"cores": 1, "gpus": 9},
+        scheduler=scheduler,
+    )
+    partitions = run.machines["home"]["partitions"]
+    assert [0, 1, 1] == [one["jobs"] for one in partitions.values()]
+    assert (2 * 200 / (4 * 200), 0.5 * 0.5) == pytest.approx(
+        (run.metrics["gpu_utilization"], run.metrics["memory_utilization"])
+    )
+    assert 2 * 100 / (4 * 200) == pytest.approx(partitions["urgent"]["utilization"])
+    assert {2: "BadConstraints"} == run.rejections
+    assert 0 == run.metrics["runs_preempted"]
 
 
 def test_a_pool_has_none_of_it() -> None:

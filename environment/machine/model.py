@@ -26,12 +26,15 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
+from hpcrowd.environment.errors import MachineError, first_mistake
 from hpcrowd.environment.machine.units import (
+    FIRST_DATE,
     PARENT,
     UNLIMITED,
     Megabytes,
@@ -360,6 +363,35 @@ class Machine(Entry):
     def cores(self) -> int:
         """Cores of all nodes."""
         return sum(self.nodes[kind].cores for _, kind in self.names())
+
+    def changed(self, **values: Any) -> Machine:
+        """Return a machine with other values of some fields.
+
+        Raises
+        ------
+        MachineError
+            If they are wrong, or do not go with the others.
+        """
+        try:
+            return type(self)(**{**dict(self), **values})
+        except ValidationError as error:
+            raise MachineError(f"machine {', '.join(values)}: {first_mistake(error)}") from None
+
+    def since(self, origin: int) -> Machine:
+        """Return the machine with the dates of its reservations as seconds since an origin.
+
+        Parameters
+        ----------
+        origin
+            Unix time. Times before the year 2000 are seconds of the run already, and stay.
+        """
+        moved = [
+            one.model_copy(update={"start": one.start - origin, "end": one.end - origin})
+            if one.start >= FIRST_DATE
+            else one
+            for one in self.reservations
+        ]
+        return self.model_copy(update={"reservations": tuple(moved)})
 
     def places(self, hosts: tuple[str, ...]) -> tuple[int, ...]:
         """Return the places of the nodes that host lists name, in the order of the machine."""

@@ -22,7 +22,7 @@ from hpcrowd.environment.schedulers.on_nodes.plan import NodePlan
 from hpcrowd.environment.schedulers.on_nodes.walk import walk
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
-from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import Shares
 from hpcrowd.environment.stops import FOREVER
 
@@ -47,6 +47,8 @@ class Nodes:
         The jobs by row, with what they ask; :attr:`QueuedJob.holding` is what they hold.
     shut_out
         Rows of waiting jobs that no policy could start when they were last looked at.
+    ledger
+        What each job held, in the order of their starts.
     """
 
     def __init__(self, machine: Machine, jobs: JobTable) -> None:
@@ -59,6 +61,7 @@ class Nodes:
         self.waiting: dict[int, QueuedJob] = {}
         self.running: dict[int, QueuedJob] = {}
         self.shut_out: set[int] = set()
+        self.ledger: list[Tenure] = []
         self._tasks: Counter[int] = Counter()  # running tasks by array
         self._kept = [(one, self.layout.nodes_in(one.nodes)) for one in machine.reservations]
         self._plan: NodePlan | None = None
@@ -69,7 +72,7 @@ class Nodes:
         vars(other).update(vars(self))
         other.stock, other.limits = self.stock.copy(), self.limits.copy()
         other.waiting = {row: copy(job) for row, job in self.waiting.items()}
-        other.running = dict(self.running)
+        other.running, other.ledger = dict(self.running), []
         other._tasks = self._tasks.copy()
         return other
 
@@ -92,6 +95,7 @@ class Nodes:
         job = self.waiting.pop(row)
         job.partition, job.holding, job.start = place.partition, place.holding, self.now
         self.running[row] = job
+        self.ledger.append(Tenure.of(job, self.now))
         self.stock.take(place.holding)
         self.limits.started(job)
         self._tasks[job.array] += 1

@@ -13,6 +13,7 @@ from typing import Any, override
 
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.outlook import Outlook
 from hpcrowd.environment.schedulers.base import (
@@ -27,6 +28,7 @@ from hpcrowd.environment.schedulers.base import (
 )
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
 from hpcrowd.environment.schedulers.on_nodes.outlook import outlook_of
+from hpcrowd.environment.schedulers.slurm.queue import Tenure
 
 #: Reasons of the pool that hold only if nodes have room for the job.
 PASSING = frozenset({ReasonCode.NO_ROOM, ReasonCode.NOT_CHOSEN, ReasonCode.CAN_START})
@@ -82,6 +84,16 @@ class OnNodes(Scheduler):
             self.nodes_now = Nodes(self.machine, self.jobs)
         else:
             self.nodes_now = self._before.nodes_now
+
+    @property
+    def layout(self) -> Layout:
+        """The nodes of the machine."""
+        return self.nodes_now.layout
+
+    @property
+    def ledger(self) -> Sequence[Tenure]:
+        """What each job held, in the order of their starts."""
+        return self.nodes_now.ledger
 
     @override
     def submitted(self, rows: Int64s) -> None:

@@ -8,16 +8,14 @@ processors, in the partition that its queue is called after, or else the default
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import override
 
 from hpcrowd.environment.errors import check_choice
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.jobs import Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, Preempt
 from hpcrowd.environment.machine.outlook import Outlook
 from hpcrowd.environment.machine.selection import RULES
-from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.base import (
     EndedJob,
     Look,
@@ -30,21 +28,8 @@ from hpcrowd.environment.schedulers.base import (
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.outlook import SlurmOutlook
+from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
-
-
-@dataclass
-class Tenure:
-    """What a job held in one of its runs; ``end`` is -1 until it is preempted, then that second."""
-
-    row: int
-    submitted: int
-    eligible: int
-    start: int
-    end: int
-    holding: Holding
-    by: str
-    partition: str = ""
 
 
 class Slurm(Scheduler):
@@ -135,16 +120,7 @@ class Slurm(Scheduler):
             self.stops.append((stopped.job.row, fate))
         started = [here[job.row] for job in controller.started]
         for begun in controller.started:
-            run = Tenure(
-                begun.row,
-                begun.submitted,
-                begun.eligible,
-                now,
-                UNKNOWN,
-                begun.holding,
-                begun.by,
-                begun.partition,
-            )
+            run = Tenure.of(begun, now)
             self._last[begun.row] = run
             self.ledger.append(run)
         controller.stopped.clear()

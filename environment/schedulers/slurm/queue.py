@@ -1,8 +1,9 @@
-"""Jobs in Slurm's queue, with what the controller knows of each."""
+"""Jobs in Slurm's queue, with what the controller knows of each, and what they held."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.demand import Demand
@@ -127,3 +128,31 @@ class QueuedJob:
         if demand.gpu_kind >= 0:
             found[f"gres/gpu:{layout.gpu_types[demand.gpu_kind]}"] = gpus
         return found
+
+
+@dataclass
+class Tenure:
+    """What a job held in one of its runs; ``end`` is -1 until it is preempted, then that second."""
+
+    row: int
+    submitted: int
+    eligible: int
+    start: int
+    end: int
+    holding: Holding
+    by: str
+    partition: str
+
+    @classmethod
+    def of(cls, job: QueuedJob, now: int) -> Self:
+        """Return the tenure of a job that starts now."""
+        return cls(
+            row=job.row,
+            submitted=job.submitted,
+            eligible=job.eligible,
+            start=now,
+            end=UNKNOWN,
+            holding=job.holding,
+            by=job.by,
+            partition=job.partition,
+        )

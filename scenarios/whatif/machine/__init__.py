@@ -1,0 +1,1 @@
+"""Scripts for what-if questions on machines of nodes."""

@@ -1,0 +1,420 @@
+"""What-ifs of machines of nodes: a made-up site, seven changes, and what their table says."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.machine.files.given import with_changes
+from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.model import Machine, NodeType, Preempt, Reservation
+from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.scenarios.whatif.machine import comparison, made_up
+from hpcrowd.scenarios.whatif.machine.comparison import (
+    Change,
+    MachineWhatIf,
+    Site,
+    machine_what_if,
+    made_up_site,
+)
+
+SCRIPTS = (
+    "gpu_partition", "node_sharing", "fair_share_weight", "debug_partition", "drain_rack",
+    "jobs_per_user", "scavenger",
+)  # fmt: skip
+
+Runs = dict[str, MachineWhatIf]
+
+
+def script(name: str) -> ModuleType:
+    """Return a script."""
+    return importlib.import_module(f"hpcrowd.scenarios.whatif.machine.{name}")
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    """Return the made-up site with a third of its users."""
+    kinds = tuple(kind._replace(users=-(-kind.users // 3)) for kind in made_up.KINDS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(made_up, "KINDS", kinds)
+        return made_up_site()
+
+
+@pytest.fixture(scope="module")
+def found(site: Site) -> Runs:
+    """Return the runs of every script on the small site."""
+    return {name: machine_what_if(site, script(name).change(site)) for name in SCRIPTS}
+
+
+# ---- the made-up site -------------------------------------------------------------------------
+
+
+def test_made_up_site_is_the_same_every_time() -> None:
+    """The seed decides on all jobs; another seed has others. Thirty users, four partitions."""
+    jobs = made_up.made_up_jobs()
+    assert jobs == made_up.made_up_jobs()
+    assert jobs != made_up.made_up_jobs(1)
+    assert 30 == len({job.user for job in jobs})
+    assert (
+        4 == len({job.kind.partition for job in jobs}) == len(made_up.made_up_machine().partitions)
+    )
+    assert all(0 < job.run <= job.limit for job in jobs)
+    assert sorted(job.submit for job in jobs) == [job.submit for job in jobs]
+
+
+def test_made_up_log_holds_the_base_run(site: Site) -> None:
+    """Rigid users on the site's machine start when the log says, as it comes from that run."""
+    run = machine_what_if(site, Change("", site.machine), users=("rigid",)).before["rigid"]
+    assert (run.jobs.start == run.jobs.recorded_start).all()
+    assert 0 == run.metrics["jobs_rejected"]
+    assert (run.jobs.start > run.jobs.submit).any()
+
+
+def test_made_up_site_is_written_as_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder has a log and a machine that read back as the made-up site."""
+    monkeypatch.setattr(made_up, "KINDS", made_up.KINDS[:1])
+    assert 0 == made_up.main([str(tmp_path / "site")])
+    read = comparison.read_site(*(str(tmp_path / "site" / n) for n in ("jobs.txt", "machine.toml")))
+    assert made_up.made_up_machine() == read.machine
+    site = made_up_site()
+    for field in ("submit", "wait", "run", "requested_processors", "requested_time"):
+        assert site.trace[field].tolist() == read.trace[field].tolist()
+    assert "jobs.txt, machine.toml" in capsys.readouterr().out
+    assert 2 == made_up.main([])
+    assert 2 == made_up.main([str(tmp_path / "site")])  # it is not empty
+    assert 2 == capsys.readouterr().err.count("\n")
+
+
+# ---- the changes ------------------------------------------------------------------------------
+
+
+def test_more_gpus_shorten_the_queue_for_gpus(found: Runs) -> None:
+    """Jobs that ask for GPUs run in both partitions, the others in neither, and wait less."""
+    for users, run in found["gpu_partition"].after.items():
+        new = run.machines["home"]["partitions"]["gpu-new"]
+        before = found["gpu_partition"].before[users]
+        assert new["jobs"] > 0
+        assert 4 + before.machines["home"]["gpus"] == run.machines["home"]["gpus"]
+        requests = run.jobs.requests
+        assert requests is not None
+        both = np.array(requests.texts(Ask.PARTITIONS)) == "gpu,gpu-new"
+        assert (both == (requests[Ask.GPUS] > 0)).all()
+
+
+def test_whole_nodes_are_taken_without_more_work(found: Runs) -> None:
+    """More cores are taken, less work is done; rigid users wait longest. Twice is as before."""
+    what_if = found["node_sharing"]
+    for before, after in zip(what_if.before.values(), what_if.after.values(), strict=True):
+        assert after.metrics["utilization"] > before.metrics["utilization"]
+        assert comparison.work_per_week(after) <= comparison.work_per_week(before)
+    waits = {users: run.metrics["wait_mean_s"] for users, run in what_if.after.items()}
+    assert waits["think-time"] < waits["rigid"]
+    assert what_if.after["think-time"].metrics["lateness_mean_s"] > 0
+
+
+def test_sharing_is_switched_back(site: Site) -> None:
+    """On a machine with whole nodes, the question is what sharing would change."""
+    once = script("node_sharing").change(site).machine
+    assert all(one.exclusive for one in once.partitions)
+    again = script("node_sharing").change(Site(site.trace, once))
+    assert site.machine == again.machine
+    assert "Shared nodes" == again.title
+    linear = with_changes(site.machine, {"scheduling.whole-nodes": True})
+    shared = script("node_sharing").change(Site(site.trace, linear)).machine
+    assert not any((shared.scheduling.whole_nodes, *(one.exclusive for one in shared.partitions)))
+
+
+def test_weight_of_fair_share_is_doubled(site: Site) -> None:
+    """The weight is twice that before; a weight of 0 is reported with the cure."""
+    change = script("fair_share_weight").change
+    before = site.machine.priority.weight_fair_share
+    assert 2 * before == change(site).machine.priority.weight_fair_share
+    without = with_changes(site.machine, {"priority.weight-fair-share": 0})
+    with pytest.raises(HpcrowdError, match="fair share has no weight; give the machine one"):
+        change(Site(site.trace, without))
+
+
+def test_debug_partition_takes_a_node_for_short_jobs(site: Site, found: Runs) -> None:
+    """Only jobs of up to an hour of the default partition name it; its node is in no other."""
+    run = found["debug_partition"].after["rigid"]
+    jobs = run.jobs
+    assert jobs.requests is not None
+    texts = jobs.requests.texts(Ask.PARTITIONS)
+    short = np.array([text.startswith("debug,") for text in texts])
+    assert short.any()
+    assert set(np.array(texts)[short]) == {"debug,normal"}
+    assert jobs.requested_time[short].max() <= HOUR < jobs.requested_time[~short].max()
+    layout = Layout(script("debug_partition").change(site).machine)
+    debug = layout.nodes_of("debug")
+    assert 1 == debug.bit_count()
+    assert not any(layout.nodes_of(one) & debug for one in ("normal", "long", "gpu", "scavenger"))
+    assert run.machines["home"]["partitions"]["debug"]["jobs"] > 0
+
+
+def test_nothing_runs_on_the_rack_while_it_is_drained(site: Site) -> None:
+    """From 8 to 18 on the first Monday no job holds a node of the rack; otherwise jobs do."""
+    change = script("drain_rack").change(site)
+    (work,) = change.machine.reservations
+    clock = Clock.of(site.trace.header)
+    assert "Mon 2024-01-15 08:00" == f"{clock.local(work.start):%a %Y-%m-%d %H:%M}"
+    assert 10 * HOUR == work.end - work.start
+    layout = Layout(site.machine)
+    rack = layout.nodes_in(work.nodes)
+    assert 2 == rack.bit_count()
+
+    def on_rack(machine: Machine) -> tuple[bool, bool]:
+        """Return whether a job is there during the work, and at any time."""
+        jobs = JobTable()
+        made = made_up.made_up_jobs()[::3]
+        jobs.append(
+            len(made),
+            user=1,
+            processors=[job.cores for job in made],
+            run_time=[job.run for job in made],
+            requested_time=[job.limit for job in made],
+        )
+        jobs.requests = made_up.requests_of(made)
+        model = Simulation(jobs, machine.cores, "slurm", machine=machine)
+        model.submit(made_up._Nobody(), np.arange(len(made)), [job.submit for job in made])
+        model.run()
+        scheduler: Any = model.cluster.engine.scheduler
+        there = [
+            (one.start, int(jobs.end[one.row]))
+            for one in scheduler.ledger
+            if any(rack >> share.node & 1 for share in one.holding)
+        ]
+        return any(a < work.end and b > work.start for a, b in there), bool(there)
+
+    assert (False, True) == on_rack(change.machine)
+    assert (True, True) == on_rack(site.machine)
+
+
+def test_a_log_without_that_monday_is_reported(site: Site, monkeypatch: Any) -> None:
+    """When users stop submitting before the work ends, the parameter to change is named."""
+    monkeypatch.setattr(script("drain_rack"), "WEEK", 3)
+    with pytest.raises(HpcrowdError, match="ends before the end of the work in week 3, see WEEK"):
+        script("drain_rack").change(site)
+
+
+def test_nobody_runs_more_jobs_than_the_limit(found: Runs) -> None:
+    """At no second more than four jobs of a user run; before, more did."""
+
+    def most(run: Run) -> int:
+        jobs = run.jobs
+        peaks = [0]
+        for user in np.unique(jobs.user):
+            mine = (jobs.user == user) & (jobs.start >= 0)
+            times = np.concatenate([jobs.end[mine], jobs.start[mine]])
+            steps = np.repeat([-1, 1], mine.sum())
+            peaks.append(int(np.cumsum(steps[np.lexsort((steps, times))]).max()))
+        return max(peaks)
+
+    limit = script("jobs_per_user").JOBS
+    for before, after in zip(
+        found["jobs_per_user"].before.values(), found["jobs_per_user"].after.values(), strict=True
+    ):
+        assert most(after) == limit < most(before)
+
+
+def test_limits_join_those_of_all_qos(site: Site) -> None:
+    """Each QOS of the machine gets the limit, and keeps its others."""
+    qos = {"name": "high", "priority": 7, "limits": {"max_wall": DAY}}
+    machine = Machine.model_validate({**dict(site.machine), "qos": [qos]})
+    (limited,) = script("jobs_per_user").change(Site(site.trace, machine)).machine.qos
+    assert (7, DAY, script("jobs_per_user").JOBS) == (
+        limited.priority,
+        limited.limits.max_wall,
+        limited.limits.max_jobs,
+    )
+
+
+def test_scavengers_are_preempted_and_nobody_else(site: Site, found: Runs) -> None:
+    """All runs that are stopped are the scavenger's; they are requeued, and their work is lost."""
+    for run in found["scavenger"].after.values():
+        partitions = run.machines["home"]["partitions"]
+        stopped = {name: one["runs_preempted"] for name, one in partitions.items()}
+        assert stopped.pop("scavenger") == run.metrics["runs_preempted"] > 0
+        assert not any(stopped.values())
+        assert {"requeue"} == {one.fate for one in run.attempts}
+        assert run.metrics["preempted_processor_h"] > 0
+        assert run.jobs.count(State.COMPLETED) == len(run.jobs)
+    modes = {
+        one.name: one.preempt_mode for one in script("scavenger").change(site).machine.partitions
+    }
+    assert Preempt.REQUEUE == modes.pop("scavenger")
+    assert {Preempt.OFF} == set(modes.values())
+
+
+def test_a_machine_without_the_partition_is_reported(site: Site) -> None:
+    """The partition is named, with those that there are, and the parameter."""
+    machine = site.machine.changed(partitions=site.machine.partitions[:2])
+    with pytest.raises(HpcrowdError, match=r"partition 'scavenger': .*normal.*; see PARTITION"):
+        script("scavenger").change(Site(site.trace, machine))
+
+
+# ---- the table --------------------------------------------------------------------------------
+
+
+def test_users_who_react_are_late_and_rigid_ones_never(found: Runs) -> None:
+    """In every question, rigid users submit as recorded; reacting ones come later or earlier."""
+    for what_if in found.values():
+        for runs in (what_if.before, what_if.after):
+            assert 0 == runs["rigid"].metrics["lateness_mean_s"]
+    late = [one.after["think-time"].metrics["lateness_mean_s"] for one in found.values()]
+    assert any(late)
+
+
+def test_table_has_partitions_accounts_and_paired_users(found: Runs) -> None:
+    """Each number is that of its run; zero counts are left out; pairs are after changes only."""
+    what_if = found["scavenger"]
+    table = what_if.table("Question")
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert ["", "rigid\nbefore", "rigid\nafter", "think-time\nbefore", "think-time\nafter"] == list(
+        table.head
+    )
+    run = what_if.after["rigid"]
+    home = run.machines["home"]
+    assert f"{run.metrics['wait_mean_s'] / HOUR:.2f}" == rows["mean wait (h)"][1]
+    assert f"{home['partitions']['gpu']['wait_mean_s'] / HOUR:.2f}" == rows["wait in gpu (h)"][1]
+    assert f"{100 * run.metrics['gpu_utilization']:.1f}" == rows["GPUs in use (%)"][1]
+    assert ("0", str(run.metrics["runs_preempted"])) == rows["runs preempted"][:2]
+    assert "jobs rejected" not in rows
+    assert "runs preempted" not in {row[0] for row in found["drain_rack"].table("").rows}
+    accounts = comparison.account_waits(run)
+    assert ["chemistry", "climate", "learning", "physics"] == list(accounts)
+    jobs = run.jobs
+    mine = comparison.accounts_of(jobs) == "physics"
+    assert float((jobs.start - jobs.submit)[mine].mean()) == accounts["physics"]
+    for name in ("users' change of wait (h)", "users better off (%)"):
+        assert ["-", "-"] == [rows[name][0], rows[name][2]]
+    assert float(rows["users better off (%)"][1]) + float(rows["users worse off (%)"][1]) <= 100
+
+
+def test_rejected_jobs_are_listed_by_reason(site: Site) -> None:
+    """A change after which jobs can never run shows how many, and Slurm's word for it."""
+    change = Change("", with_changes(site.machine, {"partitions.gpu.max-time": 60}))
+    what_if = machine_what_if(site, change, users=("rigid",))
+    rows = {row[0]: row[1:] for row in what_if.table("").rows}
+    gpu = sum(job.kind.partition == "gpu" for job in _asked(site))
+    assert ("0", str(gpu)) == tuple(rows["jobs rejected"])
+    assert ("-", str(gpu)) == tuple(rows["rejected: PartitionTimeLimit"])
+
+
+def _asked(site: Site) -> list[made_up.Asked]:
+    """Return as many made-up jobs as the site has, by their partitions."""
+    names = [site.trace.names["queue"][queue] for queue in site.trace["queue"].tolist()]
+    kinds = {kind.partition: kind for kind in made_up.KINDS}
+    return [made_up.Asked(0, "", kinds[name], 1, 0, 1, 1) for name in names]
+
+
+def test_work_counts_what_jobs_asked_for_while_work_came() -> None:
+    """Half of a week passes between submissions; work after the last, and cores beyond, are out."""
+    jobs = JobTable()
+    jobs.append(2, user=1, processors=[4, 1], recorded_submit=[0, WEEK // 2])
+    jobs.start[:] = jobs.submit[:] = [0, WEEK // 2]
+    jobs.end[:] = [HOUR, WEEK // 2 + HOUR]
+    jobs.state[:] = State.COMPLETED
+    assert 2 * 4 * 1.0 == comparison.work_per_week(Run(jobs, 8, "", {}))
+
+
+def test_logs_without_requests_keep_memory_and_account() -> None:
+    """Naming a partition for a job does not lose what its record says otherwise."""
+    jobs = JobTable()
+    jobs.append(2, group=[0, 1], requested_memory=[1500, -1], queue=-1)
+    jobs.names = {"group": {0: "physics"}}
+    machine = Machine(nodes=(NodeType(name="n1", cores=4),))
+    comparison.ask_for_partitions(machine, lambda jobs, row, asked: (*asked, "new"))(jobs)
+    requests: Requests | None = jobs.requests
+    assert requests is not None
+    assert ["all,new"] * 2 == requests.texts(Ask.PARTITIONS)
+    assert [2, -1] == requests[Ask.MEMORY_PER_CORE].tolist()
+    assert ["physics", ""] == requests.texts(Ask.ACCOUNT)
+    assert 0 == comparison.gpus_of(jobs, 0)
+
+
+def test_dates_of_reservations_count_from_the_origin() -> None:
+    """A reservation at a date begins at that second of the run; earlier times are of the run."""
+    origin = made_up.FIRST_DAY
+    dated = Reservation(name="a", start=origin + 50, end=origin + 90)
+    of_run = Reservation(name="b", start=5, end=9)
+    machine = Machine(nodes=(NodeType(name="n1", cores=4),), reservations=(dated, of_run))
+    moved = machine.since(origin).reservations
+    assert [(50, 90), (5, 9)] == [(one.start, one.end) for one in moved]
+    jobs = JobTable()
+    jobs.append(1, user=1, processors=1, run_time=60, requested_time=60)
+    model = Simulation(jobs, 4, "slurm", machine=machine, clock=Clock(origin))
+    model.submit(made_up._Nobody(), np.arange(1), 0)
+    model.run()
+    assert jobs.start[0] >= 90
+
+
+# ---- the command line -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_script_is_an_example(name: str) -> None:
+    """A script opens with a title, what it covers, its story and its call; it is short."""
+    document = script(name).__doc__ or ""
+    for words in ("Covers: ", "Story: ", f"python -m {script(name).__name__} [LOG MACHINE]"):
+        assert words in document
+    assert len(Path(script(name).__file__ or "").read_text().splitlines()) < 80
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("arguments", [["log"], ["a", "b", "c"], ["--help"]])
+def test_script_says_how_to_call_it(
+    name: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With other arguments, a script says how to call it in one line and returns 2."""
+    assert 2 == script(name).main(arguments)
+    error = capsys.readouterr().err
+    assert error.startswith(f"usage: python -m {script(name).__name__} [LOG MACHINE]")
+    assert 1 == error.count("\n")
+
+
+def test_script_tells_a_bad_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """A log that is missing is reported in one line, exit code 2."""
+    assert 2 == script("scavenger").main(["missing.txt", "machine.toml"])
+    error = capsys.readouterr().err
+    assert error.startswith("scavenger: missing.txt")
+    assert 1 == error.count("\n")
+
+
+def test_script_runs_on_the_made_up_site(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without arguments, a script prints its table of the made-up site and returns 0."""
+    monkeypatch.setattr(made_up, "KINDS", made_up.KINDS[:1])
+    assert 0 == script("fair_share_weight").main([])
+    captured = capsys.readouterr()
+    assert "Weight of fair share 4,000 instead of 2,000: made-up site" in captured.out
+    assert "wait of physics (h)" in captured.out
+    assert "" == captured.err
+
+
+@pytest.mark.slow
+def test_script_runs_on_files(root: Path, tmp_path: Path) -> None:
+    """A script runs by its path on a log and a machine, whose values may be changed."""
+    folder = tmp_path / "site"
+    made_up.main([str(folder)])
+    path = root / "scenarios" / "whatif" / "machine" / "jobs_per_user.py"
+    machine = f"{folder / 'machine.toml'}:scheduling.bf-interval=1200"
+    done = subprocess.run(
+        [sys.executable, str(path), str(folder / "jobs.txt"), machine],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "At most 4 running jobs of a user: jobs.txt" in done.stdout
