@@ -63,6 +63,8 @@ class OnNodes(Scheduler):
         self.name, self.names = policy.name, policy.names
         self.plans, self.remembers = policy.plans, policy.remembers
         self._before = before
+        self.machine: Machine
+        self.jobs: JobTable
         if before is not None:
             self.machine, self.jobs = before.machine, before.jobs
 
@@ -145,7 +147,9 @@ class OnNodes(Scheduler):
         if not shown:
             return ()
         found: Any = self.policy.select(look._replace(waiting=shown, nodes=nodes))
-        return found if found is None else self._placed(found, {job.row: job for job in shown})
+        if found is not None:
+            found = self._placed(found, {job.row: job for job in shown})
+        return found  # type: ignore[no-any-return]
 
     def _placed(self, found: Iterable[Any], shown: dict[int, WaitingJob]) -> Iterator[WaitingJob]:
         """Yield what the policy starts; jobs get nodes if it has not chosen them itself."""
