@@ -208,7 +208,6 @@ class ReplayConfig(TraceScenario):
             As for any scenario; or the trace as it is.
         """
         from hpcrowd.agents.populations.population import Casting, units_after
-        from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
         from hpcrowd.analysis.accounts.reactions import notes_of
         from hpcrowd.analysis.run import Run
@@ -268,6 +267,12 @@ class ReplayConfig(TraceScenario):
                 from hpcrowd.environment.holds.recorded import as_recorded
 
                 holds = as_recorded(trace, jobs, rows)
+            machines: dict[str, Any] = {}
+            rejections: dict[int, str] = {}
+            if self.machine is not None:
+                from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
+
+                machines, rejections = machines_of(model), rejections_of(model)
             return Run(
                 jobs=jobs,
                 processors=sum(cluster.processors for cluster in model.clusters.values()),
@@ -282,8 +287,8 @@ class ReplayConfig(TraceScenario):
                 reactions=notes_of(users),
                 platform=accounts_of(model),
                 attempts=attempts_of(model),
-                machines=machines_of(model),
-                rejections=rejections_of(model),
+                machines=machines,
+                rejections=rejections,
                 holds=holds,
                 depends={} if model.holds is None else model.holds.preceding(),
                 repaired=converted.repaired,

@@ -205,7 +205,6 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.agents.populations.satisfaction import formula_of
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
-        from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
         from hpcrowd.analysis.accounts.platform import attempts_of
         from hpcrowd.analysis.accounts.population import population_accounts
         from hpcrowd.analysis.run import Run
@@ -246,6 +245,12 @@ class ResampleConfig(TraceScenario):
         name = Path(prepared.source).name
 
         def finish() -> Run:
+            machines: dict[str, Any] = {}
+            rejections: dict[int, str] = {}
+            if self.machine is not None:
+                from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
+
+                machines, rejections = machines_of(simulation), rejections_of(simulation)
             return Run(
                 jobs=jobs,
                 processors=simulation.cluster.processors,
@@ -261,8 +266,8 @@ class ResampleConfig(TraceScenario):
                 clock=people.clock,
                 after=None if self.users == "rigid" else units_after(simulation, users),
                 attempts=attempts_of(simulation),
-                machines=machines_of(simulation),
-                rejections=rejections_of(simulation),
+                machines=machines,
+                rejections=rejections,
                 population={
                     "pool": pool_accounts(people),
                     **population_accounts(
