@@ -429,10 +429,10 @@ class JobTable:
                 frame[f"{field}_name"] = frame[field].map(names)
         if self.requests is None:
             return frame
-        asked, words = self.requests.asked(), self.requests.words
+        asked, told = self.requests.asked(), self.requests.words
         return frame.assign(
             **{
-                ask.name.lower(): self.requests.texts(ask) if ask in words else self.requests[ask]
+                ask.name.lower(): self.requests.texts(ask) if ask in told else self.requests[ask]
                 for ask in asked
             }
         )

@@ -44,7 +44,6 @@ from hpcrowd.environment.machine.model import (
     Qos,
 )
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.stops import FOREVER
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,13 +66,19 @@ def two(**more: Any) -> Machine:
     return machine(NodeType(name="n1", cores=4), NodeType(name="d1", cores=4), **{**TWO, **more})
 
 
-def model_of(site: Machine, *jobs: dict[str, Any], asks: bool = True, **more: Any) -> Simulation:
-    """Return a simulation of jobs on a machine, without users; some jobs ask for nothing."""
+def model_of(
+    site: Machine,
+    *jobs: dict[str, Any],
+    asks: bool = True,
+    scheduler: str = "slurm",
+    **more: Any,
+) -> Simulation:
+    """Return a simulation of jobs on a machine, without users; jobs may ask for processors only."""
     made, at = table(*jobs)
     made.recorded_submit[:] = at
     if not asks:
         made.requests = None
-    return Simulation(made, site.cores, Slurm(), machine=site, **more)
+    return Simulation(made, site.cores, scheduler, machine=site, **more)
 
 
 def run(
@@ -272,9 +277,9 @@ jobs_of_a_run = st.lists(
 )
 
 
-@settings(max_examples=30)
-@given(jobs_of_a_run, st.integers(1, 20))
-def test_looking_changes_nothing(jobs: list[dict[str, Any]], period: int) -> None:
+@settings(max_examples=40)
+@given(jobs_of_a_run, st.integers(1, 20), st.sampled_from(["slurm", "easy", "conservative"]))
+def test_looking_changes_nothing(jobs: list[dict[str, Any]], period: int, scheduler: str) -> None:
     """A run in which users look at everything is the same, second for second."""
     parts = (*TWO["partitions"], Partition(name="low", priority_tier=0, preempt_mode="requeue"))
     site = two(
@@ -290,7 +295,7 @@ def test_looking_changes_nothing(jobs: list[dict[str, Any]], period: int) -> Non
     )  # fmt: skip
     found = []
     for looks in (False, True):
-        model = model_of(site, *jobs, overrun="kill")
+        model = model_of(site, *jobs, overrun="kill", scheduler=scheduler)
         rows = np.arange(len(model.jobs))
         model.cluster.submit(rows, model.jobs.recorded_submit)
 
@@ -432,6 +437,52 @@ def test_users_at_a_limit_come_later() -> None:
     model = model_of(free, *jobs)
     run(model, Delay(AtLimit(), by=30))
     assert [0, 50, 60, 100] == model.jobs.submit.tolist()
+
+
+# ---- other policies ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative"])
+def test_users_see_partitions_under_other_policies(scheduler: str) -> None:
+    """Starts are foretold by a conservative plan on the nodes, and users switch as under Slurm."""
+    jobs = [
+        BUSY,
+        {**FULL, "at": 10, "run": 90000, "user": 2},
+        {**FULL, "at": 20, "run": 50, "user": 3},
+    ]
+    made, at = table(*jobs)
+    made.recorded_submit[:] = at
+    model = Simulation(made, 8, scheduler, machine=two())
+    model.cluster.submit([0, 1], at[:2])
+    model.run(until=20)
+    see = model.cluster.look().machine
+    assert (500, 90500, 20) == tuple(
+        one.start for one in (see.forecast(1), see.forecast(2), see.forecast(2, "debug"))
+    )
+    assert (FOREVER, "PartitionTimeLimit", True) == see.forecast(1, "debug")
+    normal = see.partitions["normal"]
+    assert (0, 0, 1, 4) == (normal.free_nodes, normal.free_cores, normal.waiting, normal.asked)
+    assert (1, 0) == (see.standing(0).running, see.standing(0).waiting)
+    users = run(Simulation(made, 8, scheduler, machine=two()), SwitchPartition(ExpectedWait(60)))
+    assert [(2, 20, "partition", "normal", "debug")] == changes(users)
+    assert [0, 500, 20] == made.start.tolist()
+
+
+def test_patience_elsewhere_under_another_policy() -> None:
+    """A job that leaves the queue and comes back in the same second asks for its new partition."""
+    made, at = table(BUSY, {**FULL, "at": 10, "run": 50, "user": 2})
+    made.recorded_submit[:] = at
+    users = run(Simulation(made, 8, machine=two()), patience=Patience(60, then="elsewhere"))
+    assert [(1, 70, "partition", "normal", "debug")] == changes(users)
+    assert [0, 70] == made.start.tolist()
+
+
+def test_other_policies_count_no_usage() -> None:
+    """Users cannot react to a fair share that nobody keeps."""
+    made, at = table({})
+    made.recorded_submit[:] = at
+    with pytest.raises(QuantityError, match="trigger fair-share: this scheduler counts no usage"):
+        run(Simulation(made, 8, machine=two()), Delay(FairShareBelow(0.5), by=1))
 
 
 # ---- less ---------------------------------------------------------------------------------------

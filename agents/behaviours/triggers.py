@@ -409,7 +409,7 @@ def check_nodes(user: ReplayUser, what: str) -> None:
     """
     if not user.site.look().has_nodes:
         raise QuantityError(
-            f"{what}: needs a machine of nodes; give --machine FILE with --scheduler slurm"
+            f"{what}: needs a machine of nodes; give --machine FILE, such as a slurm.conf"
         )
     jobs = user.model.jobs
     if jobs.requests is None:

@@ -10,12 +10,11 @@ import numpy as np
 
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import JobTable, State
-from hpcrowd.environment.machine.demand import partitions_asked
-from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster
+    from hpcrowd.environment.machine.layout import Layout
     from hpcrowd.environment.simulation import Simulation
 
 
@@ -76,6 +75,8 @@ def rejections_of(model: Simulation) -> dict[int, str]:
 
 def _account(cluster: Cluster) -> dict[str, Any]:
     scheduler: Any = cluster.engine.scheduler
+    from hpcrowd.environment.machine.demand import partitions_asked
+
     layout: Layout = scheduler.layout
     jobs, refused = cluster.jobs, cluster.engine.refused
     finished = jobs.ran
@@ -102,7 +103,7 @@ def _account(cluster: Cluster) -> dict[str, Any]:
         "nodes": len(layout),
         "cores": layout.all_cores,
         "gpus": sum(map(sum, layout.gpus)),
-        "memory_mb": None if memory >= Layout.UNLIMITED else memory,
+        "memory_mb": None if memory >= layout.UNLIMITED else memory,
         "gpu_s": sum(use["gpu_s"] for use in held.values()),
         "memory_mb_s": sum(use["memory_mb_s"] for use in held.values()),
         "rejected": dict(sorted(Counter(refused.values()).items())),
@@ -122,6 +123,8 @@ def _account(cluster: Cluster) -> dict[str, Any]:
 
 
 def _size(layout: Layout, partition: str) -> dict[str, int]:
+    from hpcrowd.environment.machine.layout import bits
+
     nodes = list(bits(layout.nodes_of(partition))) if partition in layout.partitions else []
     return {
         "nodes": len(nodes),

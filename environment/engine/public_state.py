@@ -43,8 +43,8 @@ class PublicState(NamedTuple):
         scheduler, engine = self.engines[0].scheduler, self.engines[0]
         if not self.has_nodes or scheduler is None:
             raise QuantityError(
-                "partitions: a pool of equal processors has none; give --machine FILE with "
-                "--scheduler slurm"
+                "partitions: a pool of equal processors has none; give --machine FILE, such as a "
+                "slurm.conf"
             )
         return scheduler.outlook(self.now, engine.waiting, engine.running)
 

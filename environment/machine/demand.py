@@ -7,6 +7,7 @@ takes, memory for each node or core, GPUs for each node or the job, features, wh
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -57,6 +58,12 @@ class Demand:
     gpus_per_node: int = 0
     gpu_kind: int = -1
     whole: bool = False
+
+    @cached_property
+    def cores_only(self) -> bool:
+        """Whether a node with enough free cores has all that it asks of one."""
+        memory = self.memory_per_node or self.memory_per_core or self.whole_memory
+        return not (self.whole or memory or self.gpus_per_node)
 
 
 def partitions_asked(layout: Layout, jobs: JobTable, row: int) -> tuple[str, ...]:

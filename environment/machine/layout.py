@@ -28,10 +28,11 @@ def _by_name(name: str) -> list[tuple[int, int, str]]:
 
 def bits(nodes: int) -> Iterator[int]:
     """Yield the places of the nodes in a set, in order."""
-    while nodes:
-        low = nodes & -nodes
-        yield low.bit_length() - 1
-        nodes ^= low
+    text = bin(nodes)[:1:-1]
+    place = text.find("1")
+    while place >= 0:
+        yield place
+        place = text.find("1", place + 1)
 
 
 class Layout:

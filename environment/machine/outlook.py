@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from hpcrowd.environment.stops import FOREVER
 
@@ -58,7 +58,14 @@ class Outlook(ABC):
     Looking changes nothing. It is valid until the simulation goes on. Jobs are rows of the table:
     of jobs yet to be submitted, with what they ask for now, or of waiting ones. A partition is one
     that the job would be submitted to instead; empty for those that it asks for.
+
+    Attributes
+    ----------
+    has_shares
+        Whether the scheduler counts usage; without, all have a fair-share factor of 1.
     """
+
+    has_shares: ClassVar[bool] = True
 
     @property
     @abstractmethod

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hpcrowd.environment.machine.demand import Demand
-from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.stock import Holding, Share, Stock
 
 #: A rule: (stock, demand, nodes that can be used with their cores) -> nodes in the order of use.
@@ -58,11 +57,7 @@ def select(stock: Stock, demand: Demand, allowed: int, rule: Rule | None = None)
     rule
         The order of nodes; None for Slurm's.
     """
-    usable = {}
-    for node in bits(demand.nodes & allowed):
-        cores = stock.usable(node, demand)
-        if cores:
-            usable[node] = cores
+    usable = stock.all_usable(demand.nodes & allowed, demand)
     if len(usable) < demand.least_nodes:
         return None
     found = _choose(stock, demand, usable, rule)
@@ -162,22 +157,26 @@ class _Left:
 
     def use(self, nodes: Sequence[int], usable: dict[int, int]) -> None:
         """Use nodes until the job has enough."""
-        demand = self.demand
+        demand, share = self.demand, self.stock.share
+        lacking, wanted, left = self.cores, self.nodes_wanted, self.nodes_left
+        per_task, least, whole = demand.cores_per_task, demand.least_cores, demand.whole
         for node in nodes:
-            if self.done or self.nodes_left <= 0:
-                return
+            if left <= 0 or (lacking <= 0 and wanted <= 0 and self.gpus <= 0):
+                break
             cores = usable[node]
-            if self.nodes_left == 1 and cores < self.cores:
+            if left == 1 and cores < lacking:
                 continue  # one more node is all it may have, and this is too small
-            if not demand.whole:
+            if not whole:
                 # A core is kept for each further node that it wants.
-                later = max(self.nodes_wanted - 1, 0) * demand.cores_per_task
-                cores = max(min(cores, self.cores - later), demand.least_cores)
+                most = lacking - (wanted - 1) * per_task if wanted > 1 else lacking
+                cores = most if cores > most else cores
+                cores = least if cores < least else cores
             gpus = demand.gpus_per_node
             if self.gpus > 0:
                 gpus = max(gpus, min(self.stock.free_gpus(node, demand.gpu_kind), self.gpus))
-            self.shares.append(self.stock.share(node, cores, gpus, demand))
-            self.cores -= cores
+            self.shares.append(share(node, cores, gpus, demand))
+            lacking -= cores
             self.gpus -= gpus if demand.gpus else 0
-            self.nodes_wanted -= 1
-            self.nodes_left -= 1
+            wanted -= 1
+            left -= 1
+        self.cores, self.nodes_wanted, self.nodes_left = lacking, wanted, left

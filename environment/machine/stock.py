@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hpcrowd.environment.machine.demand import Demand
-from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.layout import Layout, bits
 
 
 class Share(NamedTuple):
@@ -42,11 +42,12 @@ class Stock:
         self.memory = list(layout.memory)
         self.gpus = [list(one) for one in layout.gpus]
         self.jobs = [0] * len(layout)
+        self._no_gpus = (0,) * len(layout.gpu_types)
 
     def copy(self) -> Stock:
         """Return an independent copy."""
         other = object.__new__(Stock)
-        other.layout = self.layout
+        other.layout, other._no_gpus = self.layout, self._no_gpus
         other.cores, other.memory = list(self.cores), list(self.memory)
         other.gpus = [list(one) for one in self.gpus]
         other.jobs = list(self.jobs)
@@ -67,6 +68,23 @@ class Stock:
             self.jobs[node] -= sign
             for kind, count in enumerate(gpus):
                 self.gpus[node][kind] += sign * count
+
+    def all_usable(self, nodes: int, demand: Demand) -> dict[int, int]:
+        """Return the nodes of a set that a job could use, in order, with their cores."""
+        found = {}
+        if demand.cores_only:
+            free, least, most = self.cores, demand.least_cores, demand.most_cores
+            for node in bits(nodes):
+                cores = free[node] if free[node] < most else most
+                cores -= cores % demand.cores_per_task
+                if cores >= least:
+                    found[node] = cores
+            return found
+        for node in bits(nodes):
+            cores = self.usable(node, demand)
+            if cores:
+                found[node] = cores
+        return found
 
     def usable(self, node: int, demand: Demand) -> int:
         """Return how many cores of a node a job could use; 0 if it cannot use the node."""
@@ -100,6 +118,8 @@ class Stock:
 
     def share(self, node: int, cores: int, gpus: int, demand: Demand) -> Share:
         """Return what a job holds on a node of which it uses some cores and GPUs."""
+        if demand.cores_only and not gpus:
+            return Share(node, cores, 0, self._no_gpus)
         if demand.whole:
             cores = self.layout.cores[node]
         if demand.whole_memory:

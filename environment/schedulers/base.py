@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from hpcrowd.environment.machine.layout import Layout
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.machine.outlook import Outlook
-    from hpcrowd.environment.machine.stock import Stock
 
 
 class ReasonCode(IntEnum):
@@ -207,7 +206,9 @@ class Plan(Protocol):
 class PlanOnNodes(Plan, Protocol):
     """The same on a machine of nodes."""
 
-    lost: Sequence[WaitingJob]  #: reservations that no longer hold
+    @property
+    def lost(self) -> Sequence[WaitingJob]:
+        """Reservations that no longer hold."""
 
 
 class NodesNow(Protocol):
@@ -221,7 +222,10 @@ class NodesNow(Protocol):
     """
 
     layout: Layout
-    stock: Stock
+
+    @property
+    def stock(self) -> Any:
+        """A ``machine.stock.Stock``."""
 
     def fits(self, job: WaitingJob) -> bool:
         """Return whether a waiting job can start now: partitions, reservations, limits and room."""
@@ -387,7 +391,7 @@ class Scheduler(Announced):
             If it runs none, or does not show it.
         """
         raise QuantityError(
-            f"scheduler {self.name}: shows users no partitions; take `slurm`, with --machine FILE"
+            f"scheduler {self.name}: shows users no partitions; take `slurm` or `easy`"
         )
 
     def begin(self, total: int) -> None:

@@ -47,6 +47,11 @@ class FairShareBelow(SeesNodes):
     ----------
     below
         Active while the factor is smaller.
+
+    Raises
+    ------
+    QuantityError
+        Before the run, if the scheduler counts no usage.
     """
 
     when = "fair-share"
@@ -56,6 +61,15 @@ class FairShareBelow(SeesNodes):
     def __post_init__(self) -> None:
         if not self.below > 0:
             raise QuantityError(f"fair-share below {self.below:g}: more than 0, such as 0.5")
+
+    @override
+    def begin(self, user: ReplayUser) -> None:
+        super().begin(user)
+        if not user.site.look().machine.has_shares:
+            raise QuantityError(
+                f"trigger {self.when}: this scheduler counts no usage of a machine of nodes; take "
+                "--scheduler slurm"
+            )
 
     @override
     def concerns(self, outlook: Outlook, row: int) -> bool:

@@ -45,6 +45,8 @@ class Nodes:
         The present second.
     waiting, running
         The jobs by row, with what they ask; :attr:`QueuedJob.holding` is what they hold.
+    shut_out
+        Rows of waiting jobs that no policy could start when they were last looked at.
     ledger
         What each job held, in the order of their starts.
     """
@@ -58,6 +60,7 @@ class Nodes:
         self.now = 0
         self.waiting: dict[int, QueuedJob] = {}
         self.running: dict[int, QueuedJob] = {}
+        self.shut_out: set[int] = set()
         self.ledger: list[Tenure] = []
         self._tasks: Counter[int] = Counter()  # running tasks by array
         self._kept = [(one, self.layout.nodes_in(one.nodes)) for one in machine.reservations]
@@ -78,11 +81,14 @@ class Nodes:
     def join(self, row: int) -> None:
         """Let a job join the queue."""
         self.waiting[row] = job = self.admission.queued(row, self.now)
+        if self.shut(job):
+            self.shut_out.add(row)
         self.limits.submitted(job)
 
     def withdraw(self, row: int) -> None:
         """Take a waiting job out of the queue."""
         self.limits.submitted(self.waiting.pop(row), -1)
+        self.shut_out.discard(row)
 
     def start(self, row: int, place: Place) -> None:
         """Let a waiting job start now."""
@@ -101,6 +107,21 @@ class Nodes:
         self.limits.started(job, -1)
         self.limits.submitted(job, -1)
         self._tasks[job.array] -= 1
+
+    def update(self, waiting: Sequence[WaitingJob], now: int) -> Sequence[WaitingJob]:
+        """Take note of the queue at a second, and return the jobs that a policy may start."""
+        self.now = now
+        rows = {job.row for job in waiting}
+        if rows != self.waiting.keys():
+            for row in self.waiting.keys() - rows:
+                self.withdraw(row)
+            for job in waiting:
+                if job.row not in self.waiting:
+                    self.join(job.row)
+        if not self.shut_out:
+            return waiting
+        self.shut_out = {row for row in self.shut_out if self.shut(self.waiting[row])}
+        return tuple(job for job in waiting if job.row not in self.shut_out)
 
     # what keeps a job from starting
 

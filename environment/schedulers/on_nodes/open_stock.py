@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import le
 from typing import NamedTuple, override
 
-from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.stock import Holding, Share, Stock
 
 
@@ -51,6 +51,12 @@ class OpenStock(Stock):
         other = object.__new__(OpenStock)
         vars(other).update(vars(super().copy()), free=self.free, open=self.open)
         return other
+
+    def free_on(self, nodes: int) -> int:
+        """Return the free cores of a set of nodes."""
+        if nodes == self.layout.all_nodes:
+            return self.free
+        return sum(self.cores[node] for node in bits(nodes & self.open))
 
     def holds(self, holding: Holding) -> bool:
         """Return whether all that a job would hold is free."""

@@ -85,7 +85,7 @@ class NodePlan:
         self._found: dict[int, tuple[int, Place]] = {}
         self._given_up: dict[int, Kept] = {}
         old = {} if before is None else before.kept
-        self.kept = {
+        self.kept: dict[int, Kept] = {
             job.row: old[job.row]._replace(job=job)
             for job in reserved
             if job.row in old and starts[job.row] == old[job.row].start >= look.now

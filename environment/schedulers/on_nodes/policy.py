@@ -15,6 +15,7 @@ from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
+from hpcrowd.environment.machine.outlook import Outlook
 from hpcrowd.environment.schedulers.base import (
     EndedJob,
     Look,
@@ -26,6 +27,7 @@ from hpcrowd.environment.schedulers.base import (
     explain,
 )
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
+from hpcrowd.environment.schedulers.on_nodes.outlook import outlook_of
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 
 #: Reasons of the pool that hold only if nodes have room for the job.
@@ -61,6 +63,8 @@ class OnNodes(Scheduler):
         self.name, self.names = policy.name, policy.names
         self.plans, self.remembers = policy.plans, policy.remembers
         self._before = before
+        self.machine: Machine
+        self.jobs: JobTable
         if before is not None:
             self.machine, self.jobs = before.machine, before.jobs
 
@@ -76,6 +80,7 @@ class OnNodes(Scheduler):
     @override
     def begin(self, total: int) -> None:
         self.policy.begin(total)
+        self._outlook: tuple[tuple[int, bytes, bytes], Outlook] | None = None
         self.promises, self.stops = self.policy.promises, []
         if self._before is None:
             self.nodes_now = Nodes(self.machine, self.jobs)
@@ -95,7 +100,16 @@ class OnNodes(Scheduler):
     @override
     def submitted(self, rows: Int64s) -> None:
         for row in rows.tolist():
+            if row in self.nodes_now.waiting:  # it left the queue, and comes back
+                self.nodes_now.withdraw(row)
             self.nodes_now.admission.resize(row)
+
+    @override
+    def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
+        key = now, waiting.tobytes(), running.tobytes()
+        if self._outlook is None or self._outlook[0] != key:
+            self._outlook = key, outlook_of(self.nodes_now, now, waiting, running)
+        return self._outlook[1]
 
     @override
     def refuses(self, row: int) -> str:
@@ -129,18 +143,13 @@ class OnNodes(Scheduler):
     @override
     def select(self, look: Look) -> Iterable[WaitingJob]:
         nodes = self.nodes_now
-        nodes.now = look.now
-        here = {job.row for job in look.waiting}
-        for row in [row for row in nodes.waiting if row not in here]:
-            nodes.withdraw(row)
-        for job in look.waiting:
-            if job.row not in nodes.waiting:
-                nodes.join(job.row)
-        shown = [job for job in look.waiting if not nodes.shut(nodes.waiting[job.row])]
+        shown = nodes.update(look.waiting, look.now)
         if not shown:
             return ()
-        found: Any = self.policy.select(look._replace(waiting=tuple(shown), nodes=nodes))
-        return found if found is None else self._placed(found, {job.row: job for job in shown})
+        found: Any = self.policy.select(look._replace(waiting=shown, nodes=nodes))
+        if found is not None:
+            found = self._placed(found, {job.row: job for job in shown})
+        return found  # type: ignore[no-any-return]
 
     def _placed(self, found: Iterable[Any], shown: dict[int, WaitingJob]) -> Iterator[WaitingJob]:
         """Yield what the policy starts; jobs get nodes if it has not chosen them itself."""
@@ -172,12 +181,14 @@ class OnNodes(Scheduler):
     @override
     def wake(self, now: int) -> int | None:
         self.promises = self.policy.promises
-        times = [job.eligible for job in self.nodes_now.waiting.values() if job.eligible > now]
+        nodes = self.nodes_now
+        times = [nodes.waiting[row].eligible for row in nodes.shut_out]
+        times = [time for time in times if time > now]
         own = self.policy.wake(now)
         if own is not None:
             times.append(own)
-        if self.nodes_now.waiting:
-            times += self.nodes_now.turns[:1]
+        if nodes.waiting:
+            times += nodes.turns[:1]
         return min(times, default=None)
 
     @override

@@ -152,8 +152,8 @@ class RoomOverTime:
     def stock(self, first: int, last: int) -> OpenStock:
         """Return what is free throughout the steps from ``first`` to before ``last``."""
         free = self._free[first] if last == first + 1 else self._free[first:last].min(axis=0)
-        stock = object.__new__(OpenStock)
-        stock.layout = self.layout
+        stock = OpenStock.__new__(OpenStock)
+        stock.layout, stock._no_gpus = self.layout, (0,) * len(self.layout.gpu_types)
         stock.cores, stock.memory = free[CORES].tolist(), free[MEMORY].tolist()
         stock.jobs = (-free[IDLE]).tolist()
         stock.gpus = free[GPUS:].T.tolist()

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.base import Look, ReasonCode, WaitingJob
 from hpcrowd.environment.schedulers.limits import Held
@@ -35,7 +34,7 @@ class Head:
     nodes
         The set of nodes that it could use.
     shadow
-        s; when it is expected to start.
+        s; when it is expected to start; -1 before that is known.
     stock, place
         What is free at that time, and where it would run then.
     spare
@@ -45,7 +44,7 @@ class Head:
     job: WaitingJob
     asks: QueuedJob
     nodes: int
-    shadow: int = FOREVER
+    shadow: int = UNKNOWN
     stock: OpenStock | None = None
     place: Place | None = None
     spare: int = 0
@@ -78,7 +77,8 @@ class _Pass:
 
     def run(self) -> Iterator[WaitingJob]:
         blocked, later = 0, []
-        ordered: Any = self.policy._in_order(self.look)
+        ordered = iter(self.policy._in_order(self.look))
+        everything = self.nodes.layout.all_nodes
         quick = self.note is None and self.policy.backfill == NO_BACKFILL
         for job in ordered:
             asks = self.nodes.waiting[job.row]
@@ -97,10 +97,14 @@ class _Pass:
             head = Head(job, asks, usable)
             self.heads.append(head)
             self.held.add(job)  # jobs that overtake it must not use up its limits
-            if not quick:
-                self._reserve(head)
+            if blocked == everything:
+                later += [] if quick else ordered
+                break
         if not self.heads or quick:
             return
+        if self.note is not None or self.policy.backfill == "best-fit":
+            for head in self.heads:
+                self._reserve(head)
         if self.policy.backfill == NO_BACKFILL:
             for job in later:
                 self._tell(job, ReasonCode.BEHIND, note=self.policy.name, blocker=self._before(job))
@@ -138,7 +142,7 @@ class _Pass:
         head.shadow, head.stock, head.place = self.nodes.earliest(head.asks, lasts, ends)
         if head.place is not None:
             least = min(one.cores for one in head.asks.demands.values())
-            head.spare = sum(head.stock.cores[node] for node in bits(head.nodes)) - least
+            head.spare = head.stock.free_on(head.nodes) - least
         start = UNKNOWN if head.shadow == FOREVER else head.shadow
         if head.job.processors > self.free:
             self._tell(head.job, ReasonCode.HEAD, start=start)
@@ -149,6 +153,9 @@ class _Pass:
     def _beside_heads(self, job: WaitingJob, asks: QueuedJob, place: Place) -> Place | None:
         """Return a place in which a job delays no head; None, and the reason, if there is none."""
         end = self.now + job.estimate
+        for one in self.heads:
+            if one.shadow < 0:
+                self._reserve(one)
         longer = [one for one in self.heads if end > one.shadow and self._meets(one, asks)]
         blocker = self._delayed(longer, place)
         if blocker is not None and self._may_avoid(blocker, asks):

@@ -128,6 +128,10 @@ class Controller:
         other.started, other.stopped, other._tasks = [], [], dict(self._tasks)
         return other
 
+    def at(self, now: int) -> None:
+        """Begin at a later second than 0, without usage or priorities from before."""
+        self._calculated = now
+
     def is_current(self, now: int) -> bool:
         """Return whether usage and priorities have been computed for all periods until now."""
         return self._calculated + self.priorities.settings.calculation_period > now
