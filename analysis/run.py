@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
-from hpcrowd.analysis.accounts.nodes import metrics_of
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.accounts.reactions import account, resized
 from hpcrowd.analysis.metrics import (
@@ -232,6 +231,10 @@ class Run:
             sizes_of(self.platform),
             held=bool(self.holds),
         )
+        if not self.machines:
+            return found
+        from hpcrowd.analysis.accounts.nodes import metrics_of
+
         return found | metrics_of(self.machines, found["makespan_s"])
 
     @property

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.jobs import Int64s
     from hpcrowd.environment.platform.changes import Change
+    from hpcrowd.environment.simulation import Simulation
     from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
     from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
@@ -208,7 +209,6 @@ class ReplayConfig(TraceScenario):
             As for any scenario; or the trace as it is.
         """
         from hpcrowd.agents.populations.population import Casting, units_after
-        from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
         from hpcrowd.analysis.accounts.reactions import notes_of
         from hpcrowd.analysis.run import Run
@@ -282,8 +282,7 @@ class ReplayConfig(TraceScenario):
                 reactions=notes_of(users),
                 platform=accounts_of(model),
                 attempts=attempts_of(model),
-                machines=machines_of(model),
-                rejections=rejections_of(model),
+                **({} if self.machine is None else _on_nodes(model)),
                 holds=holds,
                 depends={} if model.holds is None else model.holds.preceding(),
                 repaired=converted.repaired,
@@ -371,6 +370,13 @@ def replay(
     """
     config = config or ReplayConfig.configure(**choices)
     return config.stage(prepared or config.given(trace), log).run(progress)
+
+
+def _on_nodes(model: Simulation) -> dict[str, Any]:
+    """Return what a run has on machines of nodes, by attribute."""
+    from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
+
+    return {"machines": machines_of(model), "rejections": rejections_of(model)}
 
 
 def _source_row(replayed: Int64s, jobs: int) -> Int64s:
