@@ -336,6 +336,7 @@ def test_logs_without_requests_keep_memory_and_account() -> None:
     jobs.append(2, group=[0, 1], requested_memory=[1500, -1], queue=-1)
     jobs.names = {"group": {0: "physics"}}
     machine = Machine(nodes=(NodeType(name="n1", cores=4),))
+    jobs.requests = comparison.plain_requests(jobs)
     comparison.ask_for_partitions(machine, lambda jobs, row, asked: (*asked, "new"))(jobs)
     requests: Requests | None = jobs.requests
     assert requests is not None

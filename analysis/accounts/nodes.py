@@ -52,7 +52,7 @@ PARTITION_ACCOUNTS = {
 }
 
 #: Columns of printed tables of partitions.
-PARTITION_COLUMNS = ("nodes", "jobs", "mean wait", "median wait", "longest wait", "in use",
+PARTITION_COLUMNS = ("nodes", "jobs", "mean wait", "median", "longest", "in use",
                      "GPUs in use", "rejected", "preempted")  # fmt: skip
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.scenarios.kinds.base import Scenario
 
+#: Metrics with these names are left out where they are 0.
+COUNTS = ("jobs_", "runs_", "preempted_")
+
 
 def carry_out(
     scenario: Scenario,
@@ -118,7 +121,7 @@ def summary_table(run: Run) -> Table:
         table.add_column("meaning", style="dim", overflow="fold")
     for metric in METRICS:
         value = run.metrics[metric.name]
-        if metric.name.startswith("jobs_") and not value and metric.name != "jobs_completed":
+        if metric.name.startswith(COUNTS) and not value and metric.name != "jobs_completed":
             continue
         if value is None and metric.optional:
             continue

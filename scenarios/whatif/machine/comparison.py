@@ -27,21 +27,18 @@ from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.slurm.accounting import parse_sacct
+from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.cli import interrupted
 from hpcrowd.scenarios.terminal import say
-from hpcrowd.scenarios.whatif.machine.made_up import (
-    made_up_jobs,
-    made_up_log,
-    made_up_machine,
-    requests_of,
-)
+from hpcrowd.scenarios.whatif.machine.made_up import made_up_log, made_up_machine
 from hpcrowd.scenarios.whatif.scripts import USERS, ScriptTable
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
 
-#: Called with the jobs after they have been read: changes what they ask of the machine.
+#: Called with the jobs after they have been read: changes ``jobs.requests``, what they ask of the
+#: machine.
 Asks = Callable[[JobTable], None]
 
 #: Most accounts with a line of their own, those with the most work.
@@ -56,7 +53,6 @@ class Site:
 
     trace: Trace
     machine: Machine
-    requests: Requests | None = None
 
     @property
     def name(self) -> str:
@@ -86,7 +82,7 @@ class Change:
 def made_up_site() -> Site:
     """Return the site of :mod:`hpcrowd.scenarios.whatif.machine.made_up`."""
     trace = parse_sacct(made_up_log(), "made-up site", FormatOptions(zone="UTC"))
-    return Site(trace, made_up_machine(), requests_of(made_up_jobs()))
+    return Site(trace, made_up_machine())
 
 
 def read_site(log: str, machine: str) -> Site:
@@ -144,10 +140,10 @@ def machine_what_if(
         settings = {"scheduler": SCHEDULER, **common, "users": behaviour, "machine": machine}
         config = ReplayConfig.configure(**settings)
         prepared = prepare(site.trace, config, follows=behaviour != "rigid")
-        jobs = prepared.record.jobs
-        if jobs.requests is None and site.requests is not None:
-            jobs.requests = site.requests.copy()
         if asks is not None:
+            jobs = prepared.record.jobs
+            found = requests_of(site.trace, prepared.converted.source_row)
+            jobs.requests = plain_requests(jobs) if found is None else found
             asks(jobs)
         return config.stage(prepared).run()
 
@@ -172,8 +168,7 @@ def ask_for_partitions(
     layout = Layout(machine)
 
     def asks(jobs: JobTable) -> None:
-        if jobs.requests is None:
-            jobs.requests = plain_requests(jobs)
+        assert jobs.requests is not None
         jobs.requests.set_texts(
             Ask.PARTITIONS,
             [
