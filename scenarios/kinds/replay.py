@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.jobs import Int64s
     from hpcrowd.environment.platform.changes import Change
-    from hpcrowd.environment.simulation import Simulation
     from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
     from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
@@ -377,13 +376,6 @@ def replay(
     """
     config = config or ReplayConfig.configure(**choices)
     return config.stage(prepared or config.given(trace), log).run(progress)
-
-
-def _on_nodes(model: Simulation) -> dict[str, Any]:
-    """Return what a run has on machines of nodes, by attribute."""
-    from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
-
-    return {"machines": machines_of(model), "rejections": rejections_of(model)}
 
 
 def _source_row(replayed: Int64s, jobs: int) -> Int64s:
