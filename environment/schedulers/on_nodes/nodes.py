@@ -19,6 +19,7 @@ from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.base import Look, WaitingJob
 from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock, Place
 from hpcrowd.environment.schedulers.on_nodes.plan import NodePlan
+from hpcrowd.environment.schedulers.on_nodes.room_over_time import Arrays
 from hpcrowd.environment.schedulers.on_nodes.walk import walk
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.limits import LimitKeeper
@@ -64,6 +65,7 @@ class Nodes:
         self.ledger: list[Tenure] = []
         self._tasks: Counter[int] = Counter()  # running tasks by array
         self._kept = [(one, self.layout.nodes_in(one.nodes)) for one in machine.reservations]
+        self.arrays = Arrays()
         self._plan: NodePlan | None = None
 
     def sketch(self) -> Nodes:

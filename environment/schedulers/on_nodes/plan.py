@@ -12,10 +12,7 @@ import heapq
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.base import Look, WaitingJob
 from hpcrowd.environment.schedulers.conservative import duration
@@ -90,7 +87,7 @@ class NodePlan:
             for job in reserved
             if job.row in old and starts[job.row] == old[job.row].start >= look.now
         }
-        self._room = RoomOverTime(nodes.layout, nodes.stock, look.now, nodes.turns)
+        self._room = RoomOverTime(nodes.layout, nodes.stock, nodes.arrays, look.now, nodes.turns)
         leaving: list[Change] = [(end, FOREVER, held, 1) for end, held in self._leaving]
         self._room.change(leaving + [one.change(-1) for one in self.kept.values()])
         if len(self.kept) < len(reserved) or self._room.short:
@@ -157,8 +154,7 @@ class NodePlan:
         times, usable, begins = self._room.times, {}, set()
         for name in asks.partitions:
             demand = asks.demands[name]
-            nodes = np.array(list(bits(demand.nodes)), np.int64)
-            usable[name] = self._room.usable(demand, nodes, until)
+            usable[name] = self._room.usable(demand, until)
             begins.update(self._room.starts(demand, usable[name], lasts))
         for step in sorted(begins):
             begin = times[step]

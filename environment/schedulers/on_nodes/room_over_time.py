@@ -13,7 +13,7 @@ import numpy as np
 
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
-from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock
 from hpcrowd.environment.stops import FOREVER
@@ -24,8 +24,35 @@ CORES, IDLE, MEMORY, GPUS = 0, 1, 2, 3
 #: Changes up to which each is made by itself; more are summed up over all steps.
 FEW = 4
 
+#: Holdings that are kept as arrays.
+MOST_ARRAYS = 20_000
+
 #: A change: start and end, s since the origin, what a job holds, and 1 to free it, -1 to take it.
 Change = tuple[int, int, Holding, int]
+
+
+class Arrays:
+    """Holdings and sets of nodes as arrays, kept from pass to pass."""
+
+    def __init__(self) -> None:
+        self._holdings: dict[int, tuple[Holding, Int64s, Int64s]] = {}
+        self._sets: dict[int, Int64s] = {}
+
+    def of(self, holding: Holding) -> tuple[Int64s, Int64s]:
+        """Return the nodes of a holding, and its amounts, shape (nodes, amounts)."""
+        if id(holding) not in self._holdings:
+            if len(self._holdings) >= MOST_ARRAYS:
+                self._holdings.clear()
+            nodes = np.array([share.node for share in holding], np.int64)
+            amounts = np.array([(one.cores, 1, one.memory, *one.gpus) for one in holding], np.int64)
+            self._holdings[id(holding)] = holding, nodes, amounts
+        return self._holdings[id(holding)][1:]
+
+    def nodes(self, nodes: int) -> Int64s:
+        """Return a set of nodes, in order."""
+        if nodes not in self._sets:
+            self._sets[nodes] = np.array(list(bits(nodes)), np.int64)
+        return self._sets[nodes]
 
 
 class RoomOverTime:
@@ -37,6 +64,8 @@ class RoomOverTime:
         The nodes.
     stock
         What is free now.
+    arrays
+        What is known as arrays from earlier passes.
     now
         s since the origin; the begin of the first step.
     turns
@@ -48,8 +77,15 @@ class RoomOverTime:
         The begins of the steps, s since the origin; the last one has no end.
     """
 
-    def __init__(self, layout: Layout, stock: OpenStock, now: int, turns: Sequence[int]) -> None:
-        self.layout = layout
+    def __init__(
+        self,
+        layout: Layout,
+        stock: OpenStock,
+        arrays: Arrays,
+        now: int,
+        turns: Sequence[int],
+    ) -> None:
+        self.layout, self._arrays = layout, arrays
         self.times = [now]
         self._free = np.empty((1, GPUS + len(layout.gpu_types), len(layout)), np.int64)
         self._free[0, CORES], self._free[0, MEMORY] = stock.cores, stock.memory
@@ -70,23 +106,16 @@ class RoomOverTime:
         self._split({time for start, end, _, _ in changes for time in (start, end)})
         if len(changes) <= FEW:
             for start, end, holding, sign in changes:
-                nodes, amounts = self._amounts(holding)
+                nodes, amounts = self._arrays.of(holding)
                 self._free[self._step(start) : self._step(end), :, nodes] += sign * amounts.T
             return
         steps = np.zeros_like(self._free)
         for start, end, holding, sign in changes:
-            nodes, amounts = self._amounts(holding)
+            nodes, amounts = self._arrays.of(holding)
             steps[self._step(start), :, nodes] += sign * amounts
             if end < FOREVER:
                 steps[self._step(end), :, nodes] -= sign * amounts
         self._free += np.cumsum(steps, axis=0)
-
-    def _amounts(self, holding: Holding) -> tuple[Int64s, Int64s]:
-        """Return the nodes of a holding, and its amounts, shape (nodes, amounts)."""
-        nodes = np.array([share.node for share in holding])
-        amounts = np.array([(one.cores, -1, one.memory, *one.gpus) for one in holding], np.int64)
-        amounts[:, IDLE] = 1
-        return nodes, amounts
 
     def _step(self, time: int) -> int:
         """Return the number of the first step that begins at or after a time."""
@@ -94,21 +123,33 @@ class RoomOverTime:
 
     def _split(self, times: set[int]) -> None:
         """Let steps begin at some times."""
-        more = times.difference(self.times) - {FOREVER}
+        more = {time for time in times if time < FOREVER and not self._begins(time)}
         if not more:
             return
         old, self.times = np.array(self.times), sorted({*self.times, *more})
         self._free = self._free[np.searchsorted(old, self.times, "right") - 1]
 
+    def _begins(self, time: int) -> bool:
+        """Return whether a step begins at a time."""
+        step = self._step(time)
+        return step < len(self.times) and self.times[step] == time
+
     # room
 
-    def usable(self, demand: Demand, nodes: Int64s, until: int) -> Int64s:
-        """Return how many cores a job could use of some nodes, as ``Stock.usable`` does.
+    def usable(self, demand: Demand, until: int) -> Int64s:
+        """Return how many cores a job could use of its nodes, as ``Stock.usable`` does.
 
         Shape (steps, nodes); steps that begin before ``until``.
         """
-        free = self._free[: self._step(until), :, nodes]
+        nodes = self._arrays.nodes(demand.nodes)
+        free = self._free[: self._step(until)]
+        free = free if len(nodes) == len(self.layout) else free[:, :, nodes]
         cores = np.minimum(free[:, CORES], demand.most_cores)
+        if demand.cores_only:
+            if demand.cores_per_task > 1:
+                cores -= cores % demand.cores_per_task
+            cores[cores < demand.least_cores] = 0
+            return cores
         memory = free[:, MEMORY]
         bad = np.zeros_like(cores, bool)
         if demand.whole:
