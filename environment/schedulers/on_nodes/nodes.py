@@ -62,6 +62,7 @@ class Nodes:
         self.waiting: dict[int, QueuedJob] = {}
         self.running: dict[int, QueuedJob] = {}
         self.shut_out: set[int] = set()
+        self._watched: set[int] = set()  # jobs that are shut out, or may be later
         self.ledger: list[Tenure] = []
         self._tasks: Counter[int] = Counter()  # running tasks by array
         self._kept = [(one, self.layout.nodes_in(one.nodes)) for one in machine.reservations]
@@ -83,14 +84,14 @@ class Nodes:
     def join(self, row: int) -> None:
         """Let a job join the queue."""
         self.waiting[row] = job = self.admission.queued(row, self.now)
-        if self.shut(job):
-            self.shut_out.add(row)
+        if self.shut(job) or job.reservation:
+            self._watched.add(row)
         self.limits.submitted(job)
 
     def withdraw(self, row: int) -> None:
         """Take a waiting job out of the queue."""
         self.limits.submitted(self.waiting.pop(row), -1)
-        self.shut_out.discard(row)
+        self._watched.discard(row)
 
     def start(self, row: int, place: Place) -> None:
         """Let a waiting job start now."""
@@ -120,9 +121,10 @@ class Nodes:
             for job in waiting:
                 if job.row not in self.waiting:
                     self.join(job.row)
-        if not self.shut_out:
+        if not self._watched:
             return waiting
-        self.shut_out = {row for row in self.shut_out if self.shut(self.waiting[row])}
+        self._watched &= rows
+        self.shut_out = {row for row in self._watched if self.shut(self.waiting[row])}
         return tuple(job for job in waiting if job.row not in self.shut_out)
 
     # what keeps a job from starting
@@ -131,6 +133,11 @@ class Nodes:
         """Return why no policy could start a job now, in Slurm's words; empty if one could."""
         if job.eligible > self.now:
             return "BeginTime"
+        for one, _ in self._kept:
+            if job.reservation == one.name and not (
+                one.start <= self.now <= one.end - max(job.limit, 1)
+            ):
+                return "Reservation"
         return "" if any(self._up(name) for name in job.partitions) else "PartitionDown"
 
     def _up(self, partition: str) -> bool:

@@ -182,7 +182,7 @@ class OnNodes(Scheduler):
     def wake(self, now: int) -> int | None:
         self.promises = self.policy.promises
         nodes = self.nodes_now
-        times = [nodes.waiting[row].eligible for row in nodes.shut_out]
+        times = [job.eligible for row in nodes.shut_out if (job := nodes.waiting.get(row))]
         times = [time for time in times if time > now]
         own = self.policy.wake(now)
         if own is not None:
