@@ -52,9 +52,7 @@ class Nobody:
 
 def single(processors: int) -> Machine:
     """Nodes of one core: a pool, described as a machine."""
-    return Machine(
-        nodes=(NodeType(name=f"n[1-{processors}]", cores=1),), scheduling=EVERY_SECOND
-    )
+    return Machine(nodes=(NodeType(name=f"n[1-{processors}]", cores=1),), scheduling=EVERY_SECOND)
 
 
 # ---- the pool as a machine of nodes of one core -----------------------------------------------

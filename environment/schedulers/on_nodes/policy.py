@@ -205,9 +205,11 @@ class OnNodes(Scheduler):
         known = [job for job in look.waiting if job.row in nodes.waiting]
         shown = [job for job in known if not nodes.shut(nodes.waiting[job.row])]
         estimates = {job.row: job.estimate for job in shown}
+        limits = {job.row: nodes.limited(nodes.waiting[job.row]) for job in shown}
         for reason in explain(self.policy, look._replace(waiting=tuple(shown), nodes=nodes)):
-            word = ""
-            if reason.code in PASSING and reason.row in nodes.waiting and reason.asks <= look.free:
+            word = limits[reason.row] if reason.code in PASSING else ""
+            waits = reason.row in nodes.waiting and reason.asks <= look.free
+            if reason.code in PASSING and waits and not word:
                 word = nodes.why(nodes.waiting[reason.row], estimates[reason.row])
             yield reason._replace(code=ReasonCode.SITE, note=word) if word else reason
         for job in look.waiting:
