@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.formats.slurm.accounting import parse_sacct
 from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.cli import interrupted
@@ -81,8 +81,10 @@ class Change:
 
 def made_up_site() -> Site:
     """Return the site of :mod:`hpcrowd.scenarios.whatif.machine.made_up`."""
-    trace = parse_sacct(made_up_log(), "made-up site", FormatOptions(zone="UTC"))
-    return Site(trace, made_up_machine())
+    with TemporaryDirectory() as folder:
+        log = Path(folder, "made-up site")
+        log.write_text(made_up_log(), encoding="utf-8")
+        return Site(read_trace(log, options=FormatOptions(zone="UTC")), made_up_machine())
 
 
 def read_site(log: str, machine: str) -> Site:
