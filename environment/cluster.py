@@ -186,6 +186,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             scheduling = spec.machine.scheduling
             self.engine.latency = round(scheduling.start_latency)
             self.engine.kill_every = scheduling.time_limit_period
+            self.engine.kill_phase = scheduling.limit_check_phase
         #: Submit jobs; their run times and requested times become those of this cluster.
         self.submit, self.submit_again = self.engine.submit, self.engine.submit_again
         #: Submits a unit of ``Simulation.own_units``, with its first job at a given second.

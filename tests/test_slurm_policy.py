@@ -388,3 +388,42 @@ def test_a_machine_needs_a_policy_that_knows_it() -> None:
     """slurm without a machine is one line that says what to give."""
     with pytest.raises(QuantityError, match="needs a machine of nodes; give --machine FILE"):
         Simulation(JobTable(), 8, "slurm")
+
+
+def test_the_check_of_limits_has_a_phase() -> None:
+    """Checks are whole periods from the phase; a job at its limit just then ends at once."""
+    site = machine(scheduling={"time_limit_period": 30, "limit_check_phase": 20})
+    jobs = [{"run": 100, "limit": limit} for limit in (49, 50, 51)]
+    assert [50, 50, 80] == run(site, *jobs, overrun="kill").jobs.end.tolist()
+
+
+@pytest.mark.parametrize(("phase", "start"), [(0, 30), (7, 7), (7.5, 8), (29, 29)])
+def test_backfilling_has_a_phase(phase: float, start: int) -> None:
+    """No cycle comes before the phase, and later ones keep its rhythm."""
+    site = machine(
+        NodeType(name="n1", cores=4),
+        scheduling={"bf_interval": 30, "sched_interval": 600, "backfill_phase": phase},
+    )
+    jobs = [
+        {"cores": 3, "run": 100}, {"at": 1, "cores": 4}, {"at": 2, "run": 20, "limit": 20},
+    ]  # fmt: skip
+    assert start == starts(site, *jobs)[2]
+
+
+@pytest.mark.parametrize(
+    ("phase", "found"), [(0, [0, 100, 110]), (100, [0, 110, 100]), (101, [0, 100, 110])]
+)
+def test_the_calculation_of_priorities_has_a_phase(phase: int, found: list[int]) -> None:
+    """Usage counts from the first calculation on, which comes at the phase or a period later."""
+    site = machine(
+        NodeType(name="n1", cores=1),
+        accounts=accounts("u1", "u2"),
+        priority=PrioritySettings(weight_fair_share=1000, calculation_period=200),
+        scheduling={"calculation_phase": phase},
+    )
+    jobs = [
+        {"user": 1, "account": "lab", "run": 100},
+        {"user": 1, "account": "lab", "at": 1, "run": 10},
+        {"user": 2, "account": "lab", "at": 50, "run": 10},
+    ]
+    assert found == starts(site, *jobs)

@@ -114,8 +114,9 @@ class Engine(Announced, ABC):
         Units that finish at this instant, after :attr:`~hpcrowd.environment.stops.Stop.FINISHED`.
     latency
         s from the start of a job to its first second; it counts against its limit.
-    kill_every
-        s between checks of limits: jobs are killed at the first multiple of it at or after theirs.
+    kill_every, kill_phase
+        s between checks of limits, and the second of one of them: jobs are killed at the first
+        check at or after their limit.
     attempts
         Runs of jobs that were stopped, by changes of the platform or preemption, in order.
     refused
@@ -148,7 +149,7 @@ class Engine(Announced, ABC):
         self.pace = Fraction(1)
         self.work: Int64s | None = None
         self.timeline: Changes | None = None
-        self.latency, self.kill_every = 0, 1
+        self.latency, self.kill_every, self.kill_phase = 0, 1, 0
         self.attempts: list[Attempt] = []
         self.refused: dict[int, str] = {}
         self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None

@@ -196,7 +196,7 @@ class PlainEngine(Engine):
     def _start(self, row: int, at: int) -> None:
         end = at + int(self.jobs.run_time[row]) + self.latency
         if self.kill and end > (limit := at + int(self.jobs.requested_time[row])):
-            end = -(-limit // self.kill_every) * self.kill_every
+            end = limit + (self.kill_phase - limit) % self.kill_every
         self.jobs.start[row] = at
         self.jobs.end[row] = end
         heapq.heappush(self._ends, (end, row))

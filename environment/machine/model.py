@@ -310,6 +310,13 @@ class SchedulingSettings(Entry):
     time_limit_period: Seconds = Field(
         30, ge=1, description="s between checks of time limits (PERIODIC_TIMEOUT of slurmctld)"
     )
+    limit_check_phase: Seconds = Field(
+        0, ge=0, description="second of the first such check; others are whole periods away"
+    )
+    backfill_phase: float = Field(0.0, ge=0, description="s before which no backfill cycle comes")
+    calculation_phase: Seconds = Field(
+        0, ge=0, description="s until priorities are first computed anew; 0: a whole period"
+    )
     start_latency: float = Field(0.0, ge=0, description="s from a start to the job's first second")
     end_latency: float = Field(0.0, ge=0, description="s from a job's end to free resources")
     cycle_time: float = Field(

@@ -101,14 +101,14 @@ class Controller:
         self._wanted = self._urgent = False
         self._looked_at_all = -1  # the second of the last pass over the whole queue
         self._last_main = self._last_full = -(2**40)
-        self._next_backfill = 0.0
+        self._next_backfill = self.settings.backfill_phase
         self._last_backfill = 0
         self._changed = -1  # the second of the last change of a job
-        self._calculated = 0
         self._over: list[tuple[QueuedJob, int, int]] = []  # ran since the last calculation
         self._reservations = [
             (one, self.layout.nodes_in(one.nodes)) for one in machine.reservations
         ]
+        self.at(0)
         self.shares.rank()
 
     def copy(self) -> Controller:
@@ -129,8 +129,9 @@ class Controller:
         return other
 
     def at(self, now: int) -> None:
-        """Begin at a later second than 0, without usage or priorities from before."""
-        self._calculated = now
+        """Begin at a second, without usage or priorities from before."""
+        phase = self.settings.calculation_phase
+        self._calculated = now - -phase % self.priorities.settings.calculation_period
 
     def is_current(self, now: int) -> bool:
         """Return whether usage and priorities have been computed for all periods until now."""
