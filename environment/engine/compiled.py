@@ -105,6 +105,11 @@ class CompiledEngine(Engine):
 
     @property
     @override
+    def refused(self) -> dict[int, str]:
+        return {} if self._policy is None else self._policy.refused
+
+    @property
+    @override
     def free(self) -> int:
         return int(self.scalars[S.FREE])
 

@@ -76,7 +76,7 @@ class Admission:
     def _job(self, row: int) -> QueuedJob:
         """Return a job as it would be queued now; resolved once, when it is submitted."""
         if row not in self._known:
-            self._known[row] = self._resolved(row)
+            self._known[row] = self.resolved(row)
         return self._known[row]
 
     def peek(self, row: int, now: int, partition: str = "") -> QueuedJob:
@@ -84,11 +84,12 @@ class Admission:
 
         Nothing is changed: a user who is new does not join the accounts.
         """
-        job = self._resolved(row, partition, adds=False)
+        job = self.resolved(row, partition, adds=False)
         job.submitted, job.eligible = now, max(now, self._number(Ask.BEGIN, row, now))
         return job
 
-    def _resolved(self, row: int, partition: str = "", *, adds: bool = True) -> QueuedJob:
+    def resolved(self, row: int, partition: str = "", *, adds: bool = True) -> QueuedJob:
+        """Return what a job asks for now; ``adds`` its user to the accounts if new."""
         jobs, layout = self.jobs, self.layout
         user = name_of(jobs.names, "user", int(jobs.user[row]))
         account = self._word(Ask.ACCOUNT, row)
@@ -137,17 +138,26 @@ class Admission:
         Called at each submission, so that what it asks for by then counts.
         """
         self._known.pop(row, None)
-        job, jobs = self._job(row), self.jobs
+        size, tasks = self.size_of(self._job(row))
+        if tasks and self.jobs.requests is not None:
+            self.jobs.requests.set(row, Ask.TASKS, tasks)
+        if size:
+            self.jobs.processors[row] = size
+
+    def size_of(self, job: QueuedJob) -> tuple[int, int]:
+        """Return the processors that a job occupies, and the tasks to note with them; 0 for none.
+
+        Tasks are kept for another partition, where nodes are shared.
+        """
         cores = [job.counted_cores(name, self.layout) for name in job.demands]
         if not cores:
-            return
-        size, before = max(min(cores), 1), int(jobs.processors[row])
+            return 0, 0
+        row = job.row
+        size, before = max(min(cores), 1), int(self.jobs.processors[row])
         tasks = max(self._number(Ask.TASKS, row), self._number(Ask.TASKS_PER_NODE, row))
-        if size != before and tasks < 1 and jobs.requests is not None:
-            # Kept, for another partition where nodes are shared.
-            per_task = max(self._number(Ask.CORES_PER_TASK, row), 1)
-            jobs.requests.set(row, Ask.TASKS, -(-before // per_task))
-        jobs.processors[row] = size
+        if size == before or tasks >= 1:
+            return size, 0
+        return size, -(-before // max(self._number(Ask.CORES_PER_TASK, row), 1))
 
     def refusal(self, row: int) -> str:
         """Return why a job is rejected, in Slurm's words; empty if it is not."""
@@ -155,6 +165,10 @@ class Admission:
 
     def refusal_of(self, job: QueuedJob) -> str:
         """Return why a job is rejected; leave out partitions that cannot run it."""
+        return self.always_refused(job) or self.controller.limits.at_submission(job)
+
+    def always_refused(self, job: QueuedJob) -> str:
+        """Return why a job is rejected whatever runs and waits; leave out partitions likewise."""
         if job.qos and job.qos not in self._qos:
             return "InvalidQOS"
         allowed = job.association.account.qos
@@ -167,7 +181,7 @@ class Admission:
         ):
             return next(reason for reason in reasons.values() if reason)
         job.partitions = able
-        return self.controller.limits.at_submission(job)
+        return ""
 
     def _in_partition(self, job: QueuedJob, name: str) -> str:
         layout = self.layout
@@ -201,7 +215,7 @@ class Admission:
 
     def queued(self, row: int, now: int) -> QueuedJob:
         """Return a job that joins the queue now."""
-        job = self._known.pop(row, None) or self._resolved(row)
+        job = self._known.pop(row, None) or self.resolved(row)
         job.submitted = now
         job.eligible = max(now, self._number(Ask.BEGIN, row, now))
         return job
