@@ -256,7 +256,7 @@ def test_limits_hold_jobs_back_with_slurms_reason(limits: Limits, reason: str) -
     model.submit(Nobody(), np.arange(3), at)
     model.run(until=50)
     assert [0, UNKNOWN, 2] == made.start.tolist()
-    assert reason == policy.controller.waiting[1].reason
+    assert reason == policy.state.waiting[1].reason
     model.run()
     assert 100 == made.start[1]
 
@@ -380,7 +380,7 @@ def test_reasons_are_slurms_words() -> None:
     model = Simulation(made, 8, policy, machine=machine())
     model.submit(Nobody(), np.arange(3), at)
     model.run(until=50)
-    found = [policy.controller.waiting[row].reason for row in (1, 2)]
+    found = [policy.state.waiting[row].reason for row in (1, 2)]
     assert ["Resources", "Priority"] == found
 
 

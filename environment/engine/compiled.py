@@ -186,7 +186,8 @@ class CompiledEngine(Engine):
             self._check_future(at)
         units = self.units
         first, last = units.bounds[unit], units.bounds[unit + 1]
-        if self.speed != 1 or self.timeline is not None:
+        on_nodes = self.scheduler is not None and self.scheduler.nodes
+        if self.speed != 1 or self.timeline is not None or on_nodes:
             self._take(units.rows[first:last])
         self._reserve(self._state[S.HEAP_SIZE] + last - first)
         loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)

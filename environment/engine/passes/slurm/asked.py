@@ -13,9 +13,8 @@ import numpy as np
 
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.places import wider
-from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
-from hpcrowd.environment.machine.layout import Layout, bits
+from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.model import Limits, Preempt
 from hpcrowd.environment.schedulers.slurm.controller import NODES_KEPT, Controller
 from hpcrowd.environment.schedulers.slurm.limits import resource_word
@@ -56,6 +55,12 @@ class Grown:
         self.array: Any = np.zeros((rows, 16) if rows else 16, kind)
         self.count = 0
 
+    @property
+    def width(self) -> int:
+        """Columns for which there is room."""
+        found: int = self.array.shape[-1]
+        return found
+
     def reserve(self, more: int) -> None:
         """Make room for more columns."""
         if self.count + more > self.array.shape[-1]:
@@ -94,15 +99,14 @@ class AskedBook:
         self.uses: dict[tuple[str, ...], int] = {}
         self.users: dict[str, int] = {}
         self._qos = {one.name: one for one in layout.machine.qos}
-        self._sets: dict[int, int] = {}
-        self._set_rows: list[Any] = []
-        self._demands = Grown(N.DEMANDS)
-        self._tres_asked = Grown(N.T_KINDS + kinds)
+        self._places: dict[int, int] = {}
+        self._sets: list[int] = []
+        self._demands = Grown(N.DEMANDS + N.T_KINDS + kinds)
         self._known_demands: dict[tuple[Demand, int], int] = {}
         self._options = Grown(N.OPTIONS)
         self._factors = Grown(N.FACTORS, np.float64)
         self._known_options: dict[Any, int] = {}
-        self._checks, self._charged = Grown(N.CHECKS), Grown(0)
+        self._checks, self._charged = Grown(N.CHARGED), Grown(0)
         self._known_checks: dict[tuple[Check, ...], tuple[int, int]] = {}
         self._known_uses: dict[tuple[int, ...], tuple[int, int]] = {}
         self._arrays: tuple[Any, ...] | None = None
@@ -115,15 +119,21 @@ class AskedBook:
             self._arrays = None
         return self._numbers[text]
 
+    @property
+    def sets(self) -> list[int]:
+        """Sets of nodes that are asked for."""
+        return self._sets
+
     def arrays(self) -> tuple[Any, ...]:
-        """Return the fields of ``kernel.nodes.places.Asked``."""
+        """Return ``demands``, ``options``, ``weights`` and ``checks`` of ``kernel.nodes.Site``."""
         if self._arrays is None:
-            sets = self._set_rows or [np.zeros(len(self.layout), np.uint8)]
-            minutes = np.array([word.endswith("MinutesLimit") for word in self.words], np.uint8)
-            self._arrays = (
-                self._demands.array, np.stack(sets), self._tres_asked.array, self._options.array,
-                self._factors.array, self._checks.array, self._charged.array, minutes,
-            )  # fmt: skip
+            checks, charged, words = self._checks, self._charged, self.words
+            width = max(checks.count, charged.count, len(words)) + 1
+            table = np.zeros((N.CHECKS, width), np.int64)
+            table[: N.CHARGED, : checks.count] = checks.array[:, : checks.count]
+            table[N.CHARGED, : charged.count] = charged.array[: charged.count]
+            table[N.MINUTES, : len(words)] = [word.endswith("MinutesLimit") for word in words]
+            self._arrays = self._demands.array, self._options.array, self._factors.array, table
         return self._arrays
 
     def partition_of(self, option: int) -> str:
@@ -136,7 +146,7 @@ class AskedBook:
 
     def option(self, job: QueuedJob, partition: str) -> int:
         """Return the number of what a job asks in a partition."""
-        controller, layout = self.controller, self.layout
+        controller = self.controller
         demand = self._demand(job, partition)
         priorities = controller.priorities
         factors = priorities.of(job, partition, -1)
@@ -157,7 +167,6 @@ class AskedBook:
                 )
             )  # fmt: skip
             self._known_options[key] = found
-        assert layout is not None
         return self._known_options[key]
 
     def _fate(self, job: QueuedJob, partition: str) -> int:
@@ -179,16 +188,16 @@ class AskedBook:
         if key in self._known_demands:
             return self._known_demands[key]
         self._arrays = None
-        if one.nodes not in self._sets:
-            self._sets[one.nodes] = len(self._set_rows)
-            self._set_rows.append(bytes_of(one.nodes, len(self.layout)))
-        self._tres_asked.add([min(tres.get(name, 0), LARGEST) for name in self.tres_names])
+        if one.nodes not in self._places:
+            self._places[one.nodes] = len(self._sets)
+            self._sets.append(one.nodes)
         found = self._known_demands[key] = self._demands.add(
             (
-                self._sets[one.nodes], one.least_nodes, one.most_nodes, one.cores,
+                self._places[one.nodes], one.least_nodes, one.most_nodes, one.cores,
                 one.cores_per_task, one.least_cores, one.most_cores, one.memory_per_node,
                 one.memory_per_core, one.whole_memory, one.gpus, one.gpus_per_node, one.gpu_kind,
                 one.whole, one.cores_only,
+                *(min(tres.get(name, 0), LARGEST) for name in self.tres_names),
             )
         )  # fmt: skip
         return found
@@ -342,10 +351,3 @@ def bytes_of(nodes: int, count: int) -> Any:
     found = np.zeros(count, np.uint8)
     found[list(bits(nodes))] = 1
     return found
-
-
-def nodes_and_gpus(layout: Layout) -> tuple[Int64s, Int64s]:
-    """Return ``Site.nodes`` and ``Site.gpus``."""
-    nodes = np.array([layout.cores, layout.memory, layout.weight], np.int64)
-    gpus = np.array(layout.gpus, np.int64).reshape(len(layout), len(layout.gpu_types))
-    return nodes, np.ascontiguousarray(gpus.T)

@@ -18,7 +18,6 @@ from hpcrowd.environment.engine.passes.slurm.asked import (
     AskedBook,
     Grown,
     bytes_of,
-    nodes_and_gpus,
 )
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
@@ -81,7 +80,6 @@ class SlurmBook:
         self.placement = placement
         self.shares = controller.shares
         self.asked = AskedBook(controller)
-        self.site = self._site(placement)
         self._alike: dict[tuple[int, ...], int] = {}
         self._groups: list[Alike] = []
         self._group_of = np.zeros(0, np.int64)
@@ -89,68 +87,42 @@ class SlurmBook:
         self._qos = {one.name: place for place, one in enumerate(self.machine.qos)}
         self._reservations = {one.name: i for i, one in enumerate(self.machine.reservations)}
         kinds = len(self.layout.gpu_types)
-        nodes = len(self.layout)
-        c = self.c = np.zeros(N.C_COUNT, np.int64)
-        c[N.LAST_MAIN] = -(2**40)
-        c[N.LOOKED_AT_ALL] = c[N.CHANGED] = -1
-        c[N.FIRST_RUNNING] = c[N.LAST_RUNNING] = -1
-        c[N.CALCULATED], self.f = controller.calculated, np.array([controller.next_backfill])
+        self.c = self._scalars()
+        self.nodes = self._nodes()
+        self.sets = self._sets_of_nodes()
+        self.spans = np.zeros((0, len(self.layout)), np.uint8)
+        self.rules = self._rules()
+        self.reals = np.zeros((N.REALS, N.AMOUNT_PLACES))
+        self.reals[N.AMOUNTS] = self._amounts()
+        self.people = np.zeros((N.PEOPLE, 0), np.int64)
+        self.used = np.zeros((N.FIRST_TRES + N.T_KINDS + kinds, 0), np.int64)
         self.rows = np.zeros((N.ROWS, 0), np.int64)
         self.entries = Grown(N.ENTRIES)
-        self.order = np.zeros((2, 16), np.int64)
-        self.used = np.zeros((N.FIRST_TRES + N.T_KINDS + kinds, 0), np.int64)
-        self.usage, self.factors = np.zeros(0), np.zeros(0)
-        self.parents = np.zeros(0, np.int64)
         self.ledger = np.zeros((N.LEDGER, 16), np.int64)
         self.held = np.zeros((N.S_GPUS + kinds, 16), np.int64)
-        self.ends = np.zeros((2, 16), np.int64)
-        self.over = np.zeros((2, 16), np.int64)
-        self.stopped = np.zeros((4, 16), np.int64)
-        self.again = np.zeros(16, np.int64)
-        self.arrays = np.zeros((3, 0), np.int64)
-        self.first = np.zeros((2, 0), np.int64)
-        cores, memory, _ = self.site[0]
-        gpus = self.site[1]
-        self.stock = cores.copy(), memory.copy(), gpus.copy(), np.zeros(nodes, np.int64)
-        self._scratch = [
-            np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), np.zeros((5, nodes), np.int64),
-            np.zeros((N.S_GPUS + kinds, nodes), np.int64), np.zeros((6, nodes), np.uint8),
-            *(array.copy() for array in self.stock), np.zeros((4, 16), np.int64),
-            np.zeros((2, 0), np.int64), np.zeros((2, len(self.layout.partitions)), np.int64),
-            np.zeros((N.S_GPUS + kinds, nodes), np.int64), np.zeros((3, 16), np.int64),
-            np.zeros((16, nodes), np.uint8),
-        ]  # fmt: skip
+        self.lists = np.zeros((N.LISTS, 16), np.int64)
+        self.tasks = np.zeros((N.TASK_ROWS, 0), np.int64)
+        self._known = 0
         self._learn_associations()
         #: Rows that ended before a new pass object took over, and whether the queue is shown anew.
         self.unheard = np.zeros(0, np.int64)
         self.shown_anew = False
 
-    def _site(self, placement: str) -> tuple[Any, ...]:
+    def _scalars(self) -> Int64s:
+        """Return ``Site.c`` at the beginning."""
         layout, settings, weights = self.layout, self.machine.scheduling, self.machine.priority
-        partitions = list(layout.partitions.values())
-        tiers = sorted({one.priority_tier for one in partitions}, reverse=True)
-        table = [
-            [tiers.index(one.priority_tier) for one in partitions],
-            [one.priority_tier for one in partitions],
-            [one.up for one in partitions],
-        ]
-        count = len(layout)
-        reservations = self.machine.reservations
-        qos = {one.name: place for place, one in enumerate(self.machine.qos)}
-        preempts = np.zeros((max(len(qos), 1), max(len(qos), 1)), np.uint8)
-        for one in self.machine.qos:
-            for other in one.preempts:
-                if other in qos:
-                    preempts[qos[one.name], qos[other]] = 1
-        chosen = np.zeros(N.SETTINGS, np.int64)
         again = settings.preempt_type != "none" and not settings.requeue_delay
-        least_loaded = placement == "slurm" and settings.least_loaded
+        least_loaded = self.placement == "slurm" and settings.least_loaded
+        kinds = len(layout.gpu_types)
+        stock = N.NODE_ROWS + kinds
+        chosen = stock + 2 * (N.FREE_GPUS + kinds)
+        partitions, reservations = len(layout.partitions), len(self.machine.reservations)
+        c = np.zeros(N.C_COUNT, np.int64)
         for place, value in {
-            N.BACKFILL: settings.backfill, N.BF_INTERVAL: settings.bf_interval,
-            N.BF_WINDOW: settings.bf_window, N.BF_RESOLUTION: settings.bf_resolution,
-            N.BF_TESTS: settings.bf_max_job_test, N.BF_USER: settings.bf_max_job_user,
-            N.BF_PARTITION: settings.bf_max_job_part, N.BF_STARTS: settings.bf_max_job_start,
-            N.BF_ARRAY: settings.bf_max_job_array_resv,
+            N.BACKFILL: settings.backfill, N.BF_WINDOW: settings.bf_window,
+            N.BF_RESOLUTION: settings.bf_resolution, N.BF_TESTS: settings.bf_max_job_test,
+            N.BF_USER: settings.bf_max_job_user, N.BF_PARTITION: settings.bf_max_job_part,
+            N.BF_STARTS: settings.bf_max_job_start, N.BF_ARRAY: settings.bf_max_job_array_resv,
             N.BF_ASSOCIATION: settings.bf_max_job_assoc,
             N.BF_LEAST_AGE: settings.bf_min_age_reserve,
             N.BF_LEAST_PRIORITY: settings.bf_min_prio_reserve,
@@ -158,78 +130,103 @@ class SlurmBook:
             N.PARTITION_DEPTH: settings.partition_job_depth,
             N.SCHED_INTERVAL: settings.sched_interval, N.LIMIT_STOPS: settings.assoc_limit_stop,
             N.ENFORCED: settings.enforce_limits,
-            N.RULE: N.SPREAD if least_loaded else RULES[placement],
+            N.RULE: N.SPREAD if least_loaded else RULES[self.placement],
             N.PREEMPTS: PREEMPTS[settings.preempt_type],
             N.YOUNGEST_FIRST: settings.preempt_youngest_first,
             N.EXEMPT: settings.preempt_exempt_time, N.REORDER: settings.reorder_count,
             N.MAY_REQUEUE: settings.requeue, N.REQUEUE_DELAY: settings.requeue_delay,
             N.PERIOD: weights.calculation_period, N.MAX_AGE: weights.max_age,
-            N.BASIC: weights.kind == "basic", N.ALL_CORES: layout.all_cores,
-            N.TIMES: MOST_PASSES + 2 if again else 1,
+            N.BASIC: weights.kind == "basic", N.TIMES: MOST_PASSES + 2 if again else 1,
+            N.ALL_CORES: layout.all_cores, N.KINDS: kinds, N.PARTITIONS: partitions,
+            N.RESERVATIONS: reservations, N.RESERVED: N.MEMBERS + partitions,
+            N.SETS: N.MEMBERS + partitions + reservations, N.ALL_GPUS: N.NODE_ROWS,
+            N.STOCK: stock, N.FUTURE: stock + N.FREE_GPUS + kinds, N.CHOSEN: chosen,
+            N.KEPT_CHOICE: chosen + N.S_GPUS + kinds,
+            N.LAST_MAIN: -(2**40), N.LOOKED_AT_ALL: -1, N.CHANGED: -1, N.FIRST_RUNNING: -1,
+            N.LAST_RUNNING: -1, N.CALCULATED: self.controller.calculated,
         }.items():  # fmt: skip
-            chosen[place] = value
-        amounts = np.zeros(N.AMOUNTS)
-        amounts[N.DELAY] = settings.batch_sched_delay
-        amounts[N.CYCLE] = settings.bf_interval + settings.cycle_time
-        amounts[N.WEIGHT_AGE] = weights.weight_age
-        amounts[N.WEIGHT_SHARE] = weights.weight_fair_share
-        amounts[N.LEFT_PER_SECOND] = 1 - LN2 / weights.half_life if weights.half_life else 1.0
+            c[place] = value
+        return c
+
+    def _nodes(self) -> Int64s:
+        """Return ``Site.nodes`` of an empty machine."""
+        layout, c = self.layout, self.c
+        kinds = len(layout.gpu_types)
+        gpus = np.array(layout.gpus, np.int64).reshape(len(layout), kinds).T
+        table = np.zeros((int(c[N.KEPT_CHOICE]) + N.S_GPUS + kinds, len(layout)), np.int64)
+        table[[N.CORES, N.MEMORY, N.WEIGHT]] = layout.cores, layout.memory, layout.weight
+        table[c[N.ALL_GPUS] : c[N.ALL_GPUS] + kinds] = gpus
+        stock = int(c[N.STOCK])
+        table[stock + N.FREE_CORES], table[stock + N.FREE_MEMORY] = layout.cores, layout.memory
+        table[stock + N.FREE_GPUS : stock + N.FREE_GPUS + kinds] = gpus
+        return table
+
+    def _sets_of_nodes(self) -> Any:
+        """Return ``Site.sets`` without those that jobs ask for."""
+        layout, work = self.layout, N.MEMBERS - N.WORK
+        sets = [layout.all_nodes, *([0] * work)]
+        sets += [layout.nodes_of(name) for name in layout.partitions]
+        sets += [layout.nodes_in(one.nodes) for one in self.machine.reservations]
+        return np.stack([bytes_of(nodes, len(layout)) for nodes in sets])
+
+    def _rules(self) -> Int64s:
+        """Return ``Site.rules``."""
+        partitions, machine = list(self.layout.partitions.values()), self.machine
+        tiers = sorted({one.priority_tier for one in partitions}, reverse=True)
+        width = max(len(partitions), len(machine.reservations), len(machine.qos))
+        rules = np.zeros((N.PREEMPTED + len(machine.qos), width), np.int64)
+        for place, one in enumerate(partitions):
+            rules[[N.TIER_RANK, N.TIER, N.PARTITION_UP], place] = (
+                tiers.index(one.priority_tier), one.priority_tier, one.up,
+            )  # fmt: skip
+        for place, kept in enumerate(machine.reservations):
+            rules[[N.FROM, N.UNTIL, N.FLEXIBLE], place] = kept.start, kept.end, kept.flexible
+        for place, qos in enumerate(machine.qos):
+            rules[N.QOS_RANK, place] = qos.priority
+            for other in qos.preempts:
+                if other in self._qos:
+                    rules[N.PREEMPTED + place, self._qos[other]] = 1
+        return rules
+
+    def _amounts(self) -> list[float]:
+        settings, weights = self.machine.scheduling, self.machine.priority
+        return [
+            settings.batch_sched_delay,
+            settings.bf_interval + settings.cycle_time,
+            weights.weight_age,
+            weights.weight_fair_share,
+            1 - LN2 / weights.half_life if weights.half_life else 1.0,
+            self.controller.next_backfill,
+        ]
+
+    def site(self, jobs: Int64s, scalars: Int64s, ends: Int64s) -> tuple[Any, ...]:
+        """Return the fields of ``kernel.nodes.places.Site``; the first three are the engine's."""
+        demands, options, weights, checks = self.asked.arrays()
+        first, sets = int(self.c[N.SETS]), self.asked.sets
+        if first + len(sets) > len(self.sets):
+            count = len(self.layout)
+            more = [bytes_of(nodes, count) for nodes in sets[len(self.sets) - first :]]
+            self.sets = np.concatenate([self.sets, np.stack(more)])
         return (
-            *nodes_and_gpus(layout),
-            np.array(table, np.int64),
-            np.stack([bytes_of(layout.nodes_of(one.name), count) for one in partitions]),
-            bytes_of(layout.all_nodes, count),
-            np.array([[one.start, one.end, one.flexible] for one in reservations], np.int64)
-            .reshape(len(reservations), 3).T.copy(),
-            np.array(
-                [bytes_of(layout.nodes_in(one.nodes), count) for one in reservations], np.uint8
-            ).reshape(len(reservations), count),
-            preempts,
-            np.array([one.priority for one in self.machine.qos] or [0], np.int64),
-            chosen,
-            amounts,
+            jobs, scalars, ends, self.c, self.nodes, self.sets, self.spans, self.rules, self.reals,
+            self.people, demands, options, weights, checks, self.used, self.rows,
+            self.entries.array, self.ledger, self.held, self.lists, self.tasks,
         )  # fmt: skip
-
-    # what compiled code takes
-
-    def queue_arrays(self) -> tuple[Any, ...]:
-        """Return the fields of ``kernel.nodes.places.Queue``."""
-        return self.rows, self.entries.array, self.order
-
-    def state_arrays(self) -> tuple[Any, ...]:
-        """Return the fields of ``kernel.nodes.places.State``."""
-        return (
-            self.c, self.f, self.used, self.usage, self.parents, self.factors, self.ledger,
-            self.held, self.ends, self.over, self.stopped, self.again, self.arrays, self.first,
-        )  # fmt: skip
-
-    def scratch_arrays(self) -> tuple[Any, ...]:
-        """Return the fields of ``kernel.nodes.places.Scratch``."""
-        return tuple(self._scratch)
 
     def grow(self, arrived: int, ended: int, more: int) -> None:
         """Give every array the room of ``kernel.nodes.loop.has_room``."""
-        c, times = self.c, int(self.site[9][N.TIMES])
-        starts = times * (int(c[N.ALL_WAITING]) + arrived)
-        running = int(c[N.ALL_RUNNING])
+        c = self.c.tolist()
+        times, running = c[N.TIMES], c[N.ALL_RUNNING]
+        starts = times * (c[N.ALL_WAITING] + arrived)
         stops = times * (starts + running)
-        nodes = self.site[0]
-        shares = min(starts * nodes.shape[1], times * int(nodes[N.CORES].sum()))
-
-        def roomy(array: Any, need: int) -> Any:
-            return array if need <= array.shape[-1] else wider(array, need + need // 2 + 16)
-
-        self.ends = roomy(self.ends, running + starts)
-        self.ledger = roomy(self.ledger, int(c[N.TENURES]) + starts)
-        self.held = roomy(self.held, int(c[N.SHARES]) + shares)
-        self.over = roomy(self.over, int(c[N.OVER]) + stops + ended)
-        self.stopped = roomy(self.stopped, int(c[N.STOPPED]) + stops)
-        self.again = roomy(self.again, stops)
-        self._scratch[9] = roomy(self._scratch[9], running + starts)
-        spans = 2 * min(int(self.site[9][N.BF_TESTS]), int(c[N.ORDERED]) + more) + 4
-        if spans > self._scratch[13].shape[1]:
-            self._scratch[13] = np.zeros((3, 2 * spans), np.int64)
-            self._scratch[14] = np.zeros((2 * spans, nodes.shape[1]), np.uint8)
+        shares = min(starts * len(self.layout), times * c[N.ALL_CORES])
+        spans = 2 * min(c[N.BF_TESTS], c[N.ORDERED] + more) + 4
+        listed = max(running + starts, c[N.STOPPED] + stops, c[N.OVER] + stops + ended, spans)
+        self.lists = _roomy(self.lists, listed)
+        self.ledger = _roomy(self.ledger, c[N.TENURES] + starts)
+        self.held = _roomy(self.held, c[N.SHARES] + shares)
+        if spans > len(self.spans):
+            self.spans = np.zeros((2 * spans, len(self.layout)), np.uint8)
 
     # jobs
 
@@ -295,8 +292,6 @@ class SlurmBook:
         mine[N.OPTION] = flat[np.repeat(starts[place], counts) + within]
         mine[N.OWNER] = np.repeat(rows, counts)
         entries.count = base + total
-        if entries.count > self.order.shape[1]:
-            self.order = wider(self.order, 2 * entries.count)
         table = self.rows
         table[N.STATUS, rows] = N.AWAY
         table[N.ENTRY, rows] = base + ends - counts
@@ -335,50 +330,46 @@ class SlurmBook:
                 self._arrays.setdefault(number, len(self._arrays)) for number in numbers.tolist()
             ]
             table[N.ARRAY, rows[tasks]] = np.array(dense, np.int64)[which]
-            count = len(self._arrays)
-            if count > self.arrays.shape[1]:
-                self.arrays = wider(self.arrays, 2 * count)
-                self.first = wider(self.first, 2 * count * self.site[2].shape[1])
+            need = len(self._arrays) * len(self.layout.partitions)
+            if need > self.tasks.shape[1]:
+                self.tasks = wider(self.tasks, 2 * need)
 
     def _learn_associations(self) -> None:
         """Give associations, users and accounts of use that are new their places."""
-        known, there = len(self.usage), self.shares.all
-        if len(there) > known:
-            self.usage = wider(self.usage, len(there))
-            self.factors = wider(self.factors, len(there))
-            self.parents = wider(self.parents, len(there))
-            for one in there[known:]:
-                self.usage[one.place], self.factors[one.place] = one.usage, one.factor
-                self.parents[one.place] = UNKNOWN if one.parent is None else one.parent.place
+        known, there = self._known, self.shares.all
+        need = len(self.layout.partitions) + 2 * max(len(there), len(self.asked.users)) + 2
+        if need > self.people.shape[1]:
+            self.people = wider(self.people, 2 * need)
+            self.reals = wider(self.reals, max(2 * need, N.AMOUNT_PLACES))
+        for one in there[known:]:
+            self.reals[[N.USAGE, N.SHARE], one.place] = one.usage, one.factor
+            self.people[N.PARENT, one.place] = UNKNOWN if one.parent is None else one.parent.place
+        self._known = len(there)
         if len(self.asked.uses) > self.used.shape[1]:
             self.used = wider(self.used, 2 * len(self.asked.uses))
-        counts = self.site[2].shape[1] + 2 * max(len(there), len(self.asked.users)) + 2
-        if counts > self._scratch[10].shape[1]:
-            self._scratch[10] = wider(self._scratch[10], 2 * counts)
 
     def withdraw(self, row: int) -> None:
         """Take a waiting job out of the queue."""
-        withdraw(
-            N.Asked(*self.asked.arrays()), N.Queue(*self.queue_arrays()),
-            N.State(*self.state_arrays()), row,
-        )  # fmt: skip
+        empty = np.zeros((1, 1), np.int64)
+        withdraw(N.Site(*self.site(self.jobs.matrix, empty[0], empty)), row)
 
     def rank(self) -> None:
         """Compute the factors of fair share."""
         self._sync_usage()
         self.shares.rank()
-        self.factors[:] = [one.factor for one in self.shares.all]
+        self.reals[N.SHARE, : self._known] = [one.factor for one in self.shares.all]
 
     def _sync_usage(self) -> None:
-        for one, used in zip(self.shares.all, self.usage.tolist(), strict=True):
-            one.usage = used
+        used = self.reals[N.USAGE, : self._known].tolist()
+        for one, amount in zip(self.shares.all, used, strict=True):
+            one.usage = amount
 
     # what is made of the arrays
 
     @property
     def waiting(self) -> Int64s:
         """Rows of the waiting jobs, by arrival."""
-        owners = self.entries.array[N.OWNER, self.order[N.PLACED, : self.c[N.ORDERED]]]
+        owners = self.entries.array[N.OWNER, self.entries.array[N.PLACED, : self.c[N.ORDERED]]]
         rows = np.unique(owners)
         rows = rows[self.rows[N.STATUS, rows] == N.WAITING]
         found: Int64s = rows[np.lexsort((rows, self.jobs.enqueued[rows]))]
@@ -442,13 +433,14 @@ class SlurmBook:
             running.append(self._begun(self._queued(row), int(self.rows[N.TENURE, row])))
             row = int(self.rows[N.NEXT, row])
         over = []
-        for tenure, second in self.over[:, : c[N.OVER]].T.tolist():
+        for tenure, second in self.lists[N.OVER_OF : N.OVER_AT + 1, : c[N.OVER]].T.tolist():
             job = self._begun(self._queued(int(self.ledger[N.L_ROW, tenure])), tenure)
             over.append((job, job.start, second))
         state.restore(
             waiting, running, over, calculated=int(c[N.CALCULATED]), changed=int(c[N.CHANGED]),
             last_main=int(c[N.LAST_MAIN]), last_backfill=int(c[N.LAST_BACKFILL]),
-            next_backfill=float(self.f[0]), looked_at_all=int(c[N.LOOKED_AT_ALL]),
+            next_backfill=float(self.reals[N.AMOUNTS, N.NEXT_BACKFILL]),
+            looked_at_all=int(c[N.LOOKED_AT_ALL]),
             wanted=bool(c[N.WANTED]), urgent=bool(c[N.URGENT]),
         )  # fmt: skip
         return state
@@ -460,6 +452,11 @@ class SlurmBook:
         job.partition, job.holding = self.asked.partition_of(option), self.holding(tenure)
         job.reason = "None"
         return job
+
+
+def _roomy(array: Any, need: int) -> Any:
+    """Return an array with room for some columns, and for half as many more if it must grow."""
+    return array if need <= array.shape[-1] else wider(array, need + need // 2 + 16)
 
 
 def _alike(columns: list[Int64s]) -> tuple[Int64s, Int64s]:

@@ -74,10 +74,9 @@ class SlurmPass(CompiledPass):
                 s = engine.scalars
                 shown = cluster[4][0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
                 gone = np.setdiff1d(book.waiting, shown)
-            stop: int = advance_on_nodes(
-                cluster, remaining, halt, book.site, book.asked.arrays(), book.queue_arrays(),
-                book.state_arrays(), book.stock, book.scratch_arrays(), book.unheard, gone,
-            )  # fmt: skip
+            matrix, scalars, *_, ends, _, _ = cluster
+            site = book.site(matrix, scalars, ends)
+            stop: int = advance_on_nodes(cluster, remaining, halt, site, book.unheard, gone)
             if c[N.PASSES] > passes:
                 passes = int(c[N.PASSES])
                 book.unheard, book.shown_anew = book.unheard[:0], False
@@ -97,7 +96,7 @@ class SlurmPass(CompiledPass):
         rows = engine.arrays()[4][0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
         arrived, more = len(rows), int(book.rows[N.COUNT, rows].sum())
         book.grow(arrived, int(s[S.EXPECTED_END]) + len(book.unheard), more)
-        times = int(book.site[9][N.TIMES])
+        times = int(book.c[N.TIMES])
         need = int(s[S.RUNNING]) + times * (int(book.c[N.ALL_WAITING]) + arrived)
         engine.ends = S.with_room(engine.ends, 2 * need)
         return engine.arrays()
@@ -106,7 +105,8 @@ class SlurmPass(CompiledPass):
         """Note the runs of preempted jobs."""
         book, engine, c = self.book, self.engine, self.book.c
         jobs = engine.jobs
-        for row, at, fate, start in book.stopped[:, : c[N.STOPPED]].T.tolist():
+        stops = book.lists[N.STOPPED_ROW : N.STOPPED_START + 1, : c[N.STOPPED]]
+        for row, at, fate, start in stops.T.tolist():
             number, cluster = int(jobs.number[row]), int(jobs.cluster[row])
             submit, held = int(jobs.submit[row]), int(jobs.processors[row])
             engine.attempts.append(
