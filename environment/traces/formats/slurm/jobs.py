@@ -41,6 +41,7 @@ from hpcrowd.environment.traces.formats.common.names import (
 )
 from hpcrowd.environment.traces.formats.common.site_columns import filled, texts_of
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
+from hpcrowd.environment.traces.formats.slurm.requests import request_columns
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
 from hpcrowd.environment.traces.formats.slurm.table import SITE_WORDS, SUBMIT_LINE, Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
@@ -577,7 +578,8 @@ class Fields:
         other = "cluster" if queue == "qos" else "qos"
         if other in rows.words:
             found["cluster_name" if other == "cluster" else other] = self._texts(other)
-        return found
+        lines = [one.columns for one in asked]
+        return found | request_columns(rows, jobs.row, list(jobs.parts), lines, which, queue)
 
     def _texts(self, column: str) -> NDArray[np.object_]:
         """Return a column of words, empty where nothing is known."""
