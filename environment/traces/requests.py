@@ -4,7 +4,7 @@ Columns of :attr:`~hpcrowd.environment.traces.trace.Trace.extra` say it, see
 :data:`~hpcrowd.environment.traces.formats.common.site_columns.SITE_COLUMNS`;
 :data:`REQUEST_COLUMNS` has the column of each request. What they lack is worked out from the
 resources that a job asked for (``req_tres``), or those that it held where these are not known
-(``alloc_tres``, ``nodes``).
+(``alloc_tres``, ``nodes``), and memory then from the field of a trace that has it per processor.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ def requests_of(trace: Trace, rows: Int64s) -> Requests | None:
     begin[:] = np.where(begin > 0, trace["submit"][rows] + begin, UNKNOWN)
     if "job_id" in trace.extra and "array" not in trace.extra:
         _set_arrays(requests, [str(one) for one in trace.extra["job_id"][rows]])
+    _share_throttles(requests)
     _set_resources(requests, trace, rows)
     return requests
 
@@ -144,6 +145,18 @@ def _set_arrays(requests: Requests, identifiers: list[str]) -> None:
             tasks[row] = int(match[2] or match[3] or UNKNOWN)
 
 
+def _share_throttles(requests: Requests) -> None:
+    """Set the throttle of every task of an array of which some record tells it."""
+    arrays, throttles = requests[Ask.ARRAY], requests[Ask.THROTTLE]
+    tasks = np.flatnonzero(arrays != UNKNOWN)
+    if not np.any(throttles[tasks] != UNKNOWN):
+        return
+    found, which = np.unique(arrays[tasks], return_inverse=True)
+    most = np.full(len(found), UNKNOWN, np.int64)
+    np.maximum.at(most, which, throttles[tasks])
+    throttles[tasks] = most[which]
+
+
 def _set_resources(requests: Requests, trace: Trace, rows: Int64s) -> None:
     """Set what no column says from the resources that jobs asked for, or held."""
 
@@ -158,7 +171,9 @@ def _set_resources(requests: Requests, trace: Trace, rows: Int64s) -> None:
         resources(*one)
         for one in zip(texts("req_tres"), texts("alloc_tres"), texts("nodes"), cores.tolist(),
                        strict=True)]  # fmt: skip
-    open_nodes = requests[Ask.NODES] == UNKNOWN
+    # Nodes that a job held are no request if its tasks are known.
+    sure = np.array([text != "" for text in texts("req_tres")], bool)
+    open_nodes = (requests[Ask.NODES] == UNKNOWN) & (sure | (requests[Ask.TASKS] == UNKNOWN))
     open_gpus = np.all([requests[ask] == UNKNOWN for ask in GPUS], axis=0)
     open_memory = np.all([requests[ask] == UNKNOWN for ask in MEMORY], axis=0)
     open_rows = dict.fromkeys(GPUS, open_gpus) | dict.fromkeys(MEMORY, open_memory)
@@ -170,6 +185,9 @@ def _set_resources(requests: Requests, trace: Trace, rows: Int64s) -> None:
         else:
             which = open_rows.get(ask, open_nodes)
             requests[ask][which] = np.array(values, np.int64)[which]
+    each = trace["requested_memory"][rows]  # kB per processor, the only one of some managers
+    unsaid = np.all([requests[ask] == UNKNOWN for ask in MEMORY], axis=0) & (each > 0)
+    requests[Ask.MEMORY_PER_CORE][unsaid] = np.ceil(each[unsaid] / 1024)
     # A submit line with --ntasks of a script that says --cpus-per-task.
     tasks, per_task = requests[Ask.TASKS], requests[Ask.CORES_PER_TASK]
     more = (tasks > 0) & (per_task == UNKNOWN) & (cores > np.maximum(tasks, requests[Ask.NODES]))

@@ -268,6 +268,16 @@ def _asked_of_pairs(known: Mapping[str, str]) -> dict[str, str]:
     )
 
 
+def _asked_of_cells(found: Mapping[str, str]) -> dict[str, str]:
+    """Return what a line of ``squeue -o %all`` says of its requests, by column.
+
+    MIN_MEMORY is left out: it is for each node or for each core, and the line does not say which.
+    """
+    nice = found.get("NICE", "")
+    asked = {"nice": nice} if nice.removeprefix("-").isdecimal() and nice != "0" else {}
+    return asked | _gpus(gpus_per_node=found.get("TRES_PER_NODE", ""))
+
+
 def _gpus(**texts: str) -> dict[str, str]:
     """Return columns of GPUs and their type from texts such as ``gres:gpu:a100:2``."""
     parsed = {column: gpus_in(text) for column, text in texts.items()}
@@ -327,7 +337,7 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
                 identifier=found["JOBID"], state=state, cpus=found["CPUS"], tres="", wanted="",
                 dependency=found.get("DEPENDENCY", ""), throttle="",
                 shared=found.get("OVER_SUBSCRIBE", ""),
-                asked=_gpus(gpus_per_node=found.get("TRES_PER_NODE", "")),
+                asked=_asked_of_cells(found),
                 User=found.get("USER", ""), Account=found.get("ACCOUNT", ""),
                 JobName=word_in(found.get("NAME", "")), Partition=found.get("PARTITION", ""),
                 QOS=found.get("QOS", ""), Submit=found["SUBMIT_TIME"],

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from hpcrowd.environment.traces.formats.slurm.values import NO_TIME, parse_time
+
 #: Options with an argument, in their short and long forms.
 OPTIONS = {
     "-d": "dependency", "--dependency": "dependency", "-b": "begin", "--begin": "begin",
@@ -63,6 +65,7 @@ THOUSANDS = {"": 1, "K": 1024, "M": 1024**2}
 NO_MOST = 999_999_999
 
 _NOW = re.compile(r"now(?:\+(\d{1,9})(second|minute|hour|day|week|)s?)?")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?", re.ASCII)
 _DEPENDENCY = re.compile(r"(?:(?:after\w*:[\d_+:?,*%]+|singleton)[,?]?)+")
 _THROTTLE = re.compile(r"%(\d{1,9})$")
 _SIZE = re.compile(r"(\d{1,15})([KMGT]?)B?", re.I | re.ASCII)
@@ -88,6 +91,8 @@ class Asked:
         Whether whole nodes.
     columns
         The other columns of :data:`TOLD` that it tells, by name.
+    moment
+        The earliest start as a local time of sacct; empty if it is counted from the submission.
     """
 
     dependency: str = ""
@@ -95,6 +100,7 @@ class Asked:
     throttle: int = 0
     exclusive: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
+    moment: str = ""
 
 
 @lru_cache(maxsize=4096)
@@ -133,7 +139,19 @@ def asked_in(line: str) -> Asked:
         int(throttle[1]) if throttle else 0,
         exclusive,
         {name: text for name, text in _columns(found).items() if text},
+        _moment(found.get("begin", "")),
     )
+
+
+def _moment(text: str) -> str:
+    """Return a date, or date and time, as sacct writes a time; empty for anything else."""
+    if not _MOMENT.fullmatch(text):
+        return ""
+    whole = text + "T00:00:00"[len(text) - len("2026-01-05") :]
+    try:
+        return whole if parse_time(whole.encode()) != NO_TIME else ""
+    except ValueError:  # no day of the calendar
+        return ""
 
 
 def _columns(found: Mapping[str, str]) -> dict[str, str]:
