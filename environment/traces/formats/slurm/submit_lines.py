@@ -163,7 +163,8 @@ def _columns(found: Mapping[str, str]) -> dict[str, str]:
     columns["asked_nodes"], columns["asked_max_nodes"] = _nodes(found.get("nodes", ""))
     types = []
     for name in GPUS:
-        columns[name], kind = gpus_in(f"gpu:{found[name]}" if found.get(name) else "")
+        parts = filter(None, found.get(name, "").split(","))  # a100:2,v100:1
+        columns[name], kind = gpus_in(",".join(f"gpu:{part}" for part in parts))
         types.append(kind)
     if "gres" in found and not columns["gpus_per_node"]:
         columns["gpus_per_node"], kind = gpus_in(found["gres"])
@@ -205,13 +206,11 @@ def gpus_in(text: str) -> tuple[str, str]:
     Slurm also writes ``gres:gpu:2`` and ``gres/gpu:a100=2``. Of several types there is no type.
     """
     total, types = 0, set()
-    inside = False
     for part in text.split(","):
         match = _GPU.fullmatch(part)
-        if match is None and not (inside and re.fullmatch(r"[\w.-]+:\d+", part)):
+        if match is None:
             continue
-        inside = True  # --gpus=a100:2,v100:1
-        words = re.split("[:=]", (match["words"] or "") if match else part)
+        words = re.split("[:=]", match["words"] or "")
         count = words.pop() if words[-1].isdecimal() else "1"
         total += int(count[:9])
         types.add(words[0] if words else "")
