@@ -48,6 +48,7 @@ from test_slurm_now import SCONTROL, SQUEUE, objects
         ("--no-requeue --requeue", {}),
         ("-n 4 script.sh -n 8", {"tasks": "4"}),
         ("-n four --mem=much", {}),
+        ("--mem=999999999999999T", {}),
     ],
 )  # fmt: skip
 def test_options_become_columns(options: str, expected: dict[str, str]) -> None:

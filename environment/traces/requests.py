@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.limits.numbers import LARGEST_TIME
+from hpcrowd.environment.limits.numbers import LATEST_MOMENT
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ FIELD_OF = {Ask.PARTITIONS: "queue", Ask.ACCOUNT: "group"}
 GPUS = (Ask.GPUS, Ask.GPUS_PER_NODE, Ask.GPUS_PER_TASK)
 MEMORY = (Ask.MEMORY_PER_NODE, Ask.MEMORY_PER_CORE)
 
-#: Words for yes, in lower case.
-YES = frozenset(("yes", "true"))
+#: Words for yes and no, in lower case.
+YES, NO = frozenset(("yes", "true")), frozenset(("no", "false"))
 
 #: A count of TRES: a number, with a unit of 1024 for memory.
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
@@ -106,7 +106,7 @@ def _numbers(texts: list[str], ask: Ask, name: str, trace: Trace, rows: Int64s) 
         place = next(place for place, text in enumerate(texts) if text in wrong)
         raise TraceError(
             f"{trace.source}: {name} {texts[place]!r} of job {trace['number'][rows[place]]:.0f} is "
-            "not a whole number from 0; leave it empty if it is unknown"
+            f"not a number from 0 to {LATEST_MOMENT:,}; leave it empty if it is unknown"
         )
     return np.array([known[text] for text in texts], np.int64)
 
@@ -116,10 +116,10 @@ def _number(text: str, ask: Ask) -> int | None:
     word = text.strip()
     if word in ("", str(UNKNOWN)):
         return UNKNOWN
-    if word.lower() in YES:
-        return 1
+    if word.lower() in YES | NO:
+        return 1 if word.lower() in YES else UNKNOWN
     number = -int(-float(word) // 1) if _NUMBER.fullmatch(word) else None
-    if number is None or abs(number) > LARGEST_TIME or (number < 0 and ask is not Ask.NICE):
+    if number is None or abs(number) > LATEST_MOMENT or (number < 0 and ask is not Ask.NICE):
         return None
     return number
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from hpcrowd.environment.traces.formats.common.names import LARGEST_EXACT
 from hpcrowd.environment.traces.formats.slurm.values import NO_TIME, parse_time
 
 #: Options with an argument, in their short and long forms.
@@ -188,7 +189,8 @@ def _count(text: str) -> str:
 def _size(text: str) -> str:
     """Return memory in MB, rounded up; it is in MB without a unit."""
     match = _SIZE.fullmatch(text)
-    return str(-int(-int(match[1]) * MEGABYTES[match[2].upper()] // 1)) if match else ""
+    size = -int(-int(match[1]) * MEGABYTES[match[2].upper()] // 1) if match else -1
+    return str(size) if 0 <= size <= LARGEST_EXACT else ""
 
 
 def _nodes(text: str) -> tuple[str, str]:

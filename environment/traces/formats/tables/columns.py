@@ -53,6 +53,7 @@ from hpcrowd.environment.traces.formats.common.names import (
     number_text,
     numbered_words,
 )
+from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, MEANING, Trace, all_columns
@@ -162,6 +163,8 @@ def _requests_of_run(
             if ask is Ask.BEGIN:
                 pairs = zip(texts, submit.astype(np.int64).tolist(), strict=True)
                 texts = [str(max(int(text) - at, 0)) if text else "" for text, at in pairs]
+            elif ask is Ask.EXCLUSIVE:
+                texts = ["yes" if text == "1" else "" for text in texts]
             found[REQUEST_COLUMNS[ask]] = np.array(texts, np.object_)
     return found
 
@@ -337,7 +340,8 @@ def _generate_parquet(trace: Trace, lost: Losses, options: FormatOptions) -> byt
         fields.append(pa.field(name, arrays[-1].type, metadata={"meaning": MEANING[name]}))
     for name, words in named_columns(trace, lost).items():
         arrays.append(pa.array(words, pa.string()).dictionary_encode())
-        fields.append(pa.field(name, arrays[-1].type))
+        meaning = {"meaning": SITE_COLUMNS[name]} if name in SITE_COLUMNS else None
+        fields.append(pa.field(name, arrays[-1].type, metadata=meaning))
     kept = {
         "header": [base64.b64encode(line).decode() for line in trace.header.lines],
         "comments": [[place, base64.b64encode(line).decode()] for place, line in trace.comments],
