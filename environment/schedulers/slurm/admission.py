@@ -13,7 +13,7 @@ from copy import copy
 from functools import cache
 from typing import Protocol, Self
 
-from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, State, name_of
 from hpcrowd.environment.machine.demand import Demand, demand_of, partitions_asked
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Partition
@@ -53,6 +53,7 @@ class Admission:
         self._empty = Stock(self.layout)
         self._unused = LimitKeeper(self.layout)
         self._known: dict[int, QueuedJob] = {}
+        self._arrived: dict[int, QueuedJob] = {}  # accepted, and not queued yet
         self._fits = cache(self._fits_at_all)
         self._qos = {one.name: one for one in self.layout.machine.qos}
         self._accounts = {one.account for one in self.layout.machine.accounts}
@@ -60,7 +61,7 @@ class Admission:
     def of(self, controller: Controller, jobs: JobTable | None = None) -> Self:
         """Return the admission to a copy of the controller, of the same or other jobs."""
         other = copy(self)
-        other.controller, other._known = controller, {}
+        other.controller, other._known, other._arrived = controller, {}, dict(self._arrived)
         other.jobs = self.jobs if jobs is None else jobs
         return other
 
@@ -134,10 +135,14 @@ class Admission:
     def resize(self, row: int) -> None:
         """Set the processors of a job to those that it occupies: of whole nodes all.
 
-        Called at each submission, so that what it asks for by then counts.
+        A job that asks for no time gets that of its partition. Called at each submission, so that
+        what it asks for by then counts.
         """
         self._known.pop(row, None)
+        self._uncount(row)
         job, jobs = self._job(row), self.jobs
+        if jobs.requested_time[row] < 0:
+            jobs.requested_time[row] = job.limit
         cores = [job.counted_cores(name, self.layout) for name in job.demands]
         if not cores:
             return
@@ -150,8 +155,27 @@ class Admission:
         jobs.processors[row] = size
 
     def refusal(self, row: int) -> str:
-        """Return why a job is rejected, in Slurm's words; empty if it is not."""
-        return self.refusal_of(self._job(row))
+        """Return why an arriving job is rejected, in Slurm's words; empty if it is not.
+
+        One that is accepted counts on limits at once, so that they hold within a second too.
+        """
+        job, limits = self._job(row), self.controller.limits
+        reason = self.refusal_of(job)
+        if reason and self._arrived:
+            # Users may have taken back what came before, in this second.
+            for other in [one for one in self._arrived if self.jobs.state[one] != State.UNFINISHED]:
+                self._uncount(other)
+            reason = self.refusal_of(job)
+        if not reason and limits.enforced:
+            self._arrived[row] = job
+            limits.submitted(job)
+        return reason
+
+    def _uncount(self, row: int) -> None:
+        """Take an accepted job off the limits: it is queued now, or comes again."""
+        job = self._arrived.pop(row, None)
+        if job is not None:
+            self.controller.limits.submitted(job, -1)
 
     def refusal_of(self, job: QueuedJob) -> str:
         """Return why a job is rejected; leave out partitions that cannot run it."""
@@ -201,6 +225,7 @@ class Admission:
 
     def queued(self, row: int, now: int) -> QueuedJob:
         """Return a job that joins the queue now."""
+        self._uncount(row)
         job = self._known.pop(row, None) or self._resolved(row)
         job.submitted = now
         job.eligible = max(now, self._number(Ask.BEGIN, row, now))
