@@ -53,10 +53,12 @@ def _picker(rng: np.random.Generator) -> Callable[..., Any]:
     return pick
 
 
-def _limits(rng: np.random.Generator, known: dict[str, tuple[Any, ...]]) -> Limits:
+def _limits(
+    rng: np.random.Generator, known: dict[str, tuple[Any, ...]], often: float = 0.08
+) -> Limits:
     """Return limits, most of them none."""
     pick = _picker(rng)
-    return Limits(**{key: pick(*values) for key, values in known.items() if rng.random() < 0.08})
+    return Limits(**{key: pick(*values) for key, values in known.items() if rng.random() < often})
 
 
 def random_machine(rng: np.random.Generator) -> Machine:
@@ -113,9 +115,9 @@ def random_machine(rng: np.random.Generator) -> Machine:
         accounts=(
             Account(account="a", shares=2, limits=_limits(rng, LIMITS)),
             Account(account="b", parent="a", limits=_limits(rng, LIMITS)),
-            Account(account="a", user="u1", limits=_limits(rng, LIMITS)),
+            Account(account="a", user="u1", limits=_limits(rng, LIMITS, 0.2)),
             Account(account="b", user="u2", default_qos=pick("", "high")),
-            Account(account="b", user="u3", limits=_limits(rng, LIMITS)),
+            Account(account="b", user="u3", limits=_limits(rng, LIMITS, 0.2)),
         ),
         reservations=tuple(
             Reservation(name=name, start=start, end=end, nodes=pick(("ALL",), (first,), (last,)),
