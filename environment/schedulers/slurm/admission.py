@@ -2,6 +2,7 @@
 
 A job that can never run is rejected, with Slurm's word for the reason: ``InvalidPartition``,
 ``InvalidQOS``, ``AccountNotAllowed``, ``PartitionTimeLimit``, ``PartitionNodeLimit``,
+``InvalidReservation``, ``ReservationAccess`` (its user and account may not use the reservation),
 ``BadConstraints`` (no nodes have what it asks), or a limit such as ``QOSMaxCpuPerUserLimit``. Real
 Slurm keeps some of them waiting for ever, unless ``EnforcePartLimits`` is set. With ``all``, every
 partition that a job names must be able to run it; otherwise those that cannot are left out.
@@ -57,6 +58,7 @@ class Admission:
         self._fits = cache(self._fits_at_all)
         self._qos = {one.name: one for one in self.layout.machine.qos}
         self._accounts = {one.account for one in self.layout.machine.accounts}
+        self._reservations = {one.name: one for one in self.layout.machine.reservations}
 
     def of(self, controller: Controller, jobs: JobTable | None = None) -> Self:
         """Return the admission to a copy of the controller, of the same or other jobs."""
@@ -184,6 +186,8 @@ class Admission:
         allowed = job.association.account.qos
         if self.layout.settings.enforce_limits and allowed and job.qos not in allowed:
             return "InvalidQOS"
+        if job.reservation and (found := self._no_access(job)):
+            return found
         reasons = {name: self._in_partition(job, name) for name in job.partitions}
         able = tuple(name for name, reason in reasons.items() if not reason)
         if not able or (
@@ -192,6 +196,19 @@ class Admission:
             return next(reason for reason in reasons.values() if reason)
         job.partitions = able
         return self.controller.limits.at_submission(job)
+
+    def _no_access(self, job: QueuedJob) -> str:
+        """Return why a job may not use the reservation that it names."""
+        kept = self._reservations.get(job.reservation)
+        if kept is None:
+            return "InvalidReservation"
+        if kept.partition and kept.partition not in job.partitions:
+            return "InvalidReservation"
+        accounts = {one.name for one in job.association.up()}
+        open_to_all = not kept.users and not kept.accounts
+        if open_to_all or job.user in kept.users or accounts & set(kept.accounts):
+            return ""
+        return "ReservationAccess"
 
     def _in_partition(self, job: QueuedJob, name: str) -> str:
         layout = self.layout
