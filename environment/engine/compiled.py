@@ -186,8 +186,7 @@ class CompiledEngine(Engine):
             self._check_future(at)
         units = self.units
         first, last = units.bounds[unit], units.bounds[unit + 1]
-        on_nodes = self.scheduler is not None and self.scheduler.nodes
-        if self.speed != 1 or self.timeline is not None or on_nodes:
+        if self.speed != 1 or self.timeline is not None or self._on_nodes:
             self._take(units.rows[first:last])
         self._reserve(self._state[S.HEAP_SIZE] + last - first)
         loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
@@ -335,6 +334,7 @@ class CompiledEngine(Engine):
     def _set_policy(self, scheduler: Scheduler | None) -> None:
         """Use the loop, or a pass outside it, for the scheduler."""
         self.scheduler, self._policy = scheduler, None
+        self._on_nodes = scheduler is not None and scheduler.nodes
         if scheduler is None:
             self.scalars[S.POLICY] = S.RECORDED
         elif is_built_in(scheduler) and self.predictor is None:

@@ -2,6 +2,7 @@
 
 A job that can never run is rejected, with Slurm's word for the reason: ``InvalidPartition``,
 ``InvalidQOS``, ``AccountNotAllowed``, ``PartitionTimeLimit``, ``PartitionNodeLimit``,
+``InvalidReservation``, ``ReservationAccess`` (its user and account may not use the reservation),
 ``BadConstraints`` (no nodes have what it asks), or a limit such as ``QOSMaxCpuPerUserLimit``. Real
 Slurm keeps some of them waiting for ever, unless ``EnforcePartLimits`` is set. With ``all``, every
 partition that a job names must be able to run it; otherwise those that cannot are left out.
@@ -13,7 +14,7 @@ from copy import copy
 from functools import cache
 from typing import Protocol, Self
 
-from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, State, name_of
 from hpcrowd.environment.machine.demand import Demand, demand_of, partitions_asked
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Partition
@@ -53,14 +54,16 @@ class Admission:
         self._empty = Stock(self.layout)
         self._unused = LimitKeeper(self.layout)
         self._known: dict[int, QueuedJob] = {}
+        self._arrived: dict[int, QueuedJob] = {}  # accepted, and not queued yet
         self._fits = cache(self._fits_at_all)
         self._qos = {one.name: one for one in self.layout.machine.qos}
         self._accounts = {one.account for one in self.layout.machine.accounts}
+        self._reservations = {one.name: one for one in self.layout.machine.reservations}
 
     def of(self, controller: Controller, jobs: JobTable | None = None) -> Self:
         """Return the admission to a copy of the controller, of the same or other jobs."""
         other = copy(self)
-        other.controller, other._known = controller, {}
+        other.controller, other._known, other._arrived = controller, {}, dict(self._arrived)
         other.jobs = self.jobs if jobs is None else jobs
         return other
 
@@ -135,14 +138,19 @@ class Admission:
     def resize(self, row: int) -> None:
         """Set the processors of a job to those that it occupies: of whole nodes all.
 
-        Called at each submission, so that what it asks for by then counts.
+        A job that asks for no time gets that of its partition. Called at each submission, so that
+        what it asks for by then counts.
         """
         self._known.pop(row, None)
-        size, tasks = self.size_of(self._job(row))
-        if tasks and self.jobs.requests is not None:
-            self.jobs.requests.set(row, Ask.TASKS, tasks)
+        self._uncount(row)
+        job, jobs = self._job(row), self.jobs
+        if jobs.requested_time[row] < 0:
+            jobs.requested_time[row] = job.limit
+        size, tasks = self.size_of(job)
+        if tasks and jobs.requests is not None:
+            jobs.requests.set(row, Ask.TASKS, tasks)
         if size:
-            self.jobs.processors[row] = size
+            jobs.processors[row] = size
 
     def size_of(self, job: QueuedJob) -> tuple[int, int]:
         """Return the processors that a job occupies, and the tasks to note with them; 0 for none.
@@ -160,8 +168,27 @@ class Admission:
         return size, -(-before // max(self._number(Ask.CORES_PER_TASK, row), 1))
 
     def refusal(self, row: int) -> str:
-        """Return why a job is rejected, in Slurm's words; empty if it is not."""
-        return self.refusal_of(self._job(row))
+        """Return why an arriving job is rejected, in Slurm's words; empty if it is not.
+
+        One that is accepted counts on limits at once, so that they hold within a second too.
+        """
+        job, limits = self._job(row), self.controller.limits
+        reason = self.refusal_of(job)
+        if reason and self._arrived:
+            # Users may have taken back what came before, in this second.
+            for other in [one for one in self._arrived if self.jobs.state[one] != State.UNFINISHED]:
+                self._uncount(other)
+            reason = self.refusal_of(job)
+        if not reason and limits.enforced:
+            self._arrived[row] = job
+            limits.submitted(job)
+        return reason
+
+    def _uncount(self, row: int) -> None:
+        """Take an accepted job off the limits: it is queued now, or comes again."""
+        job = self._arrived.pop(row, None)
+        if job is not None:
+            self.controller.limits.submitted(job, -1)
 
     def refusal_of(self, job: QueuedJob) -> str:
         """Return why a job is rejected; leave out partitions that cannot run it."""
@@ -174,6 +201,8 @@ class Admission:
         allowed = job.association.account.qos
         if self.layout.settings.enforce_limits and allowed and job.qos not in allowed:
             return "InvalidQOS"
+        if job.reservation and (found := self._no_access(job)):
+            return found
         reasons = {name: self._in_partition(job, name) for name in job.partitions}
         able = tuple(name for name, reason in reasons.items() if not reason)
         if not able or (
@@ -182,6 +211,19 @@ class Admission:
             return next(reason for reason in reasons.values() if reason)
         job.partitions = able
         return ""
+
+    def _no_access(self, job: QueuedJob) -> str:
+        """Return why a job may not use the reservation that it names."""
+        kept = self._reservations.get(job.reservation)
+        if kept is None:
+            return "InvalidReservation"
+        if kept.partition and kept.partition not in job.partitions:
+            return "InvalidReservation"
+        accounts = {one.name for one in job.association.up()}
+        open_to_all = not kept.users and not kept.accounts
+        if open_to_all or job.user in kept.users or accounts & set(kept.accounts):
+            return ""
+        return "ReservationAccess"
 
     def _in_partition(self, job: QueuedJob, name: str) -> str:
         layout = self.layout
@@ -215,6 +257,7 @@ class Admission:
 
     def queued(self, row: int, now: int) -> QueuedJob:
         """Return a job that joins the queue now."""
+        self._uncount(row)
         job = self._known.pop(row, None) or self.resolved(row)
         job.submitted = now
         job.eligible = max(now, self._number(Ask.BEGIN, row, now))

@@ -283,7 +283,7 @@ class Controller:
             and not self._wanted
             and all(one.end <= self._looked_at_all for one, _ in self._reservations)
             and all(
-                job.eligible <= self._looked_at_all and not job.reason.endswith("MinutesLimit")
+                job.eligible <= self._looked_at_all and not job.reason.endswith("CPUMinutesLimit")
                 for job in self.waiting.values()
             )
         )

@@ -17,6 +17,7 @@ from hpcrowd.environment.engine.kernel.nodes.backfill import backfill_cycle
 from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
 from hpcrowd.environment.engine.kernel.nodes.main_pass import main_pass
 from hpcrowd.environment.engine.kernel.nodes.queue import (
+    accept,
     finish,
     join,
     order_again,
@@ -115,6 +116,7 @@ def arrive_on_nodes(cluster, g, remaining):
             jobs[S.STATE, job] = S.REJECTED
             _over(g.jobs, g.s, finished, remaining, job)
         else:
+            accept(g, job)
             enqueue(cluster, job)
 
 
@@ -251,7 +253,7 @@ def pass_on_nodes(g, before, ended, gone, arrived):
             withdraw(g, row)
     while c[N.ARRIVED_AT] < len(arrived):
         job = arrived[c[N.ARRIVED_AT]]
-        if rows[N.STATUS, job] == N.AWAY:
+        if rows[N.STATUS, job] in (N.AWAY, N.ACCEPTED):
             pass_quietly(g, now)
             if not calculated(g, now):
                 return False

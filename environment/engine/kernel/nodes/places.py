@@ -83,8 +83,9 @@ PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
 (
     LAST_MAIN, WANTED, URGENT, LOOKED_AT_ALL, LAST_BACKFILL, CHANGED, CALCULATED, RANKING, ENDED_AT,
     ARRIVED_AT, ORDERED, GONE, ALL_WAITING, ALL_RUNNING, FIRST_RUNNING, LAST_RUNNING, TENURES,
-    SHARES, OVER, STOPPED, AGAIN, STAMP, STOPPED_BEFORE, PASSES, C_COUNT,
-) = range(SETTINGS, SETTINGS + 25)  # fmt: skip
+    SHARES, OVER, STOPPED, AGAIN, STAMP, STOPPED_BEFORE, PASSES, ALL_ACCEPTED,
+    C_COUNT,
+) = range(SETTINGS, SETTINGS + 26)  # fmt: skip
 
 # Rows of ``Site.demands``; amounts of TRES follow.
 (
@@ -119,8 +120,9 @@ T_CORES, T_MEMORY, T_NODES, T_GPUS, T_KINDS = range(5)
     REFUSAL, MARK, ROWS,
 ) = range(24)  # fmt: skip
 
-# Statuses; those who come back join the queue after the pass that stopped them.
-AWAY, WAITING, RUNNING, COMING = range(4)
+# Statuses. Accepted jobs count on limits before they join the queue; requeued ones join it after the
+# pass that stopped them.
+AWAY, ACCEPTED, WAITING, RUNNING, COMING = range(5)
 
 # Rows of ``Site.entries``: option, priority and job of each; and, a list of its own, the order of
 # those that wait: keys and entries.

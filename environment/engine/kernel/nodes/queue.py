@@ -190,15 +190,25 @@ def use_up(g):
 
 
 @compiled
+def accept(g, row):
+    """Let an arriving job count on limits."""
+    g.rows[N.STATUS, row] = N.ACCEPTED
+    g.c[N.ALL_ACCEPTED] += 1
+    count_submitted(g, g.entries[N.OPTION, g.rows[N.ENTRY, row]], 1)
+
+
+@compiled
 def join(g, row, now):
     """Put a job into the queue."""
     rows, c = g.rows, g.c
+    if rows[N.STATUS, row] != N.ACCEPTED:
+        accept(g, row)
+    c[N.ALL_ACCEPTED] -= 1
     rows[N.STATUS, row] = N.WAITING
     rows[N.SUBMITTED, row] = now
     rows[N.ELIGIBLE, row] = max(now, rows[N.BEGIN, row])
     rows[N.REASON, row], rows[N.PLANNED, row], rows[N.TENURE, row] = N.NONE, -1, -1
     c[N.ALL_WAITING] += 1
-    count_submitted(g, g.entries[N.OPTION, rows[N.ENTRY, row]], 1)
     weigh(g, row, now)
     sweep(g)
     place_entries(g, row)
@@ -207,11 +217,14 @@ def join(g, row, now):
 
 @compiled
 def withdraw(g, row):
-    """Take a waiting job out of the queue."""
+    """Take a job that waits or was accepted out of the queue."""
     rows, c = g.rows, g.c
+    if rows[N.STATUS, row] == N.ACCEPTED:
+        c[N.ALL_ACCEPTED] -= 1
+    else:
+        c[N.ALL_WAITING] -= 1
+        c[N.GONE] += rows[N.COUNT, row]
     rows[N.STATUS, row] = N.AWAY
-    c[N.ALL_WAITING] -= 1
-    c[N.GONE] += rows[N.COUNT, row]
     count_submitted(g, g.entries[N.OPTION, rows[N.ENTRY, row]], -1)
     sweep(g)
 

@@ -132,7 +132,7 @@ class AskedBook:
             table = np.zeros((N.CHECKS, width), np.int64)
             table[: N.CHARGED, : checks.count] = checks.array[:, : checks.count]
             table[N.CHARGED, : charged.count] = charged.array[: charged.count]
-            table[N.MINUTES, : len(words)] = [word.endswith("MinutesLimit") for word in words]
+            table[N.MINUTES, : len(words)] = [word.endswith("CPUMinutesLimit") for word in words]
             self._arrays = self._demands.array, self._options.array, self._factors.array, table
         return self._arrays
 

@@ -35,7 +35,7 @@ ALIKE = (
     Column.USER, Column.GROUP, Column.QUEUE, Column.PROCESSORS, Column.REQUESTED_TIME,
     Column.REQUESTED_MEMORY,
 )  # fmt: skip
-OF_EACH = (Ask.RESERVATION, Ask.NICE, Ask.ARRAY, Ask.TASK, Ask.THROTTLE, Ask.NO_REQUEUE, Ask.BEGIN)
+OF_EACH = (Ask.NICE, Ask.ARRAY, Ask.TASK, Ask.THROTTLE, Ask.NO_REQUEUE, Ask.BEGIN)
 OF_ALL = tuple(ask for ask in Ask if ask not in OF_EACH)
 
 RULES = {"slurm": N.CONSECUTIVE, "first-fit": N.FIRST_FIT, "best-fit": N.BEST_FIT,
@@ -237,7 +237,8 @@ class SlurmBook:
         if room > self.rows.shape[1]:
             self.rows = wider(self.rows, room)
             self._group_of = wider(self._group_of, room)
-        for row in rows[self.rows[N.STATUS, rows] == N.WAITING].tolist():
+        here = np.isin(self.rows[N.STATUS, rows], (N.ACCEPTED, N.WAITING))
+        for row in rows[here].tolist():
             self.withdraw(row)  # it left the queue, and comes back
         keys = [jobs.matrix[column, rows] for column in ALIKE]
         if requests is not None:
@@ -275,6 +276,9 @@ class SlurmBook:
             found: Int64s = np.array(list(values), np.int64)[place]
             return found
 
+        limits = of(one.job.limit for one in known)
+        missing = self.jobs.requested_time[rows] < 0
+        self.jobs.requested_time[rows[missing]] = limits[missing]
         sizes, tasks = of(one.size for one in known), of(one.tasks for one in known)
         self.jobs.processors[rows[sizes > 0]] = sizes[sizes > 0]
         if requests is not None:
@@ -299,7 +303,10 @@ class SlurmBook:
         table[N.ASSOCIATION, rows] = of(one.job.association.place for one in known)
         table[N.USER_OF, rows] = of(one.user for one in known)
         table[N.QOS, rows] = of(one.qos for one in known)
-        table[N.LIMIT, rows] = of(one.job.limit for one in known)
+        table[N.LIMIT, rows] = limits
+        table[N.RESERVATION, rows] = of(
+            self._reservations.get(one.job.reservation, UNKNOWN) for one in known
+        )
         table[N.REFUSAL, rows] = of(one.refusal for one in known)
         table[N.TENURE, rows] = table[N.PLANNED, rows] = UNKNOWN
         self._note_each(rows)
@@ -308,7 +315,7 @@ class SlurmBook:
     def _note_each(self, rows: Int64s) -> None:
         """Note what differs between jobs alike."""
         table, requests = self.rows, self.jobs.requests
-        table[N.ARRAY, rows] = table[N.RESERVATION, rows] = table[N.BEGIN, rows] = UNKNOWN
+        table[N.ARRAY, rows] = table[N.BEGIN, rows] = UNKNOWN
         table[N.REQUEUES, rows], table[N.THROTTLE, rows], table[N.NICE, rows] = 1, 0, 0
         if requests is None:
             return
@@ -317,11 +324,6 @@ class SlurmBook:
         table[N.NICE, rows] = np.where(nice == UNKNOWN, 0, nice)
         table[N.REQUEUES, rows] = requests[Ask.NO_REQUEUE][rows] != 1
         table[N.BEGIN, rows] = requests[Ask.BEGIN][rows]
-        words = [*requests.words[Ask.RESERVATION], ""]
-        places = [self._reservations.get(word, -2) for word in words[:-1]]
-        table[N.RESERVATION, rows] = np.array([*places, -1], np.int64)[
-            requests[Ask.RESERVATION][rows]
-        ]
         arrays = requests[Ask.ARRAY][rows]
         tasks = arrays != UNKNOWN
         if tasks.any():
@@ -352,6 +354,13 @@ class SlurmBook:
         """Take a waiting job out of the queue."""
         empty = np.zeros((1, 1), np.int64)
         withdraw(N.Site(*self.site(self.jobs.matrix, empty[0], empty)), row)
+
+    def drop_taken_back(self) -> None:
+        """Let accepted jobs count no more that were taken back before they joined the queue."""
+        if self.c[N.ALL_ACCEPTED]:
+            accepted = np.flatnonzero(self.rows[N.STATUS, : len(self.jobs)] == N.ACCEPTED)
+            for row in accepted[self.jobs.state[accepted] != State.UNFINISHED].tolist():
+                self.withdraw(row)
 
     def rank(self) -> None:
         """Compute the factors of fair share."""
@@ -411,7 +420,6 @@ class SlurmBook:
         job.row, job.array, job.throttle = row, table[N.ARRAY], table[N.THROTTLE]
         job.nice, job.requeue = table[N.NICE], bool(table[N.REQUEUES])
         if requests is not None:
-            job.reservation = requests.word(Ask.RESERVATION, row)
             job.task = int(requests[Ask.TASK][row])
         job.submitted, job.eligible = table[N.SUBMITTED], table[N.ELIGIBLE]
         job.reason, job.planned = self.asked.words[table[N.REASON]], table[N.PLANNED]

@@ -42,6 +42,7 @@ class SlurmPass(CompiledPass):
         book = self.book
         book.unheard = np.concatenate((book.unheard, ended))
         book.shown_anew = True
+        book.drop_taken_back()
 
     @override
     def tell(self) -> None:
