@@ -277,13 +277,14 @@ def pass_on_nodes(g, before, ended, gone, arrived):
 def has_room(g, ended, arrived, more):
     """Return whether no array can become full in a pass.
 
-    A pass starts no more jobs than wait, on no more nodes than there are, each with a core; and it
-    stops no more than run then. ``more`` are entries of the arrived jobs.
+    It starts no more jobs than wait or are requeued, on no more nodes than there are, each with a
+    core of these or of jobs that it stops. ``more`` are entries of the arrived jobs.
     """
-    c, times = g.c, g.c[N.TIMES]
-    starts = times * (c[N.ALL_WAITING] + arrived)
-    stops = times * (starts + c[N.ALL_RUNNING])
-    shares = min(starts * g.nodes.shape[1], times * c[N.ALL_CORES])
+    c = g.c
+    starts, stops = c[N.ALL_WAITING] + arrived, c[N.ALL_RUNNING]
+    if c[N.AT_ONCE]:
+        starts += stops
+    shares = min(starts * g.nodes.shape[1], 2 * c[N.ALL_CORES])
     spans = 2 * min(c[N.BF_TESTS], c[N.ORDERED] + more) + 4
     listed = max(c[N.ALL_RUNNING] + starts, c[N.STOPPED] + stops, c[N.OVER] + stops + ended, spans)
     return (

@@ -69,12 +69,12 @@ DELAY, CYCLE, WEIGHT_AGE, WEIGHT_SHARE, LEFT_PER_SECOND, NEXT_BACKFILL, AMOUNT_P
 # Rows of ``Site.people``; counts of partitions, associations and users are stamped with the cycle.
 PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
 
-# Places in ``Site.c``: settings; TIMES is how often a job may start in a second.
+# Places in ``Site.c``: settings; AT_ONCE is whether requeued jobs may start at once.
 (
     BACKFILL, BF_WINDOW, BF_RESOLUTION, BF_TESTS, BF_USER, BF_PARTITION, BF_STARTS, BF_ARRAY,
     BF_ASSOCIATION, BF_LEAST_AGE, BF_LEAST_PRIORITY, DEPTH, PARTITION_DEPTH, SCHED_INTERVAL,
     LIMIT_STOPS, ENFORCED, RULE, PREEMPTS, YOUNGEST_FIRST, EXEMPT, REORDER, MAY_REQUEUE,
-    REQUEUE_DELAY, PERIOD, MAX_AGE, BASIC, TIMES, ALL_CORES, LATENCY, KILL_EVERY, KILL_PHASE,
+    REQUEUE_DELAY, PERIOD, MAX_AGE, BASIC, AT_ONCE, ALL_CORES, LATENCY, KILL_EVERY, KILL_PHASE,
     KINDS, PARTITIONS, RESERVATIONS, RESERVED, SETS, ALL_GPUS, STOCK, FUTURE, CHOSEN, KEPT_CHOICE,
     SETTINGS,
 ) = range(42)  # fmt: skip
@@ -120,8 +120,8 @@ T_CORES, T_MEMORY, T_NODES, T_GPUS, T_KINDS = range(5)
     REFUSAL, MARK, ROWS,
 ) = range(24)  # fmt: skip
 
-# Statuses. Accepted jobs count on limits before they join the queue; requeued ones join it after the
-# pass that stopped them.
+# Statuses. Accepted jobs count on limits before they join the queue; requeued ones join it after
+# the pass that stopped them.
 AWAY, ACCEPTED, WAITING, RUNNING, COMING = range(5)
 
 # Rows of ``Site.entries``: option, priority and job of each; and, a list of its own, the order of

@@ -28,7 +28,6 @@ from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import LN2
-from hpcrowd.environment.schedulers.slurm.timing import MOST_PASSES
 
 #: Columns by which jobs are alike, and what they ask for that differs between jobs alike.
 ALIKE = (
@@ -133,10 +132,10 @@ class SlurmBook:
             N.RULE: N.SPREAD if least_loaded else RULES[self.placement],
             N.PREEMPTS: PREEMPTS[settings.preempt_type],
             N.YOUNGEST_FIRST: settings.preempt_youngest_first,
-            N.EXEMPT: settings.preempt_exempt_time, N.REORDER: settings.reorder_count,
+            N.EXEMPT: max(settings.preempt_exempt_time, 1), N.REORDER: settings.reorder_count,
             N.MAY_REQUEUE: settings.requeue, N.REQUEUE_DELAY: settings.requeue_delay,
             N.PERIOD: weights.calculation_period, N.MAX_AGE: weights.max_age,
-            N.BASIC: weights.kind == "basic", N.TIMES: MOST_PASSES + 2 if again else 1,
+            N.BASIC: weights.kind == "basic", N.AT_ONCE: again,
             N.ALL_CORES: layout.all_cores, N.KINDS: kinds, N.PARTITIONS: partitions,
             N.RESERVATIONS: reservations, N.RESERVED: N.MEMBERS + partitions,
             N.SETS: N.MEMBERS + partitions + reservations, N.ALL_GPUS: N.NODE_ROWS,
@@ -216,10 +215,9 @@ class SlurmBook:
     def grow(self, arrived: int, ended: int, more: int) -> None:
         """Give every array the room of ``kernel.nodes.loop.has_room``."""
         c = self.c.tolist()
-        times, running = c[N.TIMES], c[N.ALL_RUNNING]
-        starts = times * (c[N.ALL_WAITING] + arrived)
-        stops = times * (starts + running)
-        shares = min(starts * len(self.layout), times * c[N.ALL_CORES])
+        running = stops = c[N.ALL_RUNNING]
+        starts = c[N.ALL_WAITING] + arrived + (running if c[N.AT_ONCE] else 0)
+        shares = min(starts * len(self.layout), 2 * c[N.ALL_CORES])
         spans = 2 * min(c[N.BF_TESTS], c[N.ORDERED] + more) + 4
         listed = max(running + starts, c[N.STOPPED] + stops, c[N.OVER] + stops + ended, spans)
         self.lists = _roomy(self.lists, listed)

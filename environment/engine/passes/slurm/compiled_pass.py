@@ -97,8 +97,7 @@ class SlurmPass(CompiledPass):
         rows = engine.arrays()[4][0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
         arrived, more = len(rows), int(book.rows[N.COUNT, rows].sum())
         book.grow(arrived, int(s[S.EXPECTED_END]) + len(book.unheard), more)
-        times = int(book.c[N.TIMES])
-        need = int(s[S.RUNNING]) + times * (int(book.c[N.ALL_WAITING]) + arrived)
+        need = int(s[S.RUNNING] + book.c[N.ALL_WAITING] + book.c[N.ALL_RUNNING]) + arrived
         engine.ends = S.with_room(engine.ends, 2 * need)
         return engine.arrays()
 
