@@ -1,9 +1,6 @@
-"""Fair share: decaying usage of a tree of accounts and users, Fair Tree and the classic factor.
+"""Fair share: decaying usage of a tree of accounts and users, and the classic factor.
 
-Fair Tree (slurm.conf(5), PriorityFlags; "Fair Tree Fairshare Algorithm", Cox and Morgan 2014):
-siblings are ranked by level fair share, their share among siblings over their part of the parent's
-usage; a user ranks by the first account on its way from the root that differs. The factor is the
-rank, counted from the last, over the number of users.
+:mod:`hpcrowd.environment.schedulers.slurm.fair_tree` has the other algorithm.
 
 The classic factor is ``2 ** -(usage / shares / damping)`` (Priority Multifactor page), with a
 user's effective usage mixed with that of its accounts by shares.
@@ -20,8 +17,11 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.model import Account, Machine, PrioritySettings
+from hpcrowd.environment.schedulers.slurm.fair_tree import FairTree, Floats, Member
 
 #: ln 2 as Slurm's priority/multifactor writes it.
 LN2 = 0.693
@@ -39,8 +39,6 @@ class Association:
         Its number.
     usage
         Decayed usage of it and all below, processor-seconds.
-    level
-        Level fair share; infinite without usage.
     factor
         Fair-share factor of a user, 0 to 1.
     """
@@ -52,7 +50,6 @@ class Association:
     parent: Association | None
     children: list[Association] = field(default_factory=list)
     usage: float = 0.0
-    level: float = math.inf
     factor: float = 1.0
 
     @property
@@ -84,6 +81,7 @@ class Shares:
             (one for one in machine.accounts if one.account == ROOT and not one.user),
             Account(account=ROOT, parent=""),
         )
+        self._tree: tuple[int, FairTree] | None = None
         self.root = Association(0, ROOT, "", root, None)
         self.all = [self.root]
         self._accounts = {ROOT: self.root}
@@ -179,49 +177,16 @@ class Shares:
         else:
             self._classic()
 
-    # Fair Tree
-
     def _fair_tree(self) -> None:
-        users = sum(1 for one in self.all if one.user)
-        for parent in self.all:
-            siblings = _siblings(parent)
-            shares = sum(one.shares for one in siblings)
-            for one in siblings:
-                share = one.shares / shares if shares else 0.0
-                used = one.usage / parent.usage if parent.usage else 0.0
-                if not one.shares:
-                    one.level = 0.0
-                else:
-                    one.level = share / used if used else math.inf
-        self._ranks = [float(users), float(users)]  # the next rank, and that of ties
-        self._walk(_siblings(self.root), False, users)
+        usage = np.array([one.usage for one in self.all])
+        for one, factor in zip(self.all, self.factors(usage), strict=True):
+            one.factor = factor
 
-    def _walk(self, siblings: list[Association], tied_account: bool, users: int) -> None:
-        """Give ranks to users in the order of level fair share, accounts' users in between."""
-        ordered = sorted(siblings, key=lambda one: (-one.level, not one.user))
-        place, before = 0, math.nan
-        first = True
-        while place < len(ordered):
-            one = ordered[place]
-            tied = tied_account if first else one.level == before
-            first, before = False, one.level
-            if one.user:
-                if not tied:
-                    self._ranks[1] = self._ranks[0]
-                one.factor = self._ranks[1] / users
-                self._ranks[0] -= 1
-                place += 1
-                continue
-            # Accounts with the same level are one: their children compete with each other.
-            children: list[Association] = []
-            while (
-                place < len(ordered)
-                and ordered[place].level == one.level
-                and not ordered[place].user
-            ):
-                children += _siblings(ordered[place])
-                place += 1
-            self._walk(children, tied, users)
+    def factors(self, usage: Floats) -> list[float]:
+        """Return the factors of Fair Tree for other usage, shape (associations,), by place."""
+        if self._tree is None or self._tree[0] != len(self.all):
+            self._tree = len(self.all), FairTree([_member(one) for one in self.all])
+        return self._tree[1].factors(usage)
 
     # the classic factor
 
@@ -246,12 +211,8 @@ class Shares:
                 one.factor = 2.0 ** -(ratio / self.settings.damping) if share else 0.0
 
 
-def _siblings(parent: Association) -> list[Association]:
-    """Return the children of an account, with those of children that take its shares."""
-    found = []
-    for one in parent.children:
-        if one.account.shares is None and not one.user:
-            found += _siblings(one)
-        else:
-            found.append(one)
-    return found
+def _member(one: Association) -> Member:
+    """Return an association as Fair Tree knows it."""
+    parent = UNKNOWN if one.parent is None else one.parent.place
+    passes = one.account.shares is None and not one.user and one.parent is not None
+    return Member(parent, one.shares, bool(one.user), passes)

@@ -362,14 +362,19 @@ class SlurmBook:
 
     def rank(self) -> None:
         """Compute the factors of fair share."""
-        self._sync_usage()
-        self.shares.rank()
-        self.reals[N.SHARE, : self._known] = [one.factor for one in self.shares.all]
+        if self.shares.settings.fair_tree:
+            found = self.shares.factors(self.reals[N.USAGE, : self._known])
+        else:
+            self._sync_usage()
+            self.shares.rank()
+            found = [one.factor for one in self.shares.all]
+        self.reals[N.SHARE, : self._known] = found
 
     def _sync_usage(self) -> None:
         used = self.reals[N.USAGE, : self._known].tolist()
-        for one, amount in zip(self.shares.all, used, strict=True):
-            one.usage = amount
+        factors = self.reals[N.SHARE, : self._known].tolist()
+        for one, amount, factor in zip(self.shares.all, used, factors, strict=True):
+            one.usage, one.factor = amount, factor
 
     # what is made of the arrays
 
