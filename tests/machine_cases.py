@@ -80,6 +80,10 @@ def random_machine(rng: np.random.Generator) -> Machine:
         for name in "kmn"[: pick(1, 2, 3)]
     )
     first, last = kinds[0].name, kinds[-1].name
+    most = pick(1, 2, None)
+    # Whoever may preempt others goes before them in the queue. Otherwise those that are preempted
+    # start again first, and so on for ever: the order of the queue does not know who preempts whom.
+    preempt = pick("none", "partition", "qos")
 
     def partition(name: str, **more: Any) -> Partition:
         return Partition(
@@ -88,7 +92,7 @@ def random_machine(rng: np.random.Generator) -> Machine:
             default_time=pick(None, 5),
             max_cores_per_node=pick(None, None, None, 2),
             default_memory_per_core=pick(None, None, 30),
-            priority_tier=pick(1, 2, 3),
+            priority_tier=1 if preempt == "qos" else pick(1, 2, 3),
             priority_factor=pick(0, 1, 2),
             exclusive=pick(False, False, False, True),
             preempt_mode=pick(None, None, None, None, "off", "cancel"),
@@ -96,7 +100,6 @@ def random_machine(rng: np.random.Generator) -> Machine:
             **more,
         )
 
-    preempt, most = pick("none", "partition", "qos"), pick(1, 2, None)
     turns = sorted(rng.choice(np.arange(1, 60), 4, replace=False).tolist())
     return Machine(
         nodes=kinds,
@@ -121,13 +124,15 @@ def random_machine(rng: np.random.Generator) -> Machine:
         ),
         reservations=tuple(
             Reservation(name=name, start=start, end=end, nodes=pick(("ALL",), (first,), (last,)),
-                        maintenance=pick(False, True), flexible=pick(False, False, True))
+                        maintenance=pick(False, True),
+                        flexible=preempt == "none" and pick(False, True))
             for name, start, end in (("early", *turns[:2]), ("late", *turns[2:]))
             if rng.random() < 0.4
         ),
         priority=PrioritySettings(
             weight_age=pick(0, 100), weight_fair_share=pick(0, 1000), weight_size=pick(0, 500),
-            weight_partition=pick(0, 300), weight_qos=pick(0, 300), max_age=50,
+            weight_partition=pick(0, 300), max_age=50,
+            weight_qos=10**6 if preempt == "qos" else pick(0, 300),
             calculation_period=pick(5, 300), half_life=pick(0, 100), fair_tree=pick(True, False),
         ),
         scheduling=SchedulingSettings(
