@@ -80,6 +80,10 @@ def random_machine(rng: np.random.Generator) -> Machine:
         for name in "kmn"[: pick(1, 2, 3)]
     )
     first, last = kinds[0].name, kinds[-1].name
+    most = pick(1, 2, None)
+    # Whoever may preempt others goes before them in the queue. Otherwise those that are preempted
+    # start again first, and so on for ever: the order of the queue does not know who preempts whom.
+    preempt = pick("none", "partition", "qos")
 
     def partition(name: str, **more: Any) -> Partition:
         return Partition(
@@ -88,23 +92,22 @@ def random_machine(rng: np.random.Generator) -> Machine:
             default_time=pick(None, 5),
             max_cores_per_node=pick(None, None, None, 2),
             default_memory_per_core=pick(None, None, 30),
-            priority_tier=pick(1, 1, 2),
+            priority_tier=1 if preempt == "qos" else pick(1, 2, 3),
             priority_factor=pick(0, 1, 2),
             exclusive=pick(False, False, False, True),
-            preempt_mode=pick(None, None, "off", "cancel"),
+            preempt_mode=pick(None, None, None, None, "off", "cancel"),
             qos=pick("", "", "site"),
             **more,
         )
 
-    preempt = pick("none", "partition", "qos")
     turns = sorted(rng.choice(np.arange(1, 60), 4, replace=False).tolist())
     return Machine(
         nodes=kinds,
         partitions=(
             partition("all", default=True),
             partition("some", nodes=(first,), deny_accounts=pick((), (), ("b",))),
-            partition("rest", nodes=pick((last,), (first, last)), max_nodes=pick(1, 2, None),
-                      min_nodes=pick(0, 0, 1), up=pick(True, True, True, True, False)),
+            partition("rest", nodes=pick((last,), (first, last)), max_nodes=most,
+                      min_nodes=pick(0, 0, most or 2), up=pick(True, True, True, True, False)),
         ),
         qos=(
             Qos(name="normal", limits=_limits(rng, LIMITS | QOS_LIMITS)),
@@ -121,13 +124,15 @@ def random_machine(rng: np.random.Generator) -> Machine:
         ),
         reservations=tuple(
             Reservation(name=name, start=start, end=end, nodes=pick(("ALL",), (first,), (last,)),
-                        maintenance=pick(False, True), flexible=pick(False, False, True))
+                        maintenance=pick(False, True),
+                        flexible=preempt == "none" and pick(False, True))
             for name, start, end in (("early", *turns[:2]), ("late", *turns[2:]))
             if rng.random() < 0.4
         ),
         priority=PrioritySettings(
             weight_age=pick(0, 100), weight_fair_share=pick(0, 1000), weight_size=pick(0, 500),
-            weight_partition=pick(0, 300), weight_qos=pick(0, 300), max_age=50,
+            weight_partition=pick(0, 300), max_age=50,
+            weight_qos=10**6 if preempt == "qos" else pick(0, 300),
             calculation_period=pick(5, 300), half_life=pick(0, 100), fair_tree=pick(True, False),
         ),
         scheduling=SchedulingSettings(
@@ -135,7 +140,7 @@ def random_machine(rng: np.random.Generator) -> Machine:
             preempt_type=preempt,
             preempt_mode="off" if preempt == "none" else pick("requeue", "requeue", "cancel"),
             preempt_youngest_first=pick(False, True),
-            preempt_exempt_time=pick(0, 0, 3),
+            preempt_exempt_time=pick(0, 0, 0, 3),
             requeue_delay=pick(1, 4),
             enforce_part_limits=pick("no", "any", "all"),
             backfill=pick(True, True, False),
@@ -149,11 +154,11 @@ def random_machine(rng: np.random.Generator) -> Machine:
     )  # fmt: skip
 
 
-#: What a random job may ask for beyond processors, each in one of ten jobs.
+#: What a random job may ask for beyond processors, mostly in one of ten jobs.
 OTHERS: dict[Ask, tuple[Any, ...]] = {
     Ask.NODES: (1, 2, 3),
     Ask.MAX_NODES: (3, 4),
-    Ask.CORES_PER_TASK: (1, 2),
+    Ask.CORES_PER_TASK: (1, 2, 2),
     Ask.TASKS_PER_NODE: (1, 2),
     Ask.GPUS: (1, 2, 3),
     Ask.GPUS_PER_NODE: (1, 2),
@@ -169,6 +174,9 @@ OTHERS: dict[Ask, tuple[Any, ...]] = {
     Ask.BEGIN: tuple(range(0, 40, 7)),
 }
 
+#: The part of the jobs that ask for something, where it is not a tenth.
+OFTEN = {Ask.PARTITIONS: 0.5, Ask.QOS: 0.4}
+
 
 def random_jobs(rng: np.random.Generator, machine: Machine, most: int = 30) -> JobTable:
     """Return one to ``most`` jobs with requests and recorded submissions, arrays among them."""
@@ -180,7 +188,9 @@ def random_jobs(rng: np.random.Generator, machine: Machine, most: int = 30) -> J
     while len(rows) < size:
         memory = pick({}, {Ask.MEMORY_PER_NODE: pick(0, 40, 90)}, {Ask.MEMORY_PER_CORE: 20})
         asked = memory | {
-            ask: pick(*values) for ask, values in OTHERS.items() if rng.random() < 0.1
+            ask: pick(*values)
+            for ask, values in OTHERS.items()
+            if rng.random() < OFTEN.get(ask, 0.1)
         }
         if kept and rng.random() < 0.1:
             asked[Ask.RESERVATION] = pick(*kept)
@@ -193,7 +203,7 @@ def random_jobs(rng: np.random.Generator, machine: Machine, most: int = 30) -> J
         if tasks > 1:
             asked |= {Ask.ARRAY: len(rows), Ask.THROTTLE: pick(-1, 1, 2)}
         for task in range(tasks):
-            times = {"run_time": int(rng.integers(12)), "requested_time": pick(-1, 3, 6, 10)}
+            times = {"run_time": int(rng.integers(16)), "requested_time": pick(-1, 3, 6, 10)}
             rows.append(job | times)
             asks.append(asked | ({Ask.TASK: task} if tasks > 1 else {}))
     jobs = JobTable()
