@@ -517,7 +517,7 @@ class Controller:
         self._leave(job, now)
         self.stopped.append(Stopped(job, fate, holding))
         if fate == Preempt.REQUEUE:
-            again = _again(job, now, self.settings.requeue_delay)
+            again = _again(job, now, max(self.settings.requeue_delay, 1))
             self.waiting[job.row] = again
             self._weigh(again, now)
         else:

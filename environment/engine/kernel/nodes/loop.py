@@ -179,10 +179,13 @@ def next_pass(g, now):
         found = min(found, max(int(c[N.LAST_MAIN] + amounts[N.DELAY]), now + 1))
     if c[N.SCHED_INTERVAL] > 0:
         found = min(found, max(c[N.LAST_MAIN] + c[N.SCHED_INTERVAL], now + 1))
-    for i in range(c[N.ORDERED]):
-        eligible = g.rows[N.ELIGIBLE, g.entries[N.OWNER, g.entries[N.PLACED, i]]]
-        if now < eligible < found:
-            found = eligible
+    if c[N.NEXT_ELIGIBLE] < FOREVER:
+        c[N.NEXT_ELIGIBLE] = FOREVER
+        for i in range(c[N.ORDERED]):
+            eligible = g.rows[N.ELIGIBLE, g.entries[N.OWNER, g.entries[N.PLACED, i]]]
+            if now < eligible:
+                c[N.NEXT_ELIGIBLE] = min(c[N.NEXT_ELIGIBLE], eligible)
+        found = min(found, c[N.NEXT_ELIGIBLE])
     return found if found < FOREVER else now + 1
 
 
@@ -277,13 +280,11 @@ def pass_on_nodes(g, before, ended, gone, arrived):
 def has_room(g, ended, arrived, more):
     """Return whether no array can become full in a pass.
 
-    It starts no more jobs than wait or are requeued, on no more nodes than there are, each with a
-    core of these or of jobs that it stops. ``more`` are entries of the arrived jobs.
+    It starts no more jobs than wait, on no more nodes than there are, each with a core that was
+    free or of jobs that it stops. ``more`` are entries of the arrived jobs.
     """
     c = g.c
     starts, stops = c[N.ALL_WAITING] + arrived, c[N.ALL_RUNNING]
-    if c[N.AT_ONCE]:
-        starts += stops
     shares = min(starts * g.nodes.shape[1], 2 * c[N.ALL_CORES])
     spans = 2 * min(c[N.BF_TESTS], c[N.ORDERED] + more) + 4
     listed = max(c[N.ALL_RUNNING] + starts, c[N.STOPPED] + stops, c[N.OVER] + stops + ended, spans)

@@ -13,6 +13,7 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
 )
 from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, choose_victims
 from hpcrowd.environment.engine.kernel.nodes.queue import begin, rejoin, stop, waits
+from hpcrowd.environment.stops import FOREVER
 
 # What comes of trying to start a job.
 BEGUN, LIMITED, BUSY = range(3)
@@ -21,6 +22,8 @@ BEGUN, LIMITED, BUSY = range(3)
 @compiled
 def note_begin_times(g, now):
     """Note why jobs wait that may not start yet."""
+    if g.c[N.NEXT_ELIGIBLE] == FOREVER:
+        return
     for i in range(g.c[N.ORDERED]):
         row = g.entries[N.OWNER, g.entries[N.PLACED, i]]
         if g.rows[N.ELIGIBLE, row] > now:

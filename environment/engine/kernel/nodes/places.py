@@ -69,23 +69,23 @@ DELAY, CYCLE, WEIGHT_AGE, WEIGHT_SHARE, LEFT_PER_SECOND, NEXT_BACKFILL, AMOUNT_P
 # Rows of ``Site.people``; counts of partitions, associations and users are stamped with the cycle.
 PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
 
-# Places in ``Site.c``: settings; AT_ONCE is whether requeued jobs may start at once.
+# Places in ``Site.c``: settings.
 (
     BACKFILL, BF_WINDOW, BF_RESOLUTION, BF_TESTS, BF_USER, BF_PARTITION, BF_STARTS, BF_ARRAY,
     BF_ASSOCIATION, BF_LEAST_AGE, BF_LEAST_PRIORITY, DEPTH, PARTITION_DEPTH, SCHED_INTERVAL,
     LIMIT_STOPS, ENFORCED, RULE, PREEMPTS, YOUNGEST_FIRST, EXEMPT, REORDER, MAY_REQUEUE,
-    REQUEUE_DELAY, PERIOD, MAX_AGE, BASIC, AT_ONCE, ALL_CORES, LATENCY, KILL_EVERY, KILL_PHASE,
+    REQUEUE_DELAY, PERIOD, MAX_AGE, BASIC, ALL_CORES, LATENCY, KILL_EVERY, KILL_PHASE,
     KINDS, PARTITIONS, RESERVATIONS, RESERVED, SETS, ALL_GPUS, STOCK, FUTURE, CHOSEN, KEPT_CHOICE,
     SETTINGS,
-) = range(42)  # fmt: skip
+) = range(41)  # fmt: skip
 
 # Places in ``Site.c`` behind them: what changes.
 (
     LAST_MAIN, WANTED, URGENT, LOOKED_AT_ALL, LAST_BACKFILL, CHANGED, CALCULATED, RANKING, ENDED_AT,
     ARRIVED_AT, ORDERED, GONE, ALL_WAITING, ALL_RUNNING, FIRST_RUNNING, LAST_RUNNING, TENURES,
     SHARES, OVER, STOPPED, AGAIN, STAMP, STOPPED_BEFORE, PASSES, ALL_ACCEPTED,
-    C_COUNT,
-) = range(SETTINGS, SETTINGS + 26)  # fmt: skip
+    NEXT_ELIGIBLE, C_COUNT,
+) = range(SETTINGS, SETTINGS + 27)  # fmt: skip
 
 # Rows of ``Site.demands``; amounts of TRES follow.
 (
@@ -139,12 +139,13 @@ RUN_JOBS, ALL_JOBS, FIRST_TRES = range(3)
 
 # Rows of ``Site.lists``, each a list of its own: latest end and row of running jobs, sorted; ended
 # tenures since the last calculation, and when; stopped jobs with second, fate and start; jobs
-# requeued that join the queue after the pass; candidates of preemption with two keys and a mark;
-# begin, end and place of the spans of the plan.
+# requeued that join the queue after the pass; jobs that have left the queue; candidates of
+# preemption with two keys and a mark; begin, end and place of the spans of the plan.
 (
     END_AT, END_OF, OVER_OF, OVER_AT, STOPPED_ROW, STOPPED_AT, STOPPED_FATE, STOPPED_START,
-    AGAIN_OF, VICTIM, FIRST_KEY, SECOND_KEY, IN_THE_WAY, SPAN_BEGIN, SPAN_END, SPAN_NODES, LISTS,
-) = range(17)  # fmt: skip
+    AGAIN_OF, GONE_OF, VICTIM, FIRST_KEY, SECOND_KEY, IN_THE_WAY, SPAN_BEGIN, SPAN_END, SPAN_NODES,
+    LISTS,
+) = range(18)  # fmt: skip
 
 # Rows of ``Site.tasks``: running tasks of an array, planned ones and the cycle that planned them;
 # and by array and partition the first task in a pass, and the pass.

@@ -14,6 +14,9 @@ from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.limits import count_started, count_submitted
 from hpcrowd.environment.engine.kernel.nodes.placement import take
 
+#: Jobs that leave the order one by one; if there are more, all are looked at.
+FEW = 16
+
 # priorities
 
 
@@ -55,17 +58,7 @@ def place_entries(g, row):
     first = g.rows[N.ENTRY, row]
     for entry in range(first, first + g.rows[N.COUNT, row]):
         key = order_key(g, entry)
-        low, high = 0, c[N.ORDERED]
-        while low < high:
-            middle = (low + high) >> 1
-            other = order[N.PLACED, middle]
-            owner = order[N.OWNER, other]
-            if order[N.KEY, middle] < key or (
-                order[N.KEY, middle] == key and (owner < row or (owner == row and other < entry))
-            ):
-                low = middle + 1
-            else:
-                high = middle
+        low = _place(g, key, row, entry)
         for i in range(c[N.ORDERED], low, -1):
             order[N.KEY, i] = order[N.KEY, i - 1]
             order[N.PLACED, i] = order[N.PLACED, i - 1]
@@ -80,16 +73,47 @@ def waits(g, entry):
 
 
 @compiled
+def leaves_order(g, entry):
+    """Note that the job of an entry waits no more, so that its entries leave the order."""
+    g.lists[N.GONE_OF, g.c[N.GONE]] = g.entries[N.OWNER, entry]
+    g.c[N.GONE] += 1
+
+
+@compiled
 def sweep(g):
     """Take the entries of jobs that wait no more out of the order."""
     c, order, to = g.c, g.entries, 0
-    if not c[N.GONE]:
-        return
-    for i in range(c[N.ORDERED]):
-        if waits(g, order[N.PLACED, i]):
-            order[N.KEY, to], order[N.PLACED, to] = order[N.KEY, i], order[N.PLACED, i]
-            to += 1
-    c[N.ORDERED], c[N.GONE] = to, 0
+    if c[N.GONE] <= FEW:
+        for i in range(c[N.GONE]):
+            row = g.lists[N.GONE_OF, i]
+            first = g.rows[N.ENTRY, row]
+            for entry in range(first, first + g.rows[N.COUNT, row]):
+                place = _place(g, order_key(g, entry), row, entry)
+                if place < c[N.ORDERED] and order[N.PLACED, place] == entry:
+                    c[N.ORDERED] -= 1
+                    for k in range(place, c[N.ORDERED]):
+                        order[N.KEY, k] = order[N.KEY, k + 1]
+                        order[N.PLACED, k] = order[N.PLACED, k + 1]
+    else:
+        for i in range(c[N.ORDERED]):
+            if waits(g, order[N.PLACED, i]):
+                order[N.KEY, to], order[N.PLACED, to] = order[N.KEY, i], order[N.PLACED, i]
+                to += 1
+        c[N.ORDERED] = to
+    c[N.GONE] = 0
+
+
+@compiled
+def _place(g, key, row, entry):
+    """Return the place of an entry in the order, or where it belongs."""
+    order, low, high = g.entries, 0, g.c[N.ORDERED]
+    while low < high:
+        middle = (low + high) >> 1
+        if _later(order, key, entry, order[N.KEY, middle], order[N.PLACED, middle]):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled
@@ -207,6 +231,8 @@ def join(g, row, now):
     rows[N.STATUS, row] = N.WAITING
     rows[N.SUBMITTED, row] = now
     rows[N.ELIGIBLE, row] = max(now, rows[N.BEGIN, row])
+    if rows[N.ELIGIBLE, row] > now:
+        c[N.NEXT_ELIGIBLE] = min(c[N.NEXT_ELIGIBLE], rows[N.ELIGIBLE, row])
     rows[N.REASON, row], rows[N.PLANNED, row], rows[N.TENURE, row] = N.NONE, -1, -1
     c[N.ALL_WAITING] += 1
     weigh(g, row, now)
@@ -223,7 +249,7 @@ def withdraw(g, row):
         c[N.ALL_ACCEPTED] -= 1
     else:
         c[N.ALL_WAITING] -= 1
-        c[N.GONE] += rows[N.COUNT, row]
+        leaves_order(g, rows[N.ENTRY, row])
     rows[N.STATUS, row] = N.AWAY
     count_submitted(g, g.entries[N.OPTION, rows[N.ENTRY, row]], -1)
     sweep(g)
@@ -311,7 +337,7 @@ def begin(g, entry, now, shares, by):
     ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure] = first, first + shares
     rows[N.STATUS, row], rows[N.TENURE, row], rows[N.REASON, row] = N.RUNNING, tenure, N.NONE
     c[N.ALL_WAITING] -= 1
-    c[N.GONE] += rows[N.COUNT, row]
+    leaves_order(g, entry)
     take(g, g.c[N.STOCK], first, first + shares, -1)
     count_started(g, option, first, first + shares, 1)
     if rows[N.ARRAY, row] >= 0:
@@ -374,7 +400,8 @@ def stop(g, row, now):
         c[N.AGAIN] += 1
         c[N.ALL_WAITING] += 1
         rows[N.STATUS, row], rows[N.SUBMITTED, row] = N.COMING, now
-        rows[N.ELIGIBLE, row] = now + g.c[N.REQUEUE_DELAY]
+        rows[N.ELIGIBLE, row] = now + c[N.REQUEUE_DELAY]
+        c[N.NEXT_ELIGIBLE] = min(c[N.NEXT_ELIGIBLE], rows[N.ELIGIBLE, row])
         rows[N.REASON, row], rows[N.PLANNED, row] = N.BEGIN_TIME, -1
         rows[N.TENURE, row] = -1
         weigh(g, row, now)

@@ -28,6 +28,7 @@ from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import LN2
+from hpcrowd.environment.stops import FOREVER
 
 #: Columns by which jobs are alike, and what they ask for that differs between jobs alike.
 ALIKE = (
@@ -110,7 +111,6 @@ class SlurmBook:
     def _scalars(self) -> Int64s:
         """Return ``Site.c`` at the beginning."""
         layout, settings, weights = self.layout, self.machine.scheduling, self.machine.priority
-        again = settings.preempt_type != "none" and not settings.requeue_delay
         least_loaded = self.placement == "slurm" and settings.least_loaded
         kinds = len(layout.gpu_types)
         stock = N.NODE_ROWS + kinds
@@ -133,16 +133,16 @@ class SlurmBook:
             N.PREEMPTS: PREEMPTS[settings.preempt_type],
             N.YOUNGEST_FIRST: settings.preempt_youngest_first,
             N.EXEMPT: max(settings.preempt_exempt_time, 1), N.REORDER: settings.reorder_count,
-            N.MAY_REQUEUE: settings.requeue, N.REQUEUE_DELAY: settings.requeue_delay,
+            N.MAY_REQUEUE: settings.requeue, N.REQUEUE_DELAY: max(settings.requeue_delay, 1),
             N.PERIOD: weights.calculation_period, N.MAX_AGE: weights.max_age,
-            N.BASIC: weights.kind == "basic", N.AT_ONCE: again,
+            N.BASIC: weights.kind == "basic",
             N.ALL_CORES: layout.all_cores, N.KINDS: kinds, N.PARTITIONS: partitions,
             N.RESERVATIONS: reservations, N.RESERVED: N.MEMBERS + partitions,
             N.SETS: N.MEMBERS + partitions + reservations, N.ALL_GPUS: N.NODE_ROWS,
             N.STOCK: stock, N.FUTURE: stock + N.FREE_GPUS + kinds, N.CHOSEN: chosen,
             N.KEPT_CHOICE: chosen + N.S_GPUS + kinds,
             N.LAST_MAIN: -(2**40), N.LOOKED_AT_ALL: -1, N.CHANGED: -1, N.FIRST_RUNNING: -1,
-            N.LAST_RUNNING: -1, N.CALCULATED: self.controller.calculated,
+            N.LAST_RUNNING: -1, N.NEXT_ELIGIBLE: FOREVER, N.CALCULATED: self.controller.calculated,
         }.items():  # fmt: skip
             c[place] = value
         return c
@@ -216,7 +216,7 @@ class SlurmBook:
         """Give every array the room of ``kernel.nodes.loop.has_room``."""
         c = self.c.tolist()
         running = stops = c[N.ALL_RUNNING]
-        starts = c[N.ALL_WAITING] + arrived + (running if c[N.AT_ONCE] else 0)
+        starts = c[N.ALL_WAITING] + arrived
         shares = min(starts * len(self.layout), 2 * c[N.ALL_CORES])
         spans = 2 * min(c[N.BF_TESTS], c[N.ORDERED] + more) + 4
         listed = max(running + starts, c[N.STOPPED] + stops, c[N.OVER] + stops + ended, spans)
