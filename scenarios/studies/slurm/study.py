@@ -49,7 +49,7 @@ from hpcrowd.scenarios.terminal import Progress
 LISTED = 10
 
 #: Simulations of each plan, with other phases each; and of each mechanism on the study's page.
-PHASES, PAGE_PHASES = 9, 3
+PHASES, PAGE_PHASES = 9, 2
 
 #: Most of them, so that a mistyped number does not run for days.
 MOST_PHASES = 1000
@@ -398,7 +398,10 @@ def effect_table(effects: Sequence[Effect]) -> Table:
 
 
 def reason_rows(one: Outcome) -> list[list[str]]:
-    """Return what was said of waiting jobs, as the texts of :data:`REASON_TABLE`."""
+    """Return what was said of waiting jobs, as the texts of :data:`REASON_TABLE`.
+
+    The last rows are how often two recorded runs say the same.
+    """
     pairs: dict[tuple[str, str], int] = {}
     for found in one.ours:
         for words, count in found.reasons.pairs.items():
@@ -408,9 +411,13 @@ def reason_rows(one: Outcome) -> list[list[str]]:
     rows = [(("all", "the same"), same)] if compared else []
     different = sorted((-count, words) for words, count in pairs.items() if words[0] != words[1])
     rows += [(words, -count) for count, words in different[:LISTED]]
+    own = [] if one.borrowed else [(pair, pair.reasons) for pair in one.own]
     return [
-        [one.name, *words, f"{count:,}", f"{100 * count / compared:.1f}"] for words, count in rows
-    ]
+        *([one.name, *words, f"{count:,}", f"{100 * count / compared:.1f}"]
+          for words, count in rows),
+        *([one.name, f"all, {pair.first} for it", f"the same, {pair.second}", f"{found.same:,}",
+           f"{100 * found.share:.1f}"] for pair, found in own if found.compared),
+    ]  # fmt: skip
 
 
 def cause_rows(one: Outcome) -> list[list[str]]:
