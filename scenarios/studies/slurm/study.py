@@ -35,6 +35,7 @@ from hpcrowd.scenarios.studies.slurm.outcomes import (
     Simulate,
     Simulated,
     Spread,
+    Waits,
     outcome,
     pairs_of,
     plans_of,
@@ -375,18 +376,19 @@ def _start_row(one: Outcome, name: str, found: Sequence[Distance]) -> list[str]:
 
 def partition_rows(one: Outcome) -> list[list[str]]:
     """Return differences and waits by partition, as the texts of :data:`PARTITION_TABLE`."""
+    return [_partition_row(one, name, waits) for name, waits in one.partitions.items()]
+
+
+def _partition_row(one: Outcome, name: str, waits: Waits) -> list[str]:
     own = () if one.borrowed else one.own
-    rows = []
-    for name, waits in one.partitions.items():
-        theirs = [pair.partitions[name] for pair in own if name in pair.partitions]
-        rows.append([
-            one.name, name, f"{one.ours[0].partitions[name].jobs:,}",
-            one.spread(lambda pair, name=name: pair.partitions[name].mean).text(),
-            _range([found.mean for found in theirs]), waits.spread.text(), _range(waits.runs),
-            one.spread(lambda pair, name=name: pair.partitions[name].pearson).text(".2f"),
-            _range([found.pearson for found in theirs], 2),
-        ])  # fmt: skip
-    return rows
+    theirs = [pair.partitions[name] for pair in own if name in pair.partitions]
+    return [
+        one.name, name, f"{one.ours[0].partitions[name].jobs:,}",
+        one.spread(lambda pair: pair.partitions[name].mean).text(),
+        _range([found.mean for found in theirs]), waits.spread.text(), _range(waits.runs),
+        one.spread(lambda pair: pair.partitions[name].pearson).text(".2f"),
+        _range([found.pearson for found in theirs], 2),
+    ]  # fmt: skip
 
 
 def effect_table(effects: Sequence[Effect]) -> Table:
