@@ -22,6 +22,8 @@ from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING
 from hpcrowd.environment.engine.attempts import Attempt
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.machine.requests import WORDS as REQUESTED_WORDS
+from hpcrowd.environment.machine.requests import Ask, Requests
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,7 +120,14 @@ def write_jobs(jobs: JobTable, path: Path) -> None:
     columns["state"] = pa.DictionaryArray.from_arrays(
         pa.array(jobs.state, pa.int8()), pa.array(list(STATES))
     )
-    write_table(columns, {column.name.lower(): column.meaning for column in Column}, path)
+    meaning = {column.name.lower(): column.meaning for column in Column}
+    if jobs.requests is not None:
+        for ask in jobs.requests.asked():
+            name, values = ask.name.lower(), jobs.requests[ask]
+            if ask in REQUESTED_WORDS:
+                values = pa.array(jobs.requests.texts(ask), pa.string()).dictionary_encode()
+            columns[name], meaning[name] = values, ask.meaning
+    write_table(columns, meaning, path)
 
 
 def read_jobs(path: Path) -> JobTable:
@@ -149,7 +158,34 @@ def read_jobs(path: Path) -> JobTable:
             jobs.column(column)[:] = values.to_numpy(zero_copy_only=False)
         else:
             raise ResultsError(f"{path}, column {name}: {values.type} instead of whole numbers")
+    jobs.requests = _requests(found, path)
     return jobs
+
+
+def _requests(found: pa.Table, path: Path) -> Requests | None:
+    """Return what the jobs of a table ask for; None if it has no column of requests."""
+    import pyarrow as pa
+
+    asks = [ask for ask in Ask if ask.name.lower() in found.column_names]
+    if not asks:
+        return None
+    requests = Requests(found.num_rows)
+    for ask in asks:
+        values = found.column(ask.name.lower()).combine_chunks()
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        fits = pa.types.is_string if ask in REQUESTED_WORDS else pa.types.is_integer
+        if values.null_count or not fits(values.type):
+            what = "texts" if ask in REQUESTED_WORDS else "whole numbers"
+            raise ResultsError(
+                f"{path}, column {ask.name.lower()}: {values.type} instead of {what} without "
+                "empty cells"
+            )
+        if ask in REQUESTED_WORDS:
+            requests.set_texts(ask, values.to_pylist())
+        else:
+            requests[ask][:] = values.to_numpy(zero_copy_only=False)
+    return requests
 
 
 def _states(values: pa.Array, path: Path) -> Int64s:

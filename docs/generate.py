@@ -239,6 +239,15 @@ def columns_table() -> str:
     return table(("column", "unit", "meaning"), rows) + f"\nStates: {states}.\n"
 
 
+def asked_columns_table() -> str:
+    """Return the columns of ``jobs.parquet`` with what jobs ask of a machine of nodes."""
+    from hpcrowd.environment.machine.requests import Ask
+    from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
+
+    rows = [(f"`{ask.name.lower()}`", f"`{REQUEST_COLUMNS[ask]}`", ask.meaning) for ask in Ask]
+    return table(("column", "in a trace", "meaning"), rows)
+
+
 def metrics_table() -> str:
     """Return the metrics of ``summary.json``."""
     from hpcrowd.analysis.metrics import METRICS, PER_USER
@@ -418,6 +427,7 @@ PLACES = {
     "windows": windows_table,
     "population": population_tables,
     "columns": columns_table,
+    "asked_columns": asked_columns_table,
     "metrics": metrics_table,
     "settings": settings_table,
     "requests": requests_table,

@@ -39,6 +39,7 @@ SOURCES = (
     "stops.py",
     "schedulers/estimates.py",
     "schedulers/fair_share.py",
+    "schedulers/slurm/timing.py",
 )
 
 #: First bytes of a file of compiled code; the last one is the version of its form.
@@ -165,7 +166,7 @@ def _sources(file: Path) -> str:
 def _shared_sources() -> bytes:
     """Return a checksum of the kernels and :data:`SOURCES`."""
     environment = Path(__file__).parent
-    kernels = sorted(environment.glob("**/kernel/*.py"))
+    kernels = sorted(environment.glob("**/kernel/**/*.py"))
     found = hashlib.sha256()
     for path in (*kernels, *(environment / name for name in SOURCES)):
         found.update(hashlib.sha256(_bytes_of(path)).digest())

@@ -12,8 +12,9 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,6 +50,26 @@ settings.register_profile("hpcrowd", deadline=None, print_blob=True, max_example
 settings.load_profile("hpcrowd")
 
 KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def audited_runs() -> Iterator[None]:
+    """Audit whatever a simulation of one machine of nodes has done, each time it stops."""
+    from hpcrowd.environment.machine.audit import audit
+    from hpcrowd.environment.simulation import Simulation
+
+    run = Simulation.run
+
+    def audited(self: Simulation, *arguments: Any, **options: Any) -> Any:
+        found = run(self, *arguments, **options)
+        scheduler: Any = self.cluster.engine.scheduler
+        if hasattr(scheduler, "ledger") and len(self.clusters) == 1:
+            audit(scheduler.machine, self.jobs, scheduler.ledger)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Simulation, "run", audited)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -111,7 +111,8 @@ def test_more_gpus_shorten_the_queue_for_gpus(found: Runs) -> None:
         requests = run.jobs.requests
         assert requests is not None
         both = np.array(requests.texts(Ask.PARTITIONS)) == "gpu,gpu-new"
-        assert (both == (requests[Ask.GPUS] > 0)).all()
+        gpus = [requests[ask] > 0 for ask in (Ask.GPUS, Ask.GPUS_PER_NODE, Ask.GPUS_PER_TASK)]
+        assert (both == np.any(gpus, axis=0)).all()
 
 
 def test_whole_nodes_are_taken_without_more_work(found: Runs) -> None:

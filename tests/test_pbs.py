@@ -292,6 +292,8 @@ def test_columns_beyond_the_fields() -> None:
         "lost_work": ["", "60"],
         "nodes": ["2", "1"],
         "node_list": ["v1,v2", "v1"],
+        "tasks": ["2", "1"],
+        "cores_per_task": ["8", "1"],
     } == {name: texts.tolist() for name, texts in extra.items()}
     record = "04/18/2009 00:01:00;E;{};user=u ctime=10 start={} end=60 exec_host=a/0 {}\n"
     trace = parse_pbs(

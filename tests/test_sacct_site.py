@@ -171,7 +171,7 @@ def test_columns_that_are_not_read_are_named() -> None:
         ("sbatch --array 1-9 --exclusive x.sh", Asked("", 0, 0, exclusive=True)),
         ("sbatch -b now+30minutes --exclusive=user x.sh", Asked("", 1800, 0, exclusive=True)),
         ("sbatch --begin=16:00 x.sh", Asked()),
-        ("sbatch -n2 : -d afterok:3 x.sh", Asked()),
+        ("sbatch -n2 : -d afterok:3 x.sh", Asked(columns={"tasks": "2"})),
         ("sbatch --wrap='unclosed", Asked()),
         ("sbatch -d", Asked()),
         ("", Asked()),

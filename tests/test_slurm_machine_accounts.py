@@ -1,11 +1,13 @@
-"""Accounts and QOS of Slurm's accounting: tables of sacctmgr, and the file of its dump."""
+"""Accounts and QOS of Slurm's accounting: tables and objects of sacctmgr, and its dump."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hpcrowd.environment.machine.model import Account
+from hpcrowd.environment.machine.model import Account, Limits, Preempt, Qos
 from slurm_texts import CONF, NODES, Reads, reader, wrong
 
 
@@ -153,3 +155,93 @@ def test_names_without_a_description(read: Reads) -> None:
         "QOS silver: named, not described; give sacctmgr show qos -P",
         "account gone: named, not described",
     } <= set(machine.not_modelled)
+
+
+# ---- objects ----------------------------------------------------------------------------------
+
+
+def number(value: float | None, *, plain: bool) -> Any:
+    """Return a number as Slurm 22.05 writes it, or later versions; None for no limit."""
+    if plain:
+        return 2**32 - 1 if value is None else value
+    return {"set": value is not None, "infinite": value is None, "number": value or 0}
+
+
+def resource(kind: str, count: int, name: str = "") -> dict[str, Any]:
+    """Return a resource of sacctmgr --json."""
+    return {"type": kind, "name": name, "id": 1, "count": count}
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_objects_of_associations(read: Reads, plain: bool) -> None:
+    """``sacctmgr show assoc --json`` says the same as the table, in both kinds of numbers."""
+
+    def one(account: str, parent: str = "root", shares: int = 1, **more: Any) -> dict[str, Any]:
+        tres = {"total": more.pop("total", []), "per": {"job": [], "node": []},
+                "group": {"minutes": [], "active": []}}  # fmt: skip
+        wall = number(more.pop("wall", None), plain=plain)
+        jobs = {"per": {"count": number(None, plain=plain), "wall_clock": wall},
+                "active": number(None, plain=plain)}  # fmt: skip
+        return {
+            "account": account, "cluster": "hal", "user": "", "partition": "", "flags": [],
+            "parent_account": parent, "shares_raw": shares, "max": {"jobs": jobs, "tres": tres},
+            "default": {"qos": ""}, "qos": ["normal"], "priority": number(None, plain=plain),
+            "is_default": False, **more,
+        }  # fmt: skip
+
+    found = [
+        one("root", ""),
+        one("physics", shares=50,
+            total=[resource("cpu", 100), resource("gres", 4, "gpu:a100")]),
+        one("lasers", "physics", 2**31 - 1, wall=1440),
+        one("lasers", "", 10, user="ada", partition="p", qos=["high", "normal"],
+            default={"qos": "normal"}),
+        one("biology", shares=20, total=[resource("mem", 1_048_576)]),
+    ]  # fmt: skip
+    text = json.dumps({"associations": found, "meta": {}, "errors": []}, indent=1)
+    machine = read(CONF, a_json=text)
+    assert TREE == [*machine.accounts]
+    assert not [note for note in machine.not_modelled if note.startswith("a.json")]
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_objects_of_qos(read: Reads, plain: bool) -> None:
+    """``sacctmgr show qos --json``: limits, flags, whom it preempts; the rest is named."""
+
+    def limit(value: float | None) -> Any:
+        return number(value, plain=plain)
+
+    most = {
+        "active_jobs": {"count": limit(9)},
+        "jobs": {"count": limit(None), "active_jobs": {"per": {"user": limit(2),
+                                                               "account": limit(3)}},
+                 "per": {"user": limit(4), "account": limit(5)}},
+        "tres": {"total": [resource("cpu", 64)], "minutes": {"per": {"qos": [], "job": []}},
+                 "per": {"user": [resource("gres", 2, "gpu")], "job": [resource("mem", 100)],
+                         "node": [resource("cpu", 8)], "account": [resource("node", 6)]}},
+        "wall_clock": {"per": {"job": limit(60), "qos": limit(None)}},
+    }  # fmt: skip
+    high = {
+        "name": "high", "priority": limit(100), "usage_factor": limit(2.0), "id": 7,
+        "flags": ["DENY_LIMIT", "OVERRIDE_PARTITION_QOS", "NO_DECAY", "NOT_SET"],
+        "limits": {"max": most, "min": {"tres": {"per": {"job": [resource("cpu", 2)]}}},
+                   "grace_time": 30},
+        "preempt": {"list": ["normal"], "mode": ["REQUEUE"], "exempt_time": limit(None)},
+    }  # fmt: skip
+    normal = {"name": "normal", "preempt": {"list": [], "mode": ["DISABLED"]}, "flags": [],
+              "limits": {"grace_time": 0}}  # fmt: skip
+    machine = read(CONF, q_json=json.dumps({"qos": [high, normal]}, indent=1))
+    limits = Limits(
+        group_jobs=9, max_jobs=2, max_jobs_per_account=3, max_submit=4, max_submit_per_account=5,
+        group_tres={"cpu": 64}, max_tres={"mem": 100}, max_tres_per_node={"cpu": 8},
+        max_tres_per_user={"gres/gpu": 2}, max_tres_per_account={"node": 6}, max_wall=3600,
+        min_tres={"cpu": 2},
+    )  # fmt: skip
+    assert (
+        Qos(name="high", priority=100, limits=limits, preempts=("normal",), deny_on_limit=True,
+            part_qos_overrides=True, preempt_mode=Preempt.REQUEUE, usage_factor=2.0),
+        Qos(name="normal"),
+    ) == machine.qos  # fmt: skip
+    assert {
+        "q.json:4: QOS high: Flags=NO_DECAY", "q.json:4: QOS high: GraceTime=30 sec",
+    } == {note for note in machine.not_modelled if note.startswith("q.json")}  # fmt: skip

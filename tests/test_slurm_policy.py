@@ -256,7 +256,7 @@ def test_limits_hold_jobs_back_with_slurms_reason(limits: Limits, reason: str) -
     model.submit(Nobody(), np.arange(3), at)
     model.run(until=50)
     assert [0, UNKNOWN, 2] == made.start.tolist()
-    assert reason == policy.controller.waiting[1].reason
+    assert reason == policy.state.waiting[1].reason
     model.run()
     assert 100 == made.start[1]
 
@@ -340,6 +340,81 @@ def test_reservations_are_entered_by_their_jobs_only() -> None:
     assert [100, 1, 50] == starts(site, *jobs)
 
 
+def test_reservations_of_others_reject_jobs() -> None:
+    """One that does not exist, is not for the partition, or for the user or account, is refused."""
+    site = machine(
+        partitions=(Partition(name="all", default=True), Partition(name="few")),
+        accounts=(
+            Account(account="a"),
+            Account(account="b", parent="a"),
+            Account(account="b", user="u3"),
+        ),
+        reservations=(
+            Reservation(name="course", start=0, end=500, users=("u2",), accounts=("a",)),
+            Reservation(name="bound", start=600, end=900, partition="few"),
+        ),
+    )
+    jobs = [
+        {"reservation": "curse"},
+        {"reservation": "course"},
+        {"reservation": "course", "user": 2},
+        {"reservation": "course", "user": 3},
+        {"reservation": "bound"},
+        {"reservation": "bound", "partitions": "few"},
+    ]
+    model = run(site, *jobs)
+    expected = {0: "InvalidReservation", 1: "ReservationAccess", 4: "InvalidReservation"}
+    assert expected == model.cluster.engine.refused
+    assert [UNKNOWN, UNKNOWN, 0, 0, UNKNOWN, 600] == model.jobs.start.tolist()
+
+
+def test_limits_on_submissions_hold_within_a_second() -> None:
+    """Of jobs that arrive together, those beyond the limit are rejected; who leaves makes room."""
+    site = machine(
+        NodeType(name="n1", cores=1),
+        qos=(Qos(name="normal", limits=Limits(max_submit=2)),),
+        scheduling={"enforce_limits": True},
+    )
+    model = run(site, *[{"run": 10}] * 4, {"at": 11}, {"at": 11})
+    assert {2: "QOSMaxSubmitJobPerUserLimit", 3: "QOSMaxSubmitJobPerUserLimit",
+            5: "QOSMaxSubmitJobPerUserLimit"} == model.cluster.engine.refused  # fmt: skip
+    assert [0, 10, UNKNOWN, UNKNOWN, 20, UNKNOWN] == model.jobs.start.tolist()
+
+
+def test_jobs_without_a_time_get_that_of_their_partition() -> None:
+    """Without a requested time, the default of the partition is the limit, and kills."""
+    site = machine(partitions=(Partition(name="all", default_time=30, max_time=50),))
+    made = run(site, {"run": 100, "limit": -1}, {"run": 20, "limit": -1}, overrun="kill").jobs
+    assert [30, 20] == made.end.tolist()
+    assert [30, 30] == made.requested_time.tolist()
+
+
+def test_jobs_are_not_preempted_in_the_second_of_their_start() -> None:
+    """What has just started goes on until another pass; then it is requeued."""
+    site = machine(
+        NodeType(name="n1", cores=1),
+        partitions=(Partition(name="low", preempt_mode="requeue"),
+                    Partition(name="high", priority_tier=2, preempt_mode="off")),
+        scheduling={"preempt_type": "partition", "preempt_mode": "requeue", "requeue_delay": 5},
+    )  # fmt: skip
+    jobs = [{"partitions": "low", "run": 50}, {"partitions": "high", "at": 1, "run": 10}]
+    assert [11, 1] == starts(site, *jobs)
+    # Both come in one second; the one of the higher tier goes first, and nobody is stopped.
+    assert [10, 0] == starts(site, jobs[0], jobs[1] | {"at": 0})
+
+
+def test_runs_end_at_limits_of_minutes_left_to_run() -> None:
+    """A job above such a limit stays in the queue when all others have ended, and the run ends."""
+    limits = Limits(group_tres_run_minutes={"cpu": 3})
+    site = machine(
+        accounts=(Account(account="a", limits=limits), Account(account="a", user="u1")),
+        scheduling={"enforce_limits": True, "whole_nodes": True},
+        partitions=(Partition(name="all", nodes=("n1",)),),
+    )
+    model = run(site, {"limit": 30, "run": 10}, {"limit": 40, "run": 10})
+    assert [0, 10] == model.jobs.start.tolist()
+
+
 def test_jobs_are_killed_at_the_next_check_of_limits() -> None:
     """With overrun=kill, a job beyond its limit ends at a multiple of the checking period."""
     site = machine(scheduling={"time_limit_period": 30})
@@ -380,7 +455,7 @@ def test_reasons_are_slurms_words() -> None:
     model = Simulation(made, 8, policy, machine=machine())
     model.submit(Nobody(), np.arange(3), at)
     model.run(until=50)
-    found = [policy.controller.waiting[row].reason for row in (1, 2)]
+    found = [policy.state.waiting[row].reason for row in (1, 2)]
     assert ["Resources", "Priority"] == found
 
 

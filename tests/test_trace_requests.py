@@ -66,7 +66,7 @@ def test_records_say_what_jobs_ask_for(tmp_path: Path) -> None:
     trace = read_trace(records(tmp_path))
     found = requests_of(trace, np.arange(3))
     assert found is not None
-    assert [2, UNKNOWN, UNKNOWN] == found[Ask.GPUS].tolist()
+    assert [2, UNKNOWN, UNKNOWN] == found[Ask.GPUS_PER_NODE].tolist()
     assert "a100" == found.word(Ask.GPU_TYPE, 0)
     assert [1, 2, 1] == found[Ask.NODES].tolist()
     assert [2048, 500, UNKNOWN] == found[Ask.MEMORY_PER_CORE].tolist()

@@ -119,8 +119,6 @@ class Engine(Announced, ABC):
         check at or after their limit.
     attempts
         Runs of jobs that were stopped, by changes of the platform or preemption, in order.
-    refused
-        Why jobs were rejected that asked a machine of nodes for what it does not have, by row.
     """
 
     scheduler: Scheduler | None
@@ -151,7 +149,7 @@ class Engine(Announced, ABC):
         self.timeline: Changes | None = None
         self.latency, self.kill_every, self.kill_phase = 0, 1, 0
         self.attempts: list[Attempt] = []
-        self.refused: dict[int, str] = {}
+        self._refused: dict[int, str] = {}
         self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None
         if self.predictor is not None:
             self.predictor.begin(jobs)
@@ -160,6 +158,11 @@ class Engine(Announced, ABC):
     @abstractmethod
     def now(self) -> int:
         """The present second."""
+
+    @property
+    def refused(self) -> dict[int, str]:
+        """Why jobs were rejected that asked a machine of nodes for what it refuses, by row."""
+        return self._refused
 
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Submit the jobs in ``rows`` at the seconds ``at`` (one, or one per job)."""

@@ -105,6 +105,11 @@ class CompiledEngine(Engine):
 
     @property
     @override
+    def refused(self) -> dict[int, str]:
+        return {} if self._policy is None else self._policy.refused
+
+    @property
+    @override
     def free(self) -> int:
         return int(self.scalars[S.FREE])
 
@@ -181,7 +186,7 @@ class CompiledEngine(Engine):
             self._check_future(at)
         units = self.units
         first, last = units.bounds[unit], units.bounds[unit + 1]
-        if self.speed != 1 or self.timeline is not None:
+        if self.speed != 1 or self.timeline is not None or self._on_nodes:
             self._take(units.rows[first:last])
         self._reserve(self._state[S.HEAP_SIZE] + last - first)
         loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
@@ -329,6 +334,7 @@ class CompiledEngine(Engine):
     def _set_policy(self, scheduler: Scheduler | None) -> None:
         """Use the loop, or a pass outside it, for the scheduler."""
         self.scheduler, self._policy = scheduler, None
+        self._on_nodes = scheduler is not None and scheduler.nodes
         if scheduler is None:
             self.scalars[S.POLICY] = S.RECORDED
         elif is_built_in(scheduler) and self.predictor is None:

@@ -184,7 +184,7 @@ class PlainEngine(Engine):
             return False
         reason = self.scheduler.refuses(row)
         if reason:
-            self.refused[row] = reason
+            self._refused[row] = reason
         return bool(reason)
 
     def _estimate(self, row: int) -> None:

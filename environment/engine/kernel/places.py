@@ -34,6 +34,7 @@ STATE = int(Column.STATE)
 
 COMPLETED, KILLED, REJECTED = int(State.COMPLETED), int(State.KILLED), int(State.REJECTED)
 RENOUNCED, UNFINISHED = int(State.RENOUNCED), int(State.UNFINISHED)
+FAILED = int(State.FAILED)
 
 #: Mark of what did not happen.
 NEVER = UNKNOWN

@@ -98,6 +98,11 @@ class CompiledPass(ABC):
         """
 
     @property
+    def refused(self) -> dict[int, str]:
+        """Why jobs were rejected that asked a machine of nodes for what it refuses, by row."""
+        return {}
+
+    @property
     @abstractmethod
     def waiting(self) -> Int64s:
         """Rows of the jobs in the queue, in its order."""

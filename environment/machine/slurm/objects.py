@@ -1,5 +1,7 @@
 """What ``scontrol show node``, ``partition`` and ``res`` print with --json; also ``sinfo --json``.
 
+Associations and QOS of ``sacctmgr --json`` are in :mod:`.accounting_objects`.
+
 ::
 
     {"nodes": [{"name": "n1", "cpus": 8, "real_memory": 32000, "features": ["milan"], ...}]}
@@ -21,6 +23,7 @@ from typing import Any
 
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.files import json_of
+from hpcrowd.environment.machine.slurm import accounting_objects
 from hpcrowd.environment.machine.slurm.records import Kind, Record, Source, Value
 
 #: Paths of values by key.
@@ -69,6 +72,8 @@ LISTS: dict[str, tuple[Kind, Paths]] = {
     "nodes": (Kind.NODES, NODE),
     "partitions": (Kind.PARTITION, PARTITION),
     "reservations": (Kind.RESERVATION, RESERVATION),
+    "associations": (Kind.ASSOCIATION, accounting_objects.ASSOCIATION),
+    "qos": (Kind.QOS, accounting_objects.QOS),
 }
 
 #: Memory of partitions, MB: for each node or, with this bit, for each CPU.
@@ -114,7 +119,7 @@ def records_of(text: str, source: str) -> Iterator[Record]:
             values = [
                 Value(key, shown, where)
                 for key, paths in keys.items()
-                if (shown := _text(_at(one, paths)))
+                if (shown := _shown(kind, key, _at(one, paths)))
             ]
             more = _partition(one, where) if kind is Kind.PARTITION else []
             more += _cores(one, where) if kind is Kind.RESERVATION else []
@@ -129,6 +134,14 @@ def _at(one: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
         if found is not None and not (isinstance(found, dict) and "set" not in found):
             return found
     return None
+
+
+def _shown(kind: Kind, key: str, value: Any) -> str:
+    """Return a value as Slurm's other files have it."""
+    text = _text(value)
+    if kind in (Kind.ASSOCIATION, Kind.QOS):
+        return accounting_objects.text_of(key, value, text)
+    return text
 
 
 def _text(value: Any) -> str:

@@ -165,7 +165,11 @@ class NodePlan:
             if place is None and failures < MOST_FAILURES:
                 place = self._shuffle(job, begin)
                 failures += place is None
-            if place is None or (begin == self.now and self.nodes.limited(asks, place)):
+            if place is None:
+                continue
+            if begin == self.now and self.nodes.limited(asks, place):
+                if not self.nodes.running:
+                    return None  # no end of a job will change that
                 continue
             return begin, place
         return None if old is None else (old.start, old.place)

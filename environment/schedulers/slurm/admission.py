@@ -2,6 +2,7 @@
 
 A job that can never run is rejected, with Slurm's word for the reason: ``InvalidPartition``,
 ``InvalidQOS``, ``AccountNotAllowed``, ``PartitionTimeLimit``, ``PartitionNodeLimit``,
+``InvalidReservation``, ``ReservationAccess`` (its user and account may not use the reservation),
 ``BadConstraints`` (no nodes have what it asks), or a limit such as ``QOSMaxCpuPerUserLimit``. Real
 Slurm keeps some of them waiting for ever, unless ``EnforcePartLimits`` is set. With ``all``, every
 partition that a job names must be able to run it; otherwise those that cannot are left out.
@@ -13,7 +14,7 @@ from copy import copy
 from functools import cache
 from typing import Protocol, Self
 
-from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, State, name_of
 from hpcrowd.environment.machine.demand import Demand, demand_of, partitions_asked
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Partition
@@ -53,14 +54,16 @@ class Admission:
         self._empty = Stock(self.layout)
         self._unused = LimitKeeper(self.layout)
         self._known: dict[int, QueuedJob] = {}
+        self._arrived: dict[int, QueuedJob] = {}  # accepted, and not queued yet
         self._fits = cache(self._fits_at_all)
         self._qos = {one.name: one for one in self.layout.machine.qos}
         self._accounts = {one.account for one in self.layout.machine.accounts}
+        self._reservations = {one.name: one for one in self.layout.machine.reservations}
 
     def of(self, controller: Controller, jobs: JobTable | None = None) -> Self:
         """Return the admission to a copy of the controller, of the same or other jobs."""
         other = copy(self)
-        other.controller, other._known = controller, {}
+        other.controller, other._known, other._arrived = controller, {}, dict(self._arrived)
         other.jobs = self.jobs if jobs is None else jobs
         return other
 
@@ -76,7 +79,7 @@ class Admission:
     def _job(self, row: int) -> QueuedJob:
         """Return a job as it would be queued now; resolved once, when it is submitted."""
         if row not in self._known:
-            self._known[row] = self._resolved(row)
+            self._known[row] = self.resolved(row)
         return self._known[row]
 
     def peek(self, row: int, now: int, partition: str = "") -> QueuedJob:
@@ -84,11 +87,12 @@ class Admission:
 
         Nothing is changed: a user who is new does not join the accounts.
         """
-        job = self._resolved(row, partition, adds=False)
+        job = self.resolved(row, partition, adds=False)
         job.submitted, job.eligible = now, max(now, self._number(Ask.BEGIN, row, now))
         return job
 
-    def _resolved(self, row: int, partition: str = "", *, adds: bool = True) -> QueuedJob:
+    def resolved(self, row: int, partition: str = "", *, adds: bool = True) -> QueuedJob:
+        """Return what a job asks for now; ``adds`` its user to the accounts if new."""
         jobs, layout = self.jobs, self.layout
         user = name_of(jobs.names, "user", int(jobs.user[row]))
         account = self._word(Ask.ACCOUNT, row)
@@ -134,32 +138,71 @@ class Admission:
     def resize(self, row: int) -> None:
         """Set the processors of a job to those that it occupies: of whole nodes all.
 
-        Called at each submission, so that what it asks for by then counts.
+        A job that asks for no time gets that of its partition. Called at each submission, so that
+        what it asks for by then counts.
         """
         self._known.pop(row, None)
+        self._uncount(row)
         job, jobs = self._job(row), self.jobs
+        if jobs.requested_time[row] < 0:
+            jobs.requested_time[row] = job.limit
+        size, tasks = self.size_of(job)
+        if tasks and jobs.requests is not None:
+            jobs.requests.set(row, Ask.TASKS, tasks)
+        if size:
+            jobs.processors[row] = size
+
+    def size_of(self, job: QueuedJob) -> tuple[int, int]:
+        """Return the processors that a job occupies, and the tasks to note with them; 0 for none.
+
+        Tasks are kept for another partition, where nodes are shared.
+        """
         cores = [job.counted_cores(name, self.layout) for name in job.demands]
         if not cores:
-            return
-        size, before = max(min(cores), 1), int(jobs.processors[row])
+            return 0, 0
+        row = job.row
+        size, before = max(min(cores), 1), int(self.jobs.processors[row])
         tasks = max(self._number(Ask.TASKS, row), self._number(Ask.TASKS_PER_NODE, row))
-        if size != before and tasks < 1 and jobs.requests is not None:
-            # Kept, for another partition where nodes are shared.
-            per_task = max(self._number(Ask.CORES_PER_TASK, row), 1)
-            jobs.requests.set(row, Ask.TASKS, -(-before // per_task))
-        jobs.processors[row] = size
+        if size == before or tasks >= 1:
+            return size, 0
+        return size, -(-before // max(self._number(Ask.CORES_PER_TASK, row), 1))
 
     def refusal(self, row: int) -> str:
-        """Return why a job is rejected, in Slurm's words; empty if it is not."""
-        return self.refusal_of(self._job(row))
+        """Return why an arriving job is rejected, in Slurm's words; empty if it is not.
+
+        One that is accepted counts on limits at once, so that they hold within a second too.
+        """
+        job, limits = self._job(row), self.controller.limits
+        reason = self.refusal_of(job)
+        if reason and self._arrived:
+            # Users may have taken back what came before, in this second.
+            for other in [one for one in self._arrived if self.jobs.state[one] != State.UNFINISHED]:
+                self._uncount(other)
+            reason = self.refusal_of(job)
+        if not reason and limits.enforced:
+            self._arrived[row] = job
+            limits.submitted(job)
+        return reason
+
+    def _uncount(self, row: int) -> None:
+        """Take an accepted job off the limits: it is queued now, or comes again."""
+        job = self._arrived.pop(row, None)
+        if job is not None:
+            self.controller.limits.submitted(job, -1)
 
     def refusal_of(self, job: QueuedJob) -> str:
         """Return why a job is rejected; leave out partitions that cannot run it."""
+        return self.always_refused(job) or self.controller.limits.at_submission(job)
+
+    def always_refused(self, job: QueuedJob) -> str:
+        """Return why a job is rejected whatever runs and waits; leave out partitions likewise."""
         if job.qos and job.qos not in self._qos:
             return "InvalidQOS"
         allowed = job.association.account.qos
         if self.layout.settings.enforce_limits and allowed and job.qos not in allowed:
             return "InvalidQOS"
+        if job.reservation and (found := self._no_access(job)):
+            return found
         reasons = {name: self._in_partition(job, name) for name in job.partitions}
         able = tuple(name for name, reason in reasons.items() if not reason)
         if not able or (
@@ -167,7 +210,20 @@ class Admission:
         ):
             return next(reason for reason in reasons.values() if reason)
         job.partitions = able
-        return self.controller.limits.at_submission(job)
+        return ""
+
+    def _no_access(self, job: QueuedJob) -> str:
+        """Return why a job may not use the reservation that it names."""
+        kept = self._reservations.get(job.reservation)
+        if kept is None:
+            return "InvalidReservation"
+        if kept.partition and kept.partition not in job.partitions:
+            return "InvalidReservation"
+        accounts = {one.name for one in job.association.up()}
+        open_to_all = not kept.users and not kept.accounts
+        if open_to_all or job.user in kept.users or accounts & set(kept.accounts):
+            return ""
+        return "ReservationAccess"
 
     def _in_partition(self, job: QueuedJob, name: str) -> str:
         layout = self.layout
@@ -201,7 +257,8 @@ class Admission:
 
     def queued(self, row: int, now: int) -> QueuedJob:
         """Return a job that joins the queue now."""
-        job = self._known.pop(row, None) or self._resolved(row)
+        self._uncount(row)
+        job = self._known.pop(row, None) or self.resolved(row)
         job.submitted = now
         job.eligible = max(now, self._number(Ask.BEGIN, row, now))
         return job

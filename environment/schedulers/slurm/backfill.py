@@ -15,19 +15,10 @@ from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.selection import select
 from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OUT, TIME_WINDOW
 
 if TYPE_CHECKING:
     from hpcrowd.environment.schedulers.slurm.controller import Controller
-
-#: s within which ends of running jobs count as one when a start is foretold, at first; it doubles
-#: (select/cons_tres, time_window).
-TIME_WINDOW = 30
-
-#: Jobs that are taken out at most before a fit is tried again (select/cons_tres).
-MOST_TAKEN_OUT = 200
-
-#: s that a job beyond its limit is expected to go on (KillWait).
-KILL_WAIT = 30
 
 #: A year, s: the limit of jobs without one.
 YEAR = 365 * 86_400

@@ -10,7 +10,7 @@ every ``calculation_period`` seconds (slurmctld; slurm.conf(5), SchedulerParamet
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from hpcrowd.environment.schedulers.slurm.preemption import Preemption
 from hpcrowd.environment.schedulers.slurm.priority import Priorities
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 from hpcrowd.environment.schedulers.slurm.shares import Shares
+from hpcrowd.environment.schedulers.slurm.timing import LOOK_EVERY, MOST_PASSES
 from hpcrowd.environment.stops import FOREVER
 
 #: Reason of jobs whose nodes are kept for others, in Slurm's words.
@@ -33,12 +34,6 @@ NODES_KEPT = (
 
 #: Reasons that the main scheduler may replace by ``Priority``.
 PASSING = frozenset({"None", "Resources", NODES_KEPT})
-
-#: s between looks of the backfill scheduler for changes (sched/backfill, short sleep).
-LOOK_EVERY = 1
-
-#: Main passes at most within one second, each after a preemption.
-MOST_PASSES = 8
 
 
 class Stopped(NamedTuple):
@@ -132,6 +127,58 @@ class Controller:
         """Begin at a second, without usage or priorities from before."""
         phase = self.settings.calculation_phase
         self._calculated = now - -phase % self.priorities.settings.calculation_period
+
+    @property
+    def calculated(self) -> int:
+        """Until when usage and priorities have been computed, s."""
+        return self._calculated
+
+    @property
+    def next_backfill(self) -> float:
+        """When the next cycle of backfilling may come, s."""
+        return self._next_backfill
+
+    def restore(
+        self,
+        waiting: Iterable[QueuedJob],
+        running: Iterable[QueuedJob],
+        over: Iterable[tuple[QueuedJob, int, int]],
+        *,
+        calculated: int,
+        changed: int,
+        last_main: int,
+        last_backfill: int,
+        next_backfill: float,
+        looked_at_all: int,
+        wanted: bool,
+        urgent: bool,
+    ) -> None:
+        """Take over the jobs and the times of another form of the controller.
+
+        Parameters
+        ----------
+        waiting, running, over
+            Jobs that wait, by submission; that run, by start; and that ended since the last
+            calculation, with start and end, s.
+        calculated, changed, last_main, last_backfill, next_backfill, looked_at_all
+            s.
+        wanted, urgent
+            Whether a pass is wanted.
+        """
+        for job in waiting:
+            self.waiting[job.row] = job
+            self.limits.submitted(job)
+        for job in running:
+            self.running[job.row] = job
+            self.limits.submitted(job)
+            self.limits.started(job)
+            self.stock.take(job.holding)
+            if job.array >= 0:
+                self._tasks[job.array] = self._tasks.get(job.array, 0) + 1
+        self._over = list(over)
+        self._calculated, self._changed, self._last_main = calculated, changed, last_main
+        self._last_backfill, self._next_backfill = last_backfill, next_backfill
+        self._looked_at_all, self._wanted, self._urgent = looked_at_all, wanted, urgent
 
     def is_current(self, now: int) -> bool:
         """Return whether usage and priorities have been computed for all periods until now."""
@@ -236,7 +283,7 @@ class Controller:
             and not self._wanted
             and all(one.end <= self._looked_at_all for one, _ in self._reservations)
             and all(
-                job.eligible <= self._looked_at_all and not job.reason.endswith("MinutesLimit")
+                job.eligible <= self._looked_at_all and not job.reason.endswith("CPUMinutesLimit")
                 for job in self.waiting.values()
             )
         )

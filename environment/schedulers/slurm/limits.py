@@ -18,9 +18,8 @@ from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.machine.units import Tres
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 
-#: How reasons name resources: of groups, and of a user, an account, a job or a node.
+#: How reasons name resources.
 GROUP_WORDS = {"cpu": "Cpu", "mem": "Mem", "node": "Node", "gres/gpu": "GRES"}
-EACH_WORDS = {"cpu": "Cpu", "mem": "Mem", "node": "Node", "gres/gpu": "GRES"}
 
 
 @dataclass
@@ -38,7 +37,8 @@ class Use:
             self.tres[name] += sign * amount
 
 
-def _word(name: str) -> str:
+def resource_word(name: str) -> str:
+    """Return how reasons name a resource."""
     return GROUP_WORDS.get(name, "GRES" if name.startswith("gres/") else "TRES")
 
 
@@ -218,16 +218,16 @@ class LimitKeeper:
             tres = job.tres(partition, self.layout)
         for name, limit in limits.max_tres.items():
             if tres.get(name, 0) > limit:
-                return f"{whose}Max{_word(name)}PerJobLimit"
+                return f"{whose}Max{resource_word(name)}PerJobLimit"
         for name, limit in limits.min_tres.items():
             if tres.get(name, 0) < limit:
-                return f"{whose}Min{_word(name)}"
+                return f"{whose}Min{resource_word(name)}"
         if limits.max_tres_per_node and holding:
             for share in holding:
                 on_node = {"cpu": share.cores, "mem": share.memory, "gres/gpu": sum(share.gpus)}
                 for name, limit in limits.max_tres_per_node.items():
                     if on_node.get(name, 0) > limit:
-                        return f"{whose}Max{_word(name)}PerNode"
+                        return f"{whose}Max{resource_word(name)}PerNode"
         return ""
 
     @staticmethod
@@ -235,7 +235,7 @@ class LimitKeeper:
         """Return a reason if a job would exceed what is in use at most."""
         for name, limit in limits.items():
             if use.tres[name] + tres.get(name, 0) > limit:
-                return f"{begin}{_word(name)}{end}"
+                return f"{begin}{resource_word(name)}{end}"
         return ""
 
     @staticmethod

@@ -8,7 +8,7 @@ processors, in the partition that its queue is called after, or else the default
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import override
+from typing import TYPE_CHECKING, ClassVar, override
 
 from hpcrowd.environment.errors import check_choice
 from hpcrowd.environment.jobs import Column, Int64s, JobTable, State
@@ -31,6 +31,9 @@ from hpcrowd.environment.schedulers.slurm.outlook import SlurmOutlook
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
+if TYPE_CHECKING:
+    from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
+
 
 class Slurm(Scheduler):
     """Slurm's multifactor priority, limits, main passes, backfilling and preemption on nodes.
@@ -43,14 +46,16 @@ class Slurm(Scheduler):
 
     Attributes
     ----------
-    ledger
-        What each job held in each of its runs, in the order of their starts.
+    book
+        The compiled form of the controller, while one runs.
     """
 
     name = "slurm"
     nodes = True
     drains = True
+    compiled: ClassVar[str] = "hpcrowd.environment.engine.passes.slurm.compiled_pass:SlurmPass"
     machine: Machine | None = None
+    book: SlurmBook | None = None
 
     def __init__(self, placement: str = "slurm") -> None:
         check_choice("placement", placement, RULES)
@@ -60,6 +65,7 @@ class Slurm(Scheduler):
     def on_machine(self, machine: Machine, jobs: JobTable) -> None:
         self.machine, self.jobs = machine, jobs
         self.layout = Layout(machine)
+        self.book = None
 
     @override
     def begin(self, total: int) -> None:
@@ -69,14 +75,19 @@ class Slurm(Scheduler):
             return  # asked for reasons in a finished run, whose machine is not known
         self.controller = Controller(self.machine, self.placement)
         self.admission = Admission(self.controller, self.jobs)
-        self.ledger: list[Tenure] = []
+        self._ledger: list[Tenure] = []
         self._last: dict[int, Tenure] = {}
         self._outlook: tuple[tuple[int, bytes, bytes], Outlook] | None = None
 
     @property
     def state(self) -> Controller:
         """The plain form of the controller as it is now, to be read or copied, never changed."""
-        return self.controller
+        return self.controller if self.book is None else self.book.state()
+
+    @property
+    def ledger(self) -> list[Tenure]:
+        """What each job held in each of its runs, in the order of their starts."""
+        return self._ledger if self.book is None else self.book.tenures()
 
     @override
     def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
@@ -87,6 +98,9 @@ class Slurm(Scheduler):
 
     @override
     def submitted(self, rows: Int64s) -> None:
+        if self.book is not None:
+            self.book.resolve(rows)
+            return
         for row in rows.tolist():
             if row in self.controller.waiting:  # it left the queue, and comes back
                 self.controller.withdraw(row)
@@ -122,7 +136,7 @@ class Slurm(Scheduler):
         for begun in controller.started:
             run = Tenure.of(begun, now)
             self._last[begun.row] = run
-            self.ledger.append(run)
+            self._ledger.append(run)
         controller.stopped.clear()
         controller.started.clear()
         return started
@@ -148,10 +162,11 @@ class Slurm(Scheduler):
         if not self._follows:
             yield from super().reasons(look)
             return
-        ordered = [job for job, _ in self.controller.ordered(look.now)]
+        state = self.state
+        ordered = [job for job, _ in state.ordered(look.now)]
         place = {job.row: count for count, job in enumerate(dict.fromkeys(ordered), 1)}
         for job in look.waiting:
-            known = self.controller.waiting.get(job.row)
+            known = state.waiting.get(job.row)
             if known is None:
                 code = ReasonCode.ARRIVED
                 yield WaitingReason(job.row, code, look.now, job.processors, look.free)

@@ -56,7 +56,7 @@ class Preemption:
             if (
                 lower
                 and other.nodes & usable
-                and now - other.start >= self.settings.preempt_exempt_time
+                and now - other.start >= max(self.settings.preempt_exempt_time, 1)
                 and self.fate(other) != Preempt.OFF
             ):
                 found.append(other)

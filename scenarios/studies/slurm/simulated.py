@@ -125,7 +125,7 @@ def schedule_on(
     shares: dict[int, dict[tuple[str, str], float]] = {}
 
     def sample(moment: int) -> None:
-        controller = policy.controller
+        controller = policy.state
         waiting = controller.waiting.values()
         reasons[moment] = {
             workload.keys[job.row]: KEPT_WORD if job.reason.startswith(KEPT) else job.reason

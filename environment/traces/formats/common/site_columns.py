@@ -40,6 +40,20 @@ SITE_COLUMNS = {
     "project": "project, or account, that it is charged to",
     "dependency": "jobs that it waited for, such as afterok:17",
     "throttle": "most tasks of the array that run at the same time",
+    "partitions": "partitions that its user asked for, separated by commas, if more than one",
+    "asked_nodes": "least nodes that its user asked for",
+    "asked_max_nodes": "most nodes that its user asked for",
+    "tasks": "tasks that its user asked for",
+    "tasks_per_node": "tasks on a node that its user asked for",
+    "cores_per_task": "cores of a task that its user asked for",
+    "memory_per_node": "MB on each node that its user asked for; 0 for all of it",
+    "memory_per_core": "MB for each core that its user asked for",
+    "gpus": "GPUs of the job that its user asked for",
+    "gpus_per_node": "GPUs on each node that its user asked for",
+    "gpus_per_task": "GPUs of each task that its user asked for",
+    "gpu_type": "type of GPU that its user asked for",
+    "nice": "what its user took off its priority",
+    "no_requeue": "1 if its user does not want it run again",
 }
 
 #: Columns of whole numbers.

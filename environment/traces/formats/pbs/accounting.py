@@ -45,9 +45,11 @@ from hpcrowd.environment.traces.formats.pbs.records import (
     SERVER,
     header_lines,
     local_time,
+    memory_of_chunks,
     record_lines,
     understood,
 )
+from hpcrowd.environment.traces.formats.pbs.requests import asked_of
 from hpcrowd.environment.traces.headers import parse_zone
 from hpcrowd.environment.traces.trace import Trace
 
@@ -159,7 +161,7 @@ def _extra(job: _Job) -> dict[str, str]:
     submit = said.get("ctime", said.get("qtime", job.queued))
     later = max(said.get("etime", 0) - submit, 0) if submit is not None and submit >= 0 else 0
     again = max(said.get("runs", 1) - 1, job.again)
-    exclusive = "excl" in re.split("[:,]", said.get("place", ""))
+    exclusive = not {"excl", "exclhost"}.isdisjoint(re.split("[:,]", said.get("place", "")))
     found = {
         "eligible": str(later or ""),
         "exit_code": str(said.get("exit") or ""),
@@ -170,7 +172,7 @@ def _extra(job: _Job) -> dict[str, str]:
         "reservation": said.get("reservation", ""),
         "dependency": said.get("depend", ""),
         "exclusive": "yes" if exclusive else "",
-    }
+    } | asked_of(said)
     return {name: text for name, text in found.items() if text}
 
 
@@ -188,6 +190,12 @@ def _allocated(said: dict[str, Any]) -> int:
     hosts: int = said["hosts"].processors if "hosts" in said else 0
     vnodes: int = said.get("vnodes", 0)
     return vnodes or hosts
+
+
+def _requested(said: dict[str, Any]) -> int:
+    """Return the processors that a job asked for, 0 if that is not known."""
+    chunks, nodes = (said[name].processors if name in said else 0 for name in ("select", "nodes"))
+    return chunks or max(nodes, said.get("ncpus", 0), said.get("procs", 0))
 
 
 def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
@@ -210,7 +218,7 @@ def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
     if job.again:
         repaired["run again: the last run kept"] += 1
     allocated = _allocated(said)
-    requested = said.get("select") or max(said.get(name, 0) for name in ("nodes", "ncpus", "procs"))
+    requested = _requested(said)
     processors = max(allocated if allocated > 0 else requested, 1)
     for name, value in (("allocated_processors", allocated), ("requested_processors", requested)):
         if value > 0:
@@ -225,6 +233,8 @@ def _row(job: _Job, repaired: Counter[str]) -> dict[str, float]:
         row["requested_memory"] = said["pmem"]
     elif "mem" in said:
         row["requested_memory"] = said["mem"] / max(requested, 1)
+    elif "select" in said and (memory := memory_of_chunks(said["select"].text)) > 0:
+        row["requested_memory"] = memory / max(requested, 1)
     if job.deleted is not None:
         row["status"] = 5
     elif "exit" in said:

@@ -25,6 +25,13 @@ from hpcrowd.environment.traces.formats.common.names import (
     plain,
     worded,
 )
+from hpcrowd.environment.traces.formats.pbs.requests import (
+    COLUMNS,
+    Chunks,
+    asked_of,
+    kinds,
+    words_of,
+)
 from hpcrowd.environment.traces.headers import unix_origin
 from hpcrowd.environment.traces.trace import Trace
 
@@ -181,6 +188,19 @@ def of_chunks(text: str, per_chunk: str) -> int:
     return total
 
 
+def asked_chunks(text: str, per_chunk: str) -> Chunks:
+    """Return chunks and their processors, which are counted as in :func:`of_chunks`."""
+    return Chunks(of_chunks(text, per_chunk), text)
+
+
+def memory_of_chunks(text: str) -> float:
+    """Return the memory of all chunks, KB; 0 if it is not known of each of them."""
+    chunks = kinds(text, "ncpus")
+    if not all(_MEMORY.fullmatch(one.memory.lower()) for _, one in chunks):
+        return 0
+    return sum(count * memory(one.memory) for count, one in chunks)
+
+
 #: The keys of a message that are read: our name and the parser of each.
 KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "user": ("user", str),
@@ -201,8 +221,9 @@ KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "depend": ("depend", str),
     "resvname": ("reservation", str),
     "Resource_List.place": ("place", str),
-    "Resource_List.select": ("select", partial(of_chunks, per_chunk="ncpus")),
-    "Resource_List.nodes": ("nodes", partial(of_chunks, per_chunk="ppn")),
+    "Resource_List.select": ("select", partial(asked_chunks, per_chunk="ncpus")),
+    "Resource_List.nodes": ("nodes", partial(asked_chunks, per_chunk="ppn")),
+    "Resource_List.ngpus": ("ngpus", count),
     "Resource_List.ncpus": ("ncpus", count),
     "Resource_List.procs": ("procs", count),
     "Resource_List.walltime": ("walltime", duration),
@@ -231,7 +252,7 @@ def understood(message: str, source: str, line: int) -> dict[str, Any]:
             name, convert = KEYS[key]
             try:
                 found[name] = convert(value)
-                number = found[name].processors if name == "hosts" else found[name]
+                number = getattr(found[name], "processors", found[name])
                 good = convert is str or abs(number) <= LARGEST_EXACT
             except ValueError as error:
                 raise ParseError(source, line, key, _shown(value), str(error)) from None
@@ -305,9 +326,10 @@ def record_lines(
     for name, texts in trace.extra.items():
         if name == "project":
             projects = lost.respelled(name, texts.tolist(), plain, ODD, _read_back)
-        elif name not in ("job_id", *HELD):
+        elif name not in ("job_id", *HELD, *COLUMNS):
             lost.add(name, known(texts), "no record holds it")
     site = _site(trace, held, lost)
+    resources = _resources(trace, held["requested_processors"].tolist(), lost)
     identifiers = _identifiers(trace, lost)
     rows = {name: values.tolist() for name, values in held.items()}
     records: list[tuple[int, str, str, str]] = []
@@ -320,8 +342,10 @@ def record_lines(
         mine = {name: texts[place] for name, texts in site.items()}
         if mine["dependency"]:
             said.append(f"depend={mine['dependency']}")
+        asked = resources[place]
         if mine["exclusive"]:
-            said.append("Resource_List.place=excl")
+            asked = asked | {"place": f"{asked['place']}:excl" if "place" in asked else "excl"}
+        said += [f"Resource_List.{name}={text}" for name, text in asked.items()]
         records += _records(row, origin, said, identifier, mine)
     if np.all(held["submit"] != -1) and np.all(np.diff(held["submit"]) >= 0):
         records.sort(key=lambda record: record[0])
@@ -389,6 +413,26 @@ def _site(trace: Trace, held: dict[str, Any], lost: Losses) -> dict[str, list[st
         other = [one != two for one, two in zip(texts, kept, strict=True)]
         lost.add(name, known(trace.extra[name]) & np.array(other, bool), "no record holds it so")
         found[name] = kept
+    return found
+
+
+def _resources(trace: Trace, processors: list[float], lost: Losses) -> list[dict[str, str]]:
+    """Return the resources of each job that hold its columns of requests."""
+    nothing = [""] * len(trace)
+    texts = {
+        name: trace.extra[name].tolist() if name in trace.extra else nothing for name in COLUMNS
+    }
+    found, kept = [], []
+    for place, asked in enumerate(processors):
+        mine = {name: column[place] for name, column in texts.items()}
+        words = words_of(mine, asked) if any(mine.values()) else {}
+        said = {name: KEYS[f"Resource_List.{name}"][1](text) for name, text in words.items()}
+        found.append(words)
+        kept.append(asked_of(said))
+    for name, column in texts.items():
+        if name in trace.extra:
+            other = [one != back.get(name, "") for one, back in zip(column, kept, strict=True)]
+            lost.add(name, np.array(other, bool), "no record holds it so")
     return found
 
 

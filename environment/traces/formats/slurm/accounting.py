@@ -40,6 +40,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import tzinfo
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ from hpcrowd.environment.traces.formats.slurm.snapshot import (
     is_queue,
     queued_in,
 )
+from hpcrowd.environment.traces.formats.slurm.submit_lines import HELD, line_of
 from hpcrowd.environment.traces.formats.slurm.table import (
     COLUMNS,
     SITE_WORDS,
@@ -98,9 +100,6 @@ DELIMITER, INSTEAD = "|", "_"
 
 #: The state that is written for a status, the nearest one if Slurm has none; else the first.
 STATES = {1: "COMPLETED", 0: "FAILED", 5: "CANCELLED", 2: "COMPLETED", 3: "COMPLETED", 4: "FAILED"}
-
-#: Columns beyond the fields that are options of a submit line.
-LINE = ("dependency", "begin", "throttle", "exclusive")
 
 #: Why tasks that wait may be missing.
 NOT_LISTED = "array whose tasks are not all listed (...); print them with SLURM_BITSTR_LEN=0"
@@ -224,8 +223,10 @@ def _site_texts(
             text if less < 0 else str(less)
             for text, less in zip(texts["ElapsedRaw"], elapsed, strict=True)
         ]
-    lines = zip(*(extra.get(name, [""] * jobs) for name in LINE), strict=True)
-    options = [_line(*row) for row in lines]
+    names = [name for name in HELD if name in extra]
+    rows = zip(*(extra[name] for name in names), strict=True)
+    lines = cache(lambda *row: _BREAKS.sub(INSTEAD, line_of(dict(zip(names, row, strict=True)))))
+    options = [lines(*row) for row in rows]
     return found | ({"SubmitLine": options} if any(options) else {})
 
 
@@ -234,18 +235,6 @@ def _state(state: str, by: str, status: int, usual: str, alone: bool) -> str:
     if ENDED.get(state) != status or (STATES_OF_SLURM[state].runs_again and not alone):
         return usual
     return f"{state} by {by}" if state == "CANCELLED" and by.isdecimal() else state
-
-
-def _line(dependency: str, begin: str, throttle: str, exclusive: str) -> str:
-    """Return a submit line with these options; empty without any."""
-    words = [
-        f"--dependency={dependency}" if dependency else "",
-        f"--begin=now+{begin}" if begin else "",
-        f"--array=0%{throttle}" if throttle else "",
-        "--exclusive" if exclusive else "",
-    ]
-    chosen = " ".join(word for word in words if word)
-    return _BREAKS.sub(INSTEAD, f"sbatch {chosen}") if chosen else ""
 
 
 def _submissions(trace: Trace) -> Int64s:

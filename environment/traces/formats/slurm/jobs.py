@@ -41,6 +41,7 @@ from hpcrowd.environment.traces.formats.common.names import (
 )
 from hpcrowd.environment.traces.formats.common.site_columns import filled, texts_of
 from hpcrowd.environment.traces.formats.slurm.mending import SURPLUS, Mended
+from hpcrowd.environment.traces.formats.slurm.requests import request_columns
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
 from hpcrowd.environment.traces.formats.slurm.table import SITE_WORDS, SUBMIT_LINE, Rows
 from hpcrowd.environment.traces.formats.slurm.values import (
@@ -52,6 +53,7 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     local,
     parse_requested_memory,
     parse_state,
+    parse_time,
     to_unix,
 )
 from hpcrowd.environment.traces.headers import made_header
@@ -495,7 +497,7 @@ class Fields:
             names=names,
         )
         self._count(zone)
-        site = filled(self._site(queue))
+        site = filled(self._site(queue, zone))
         if "dependency" in site:
             of = site["cluster_name"].tolist() if "cluster_name" in site else None
             ids = JobIds(jobs.ids.tolist(), of, columns["partition"])
@@ -548,7 +550,7 @@ class Fields:
         codes, texts = self.rows.words[column]
         return codes[self.jobs.row], [decode(text) for text in texts]
 
-    def _site(self, queue: str) -> dict[str, NDArray[np.object_]]:
+    def _site(self, queue: str, zone: tzinfo | None) -> dict[str, NDArray[np.object_]]:
         """Return the columns beyond the fields."""
         jobs, rows = self.jobs, self.rows
         codes, words = rows.words["state"]
@@ -566,7 +568,7 @@ class Fields:
             "lost_work": texts_of(jobs.lost_work),
             "nodes": texts_of(np.where(self.run >= 0, self._told("nodes", jobs.row), 0)),
             "dependency": np.array([one.dependency for one in asked], np.object_)[which],
-            "begin": texts_of(np.array([one.begin for one in asked], np.int64)[which]),
+            "begin": texts_of(self._begin(asked, which, zone)),
             "throttle": texts_of(np.array([one.throttle for one in asked], np.int64)[which]),
             "exclusive": np.array(["yes" if a.exclusive else "" for a in asked], np.object_)[which],
         }
@@ -577,7 +579,8 @@ class Fields:
         other = "cluster" if queue == "qos" else "qos"
         if other in rows.words:
             found["cluster_name" if other == "cluster" else other] = self._texts(other)
-        return found
+        lines = [one.columns for one in asked]
+        return found | request_columns(rows, jobs.row, list(jobs.parts), lines, which, queue)
 
     def _texts(self, column: str) -> NDArray[np.object_]:
         """Return a column of words, empty where nothing is known."""
@@ -586,6 +589,14 @@ class Fields:
         texts = ["" if text in EMPTY_TEXTS else text for text in texts]
         found: NDArray[np.object_] = np.array(texts, np.object_)[codes[self.jobs.row]]
         return found
+
+    def _begin(self, asked: list[Asked], which: Int64s, zone: tzinfo | None) -> Int64s:
+        """Return the earliest starts that submit lines ask for, s after the submission."""
+        later = np.array([one.begin for one in asked], np.int64)[which]
+        told = [parse_time(one.moment.encode()) if one.moment else NO_TIME for one in asked]
+        unix = to_unix(np.array(told, np.int64), zone).unix[which]
+        known = (unix != NO_TIME) & (self.submit != NO_TIME)
+        return np.where(known, np.maximum(unix - self.submit, 0), later)
 
     def _asked_in_lines(self) -> tuple[list[Asked], Int64s]:
         """Return what submit lines ask for, and which of these is that of each job."""

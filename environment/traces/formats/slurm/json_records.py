@@ -39,6 +39,7 @@ from hpcrowd.environment.traces.formats.slurm.records import (
     word_in,
 )
 from hpcrowd.environment.traces.formats.slurm.snapshot import row_of_queue
+from hpcrowd.environment.traces.formats.slurm.submit_lines import with_options
 from hpcrowd.environment.traces.formats.slurm.values import (
     NO_TIME,
     SINCE_1970,
@@ -52,6 +53,7 @@ from hpcrowd.environment.traces.trace import Trace
 UNITS = {"M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
 
 _BEGIN = re.compile(r'"jobs"\s*:\s*\[')
+_BITS = re.compile(r"0x([0-9a-fA-F]{1,4000})")
 _BETWEEN = re.compile(r"[\s,]*")
 
 
@@ -142,11 +144,21 @@ def _identifier(record: Mapping[str, Any]) -> str:
             part_of(record, "array", "task"),
         )
         if task is None and isinstance(rest, str) and rest:
-            return f"{array}_[{word_in(rest)}]"
+            return f"{array}_[{_tasks_in(word_in(rest))}]"
         return f"{array}_{task or 0}"
     if het:
         return f"{het}+{number_in(part_of(record, 'het', 'job_offset')) or 0}"
     return count_in(record.get("job_id"))
+
+
+def _tasks_in(rest: str) -> str:
+    """Return the tasks of the rest of an array, which may be the bits of a number: ``0x6``."""
+    match = _BITS.match(rest)
+    if match is None:
+        return rest
+    bits = int(match[1], 16)
+    listed = ",".join(str(task) for task in range(bits.bit_length()) if bits >> task & 1)
+    return f"{listed}{rest[match.end() :]}"
 
 
 def _state(record: Mapping[str, Any]) -> str:
@@ -157,10 +169,26 @@ def _state(record: Mapping[str, Any]) -> str:
     return f"{state} by {by}" if state == "CANCELLED" and by else state
 
 
-def _limited(record: Mapping[str, Any]) -> str:
-    """Return a submit line with the limit of an array, for versions that have no such line."""
+def _line(record: Mapping[str, Any], requested: Mapping[str, int]) -> str:
+    """Return the submit line, with what is in other places of the object.
+
+    Without a unit that it is for, memory is per node if only that gives the memory in all.
+    """
+    line = word_in(record.get("submit_line"))
     most = number_in(part_of(record, "array", "limits", "max", "running", "tasks"))
-    return f"sbatch --array=0%{most}" if most and most > 0 else ""
+    options = [f"--array=0%{most}" if not line and most and most > 0 else ""]
+    if "--mem" not in line:
+        node, core, either = (
+            number_in(part_of(record, "required", name))
+            for name in ("memory_per_node", "memory_per_cpu", "memory")
+        )
+        total = requested.get("mem", 0)
+        if either and either * requested.get("node", 1) == total != either * requested.get(
+            "cpu", 0
+        ):
+            node = either
+        options += [f"--mem={node}" if node else "", f"--mem-per-cpu={core}" if core else ""]
+    return with_options(line, options)
 
 
 def _used_memory(record: Mapping[str, Any]) -> str:
@@ -218,7 +246,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
         "Constraints": word_in(record.get("constraints")),
         "ExitCode": f"{number_in(code) or 0}:{number_in(signal) or 0}",
         "Priority": count_in(record.get("priority")),
-        "SubmitLine": word_in(record.get("submit_line")) or _limited(record),
+        "SubmitLine": _line(record, requested),
     }
 
 

@@ -27,6 +27,7 @@ from hpcrowd.environment.traces.formats.slurm.records import (
     time_in,
     word_in,
 )
+from hpcrowd.environment.traces.formats.slurm.submit_lines import MEGABYTES, gpus_in, line_of
 from hpcrowd.environment.traces.formats.slurm.values import (
     ENDED,
     STATES,
@@ -65,8 +66,10 @@ _HEAD = re.compile(
     r"(\d+) (.*?)JobName=(.*?)\s+(?:HetJobIdSet=\S+\s+)?UserId=([^\s(]+)\(\d+\)\s+GroupId=(.*)",
     re.S,
 )
-_PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
+_PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/]*)=(\S*)")
+_MEGABYTES = re.compile(r"(\d{1,12})(?:\.(\d{1,2}))?([KMGT]?)")
 _FULFILLED = re.compile(r"\([^)]*\)")
+_NODES = re.compile(r"(?:^|,)node=\d+")
 _TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 
 
@@ -120,9 +123,11 @@ def row_of_queue(record: Mapping[str, Any]) -> Queued:
         state=word_in(state[0] if isinstance(state, list) and state else state),
         cpus=count_in(cpus),
         tres=word_in(record.get("tres_alloc_str")) or word_in(record.get("tres_req_str")),
+        wanted=word_in(record.get("tres_req_str")),
         dependency=word_in(record.get("dependency")),
         throttle=str(most) if array and most else "",
         shared=word_in(shared[0] if isinstance(shared, list) and shared else shared),
+        asked=_asked_of_object(record),
         User=word_in(record.get("user_name")),
         Account=word_in(record.get("account")),
         JobName=word_in(record.get("name")),
@@ -179,10 +184,14 @@ def _tasks(listed: str) -> Iterator[int]:
 
 
 def _row(
-    *, identifier: str, state: str, cpus: str, tres: str, dependency: str, throttle: str,
-    shared: str, **known: str,
+    *, identifier: str, state: str, cpus: str, tres: str, wanted: str, dependency: str,
+    throttle: str, shared: str, asked: Mapping[str, str], **known: str,
 ) -> dict[str, str]:  # fmt: skip
-    """Return a row of sacct, with what is so of any job in its state."""
+    """Return a row of sacct, with what is so of any job in its state.
+
+    Where ``wanted`` is empty the resources are those that it has or would get; on how many nodes,
+    its user may not have asked.
+    """
     whole = parse_state(state.encode()) if state else ""
     waits, over = whole in WAITING, whole in ENDED
     known = {name: "" if text in NOTHING else text for name, text in known.items()}
@@ -197,14 +206,83 @@ def _row(
         f"--dependency={_FULFILLED.sub('', dependency)}" if dependency not in NOTHING else "",
         f"--array=0%{throttle}" if throttle else "",
         "--exclusive" if shared.lower() in NOT_SHARED else "",
+        line_of(asked).removeprefix("sbatch "),
     ]
     line = " ".join(filter(None, options))
     made = {
         "JobID": identifier, "State": state, "ReqCPUS": cpus, "AllocCPUS": "0" if waits else cpus,
-        "AllocTRES": "" if waits else tres, "ReqTRES": tres,
+        "AllocTRES": "" if waits else tres, "ReqTRES": wanted or _NODES.sub("", tres).strip(","),
         "ReqMem": memory[1] if memory else "", "SubmitLine": f"sbatch {line}" if line else "",
     }  # fmt: skip
     return {name: known.get(name, made.get(name, "")) for name in COLUMNS}
+
+
+def _asked_of_object(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return what an object of ``squeue --json`` says of its requests, by column."""
+    names = {
+        "tasks": "tasks", "tasks_per_node": "tasks_per_node", "cores_per_task": "cpus_per_task",
+        "memory_per_node": "memory_per_node", "memory_per_core": "memory_per_cpu",
+        "asked_max_nodes": "max_nodes", "nice": "nice",
+    }  # fmt: skip
+    numbers = {column: number_in(record.get(name)) for column, name in names.items()}
+    found = {
+        column: str(number)
+        for column, number in numbers.items()
+        if number is not None and (number > 0 or (column == "nice" and number))
+    }
+    if found.get("asked_max_nodes"):
+        found["asked_nodes"] = count_in(record.get("node_count"))
+    if record.get("requeue") is False:
+        found["no_requeue"] = "1"
+    return found | _gpus(
+        gpus_per_node=word_in(record.get("tres_per_node")),
+        gpus=word_in(record.get("tres_per_job")),
+        gpus_per_task=word_in(record.get("tres_per_task")),
+    )
+
+
+def _asked_of_pairs(known: Mapping[str, str]) -> dict[str, str]:
+    """Return what the keys of ``scontrol show job`` say of its requests, by column."""
+    found = {
+        "tasks": known.get("NumTasks", ""),
+        "cores_per_task": known.get("CPUs/Task", ""),
+        "tasks_per_node": known.get("NtasksPerN:B:S:C", "").partition(":")[0],
+        "nice": known.get("Nice", ""),
+        "no_requeue": "1" if known.get("Requeue") == "0" else "",
+    }
+    for name, key in (("memory_per_node", "MinMemoryNode"), ("memory_per_core", "MinMemoryCPU")):
+        match = _MEGABYTES.fullmatch(known.get(key, ""))
+        if match:
+            size = float(f"{match[1]}.{match[2] or 0}") * MEGABYTES[match[3]]
+            found[name] = str(int(-(-size // 1)))
+    least, dash, most = known.get("NumNodes", "").partition("-")
+    if dash:  # of a job that waits; else it is what it got, or would need
+        found |= {"asked_nodes": least, "asked_max_nodes": most}
+    for name, text in list(found.items()):
+        if not text.removeprefix("-").isdecimal() or (text == "0" and name != "memory_per_node"):
+            del found[name]
+    return found | _gpus(
+        gpus_per_node=known.get("TresPerNode", ""),
+        gpus=known.get("TresPerJob", ""),
+        gpus_per_task=known.get("TresPerTask", ""),
+    )
+
+
+def _asked_of_cells(found: Mapping[str, str]) -> dict[str, str]:
+    """Return what a line of ``squeue -o %all`` says of its requests, by column.
+
+    MIN_MEMORY is left out: it is for each node or for each core, and the line does not say which.
+    """
+    nice = found.get("NICE", "")
+    asked = {"nice": nice} if nice.removeprefix("-").isdecimal() and nice != "0" else {}
+    return asked | _gpus(gpus_per_node=found.get("TRES_PER_NODE", ""))
+
+
+def _gpus(**texts: str) -> dict[str, str]:
+    """Return columns of GPUs and their type from texts such as ``gres:gpu:a100:2``."""
+    parsed = {column: gpus_in(text) for column, text in texts.items()}
+    found = {column: count for column, (count, _) in parsed.items() if count}
+    return found | {"gpu_type": next((kind for _, kind in parsed.values() if kind), "")}
 
 
 def _minutes(limit: str, source: str) -> str:
@@ -256,9 +334,10 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
         state = found["STATE"]
         yield Queued(
             _row(
-                identifier=found["JOBID"], state=state, cpus=found["CPUS"], tres="",
+                identifier=found["JOBID"], state=state, cpus=found["CPUS"], tres="", wanted="",
                 dependency=found.get("DEPENDENCY", ""), throttle="",
                 shared=found.get("OVER_SUBSCRIBE", ""),
+                asked=_asked_of_cells(found),
                 User=found.get("USER", ""), Account=found.get("ACCOUNT", ""),
                 JobName=word_in(found.get("NAME", "")), Partition=found.get("PARTITION", ""),
                 QOS=found.get("QOS", ""), Submit=found["SUBMIT_TIME"],
@@ -299,8 +378,10 @@ def _of_scontrol(text: str, source: str) -> Iterator[Queued]:
         yield Queued(
             _row(
                 identifier=identifier, state=state, cpus=known.get("NumCPUs", ""),
-                tres=known.get("TRES", ""), dependency=known.get("Dependency", ""),
+                tres=known.get("AllocTRES") or known.get("TRES", ""),
+                wanted=known.get("ReqTRES", ""), dependency=known.get("Dependency", ""),
                 throttle=known.get("ArrayTaskThrottle", ""), shared=known.get("OverSubscribe", ""),
+                asked=_asked_of_pairs(known),
                 User=user, Account=known.get("Account", ""), JobName=word_in(name),
                 Partition=known.get("Partition", ""), QOS=known.get("QOS", ""),
                 Submit=known.get("SubmitTime", ""), Eligible=known.get("EligibleTime", ""),

@@ -8,6 +8,8 @@ start, end              instead of ``wait`` and ``run``, s since the origin
 processors              instead of ``allocated_processors`` and ``requested_processors``
 run_time                instead of ``run``
 state                   instead of ``status``: completed, killed, failed, cancelled ...
+asked_nodes ...         what jobs asked of a machine, ``SITE_COLUMNS`` of
+                        :mod:`hpcrowd.environment.traces.formats.common.site_columns`
 anything else           kept as text, :attr:`hpcrowd.environment.traces.trace.Trace.extra`
 ======================= ==========================================================================
 
@@ -39,6 +41,7 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import ParseError, TraceError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Column
+from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.traces.formats.common.base import Format, FormatOptions, Losses
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, first_line
 from hpcrowd.environment.traces.formats.common.names import (
@@ -50,7 +53,9 @@ from hpcrowd.environment.traces.formats.common.names import (
     number_text,
     numbered_words,
 )
+from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
+from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, MEANING, Trace, all_columns
 
 #: Status of the Standard Workload Format for each state of a job.
@@ -72,6 +77,9 @@ OTHER_NAMES = {
 
 #: Columns of a job table that a trace cannot hold.
 OF_RUNS = frozenset(column.name.lower() for column in Column) - set(FIELDS)
+
+#: Columns of a job table with what the jobs ask for.
+REQUESTS = {ask.name.lower(): ask for ask in Ask}
 
 #: Columns with names.
 NAME_COLUMNS = {f"{field}_name": field for field in NAMED}
@@ -131,11 +139,34 @@ def trace_of_columns(table: Table | ParquetTable, header: Header | None = None) 
     for column, field in NAME_COLUMNS.items():
         if column in names:
             _name(trace, field, words(column), field in names)
+    requests = _requests_of_run(names, columns["submit"], table)
+    trace.extra |= requests
     for name in names:
+        if requests and name in REQUESTS:
+            continue
         if name not in FIELDS and name not in OF_RUNS and name not in NAME_COLUMNS and name:
             trace.extra[name] = np.array(words(name), object)
     trace.columns = all_columns(columns, jobs)
     return trace
+
+
+def _requests_of_run(
+    names: list[str], submit: NDArray[Any], table: Table | ParquetTable
+) -> dict[str, NDArray[np.object_]]:
+    """Return the columns of a trace for the requests in a job table, whose names are others."""
+    found: dict[str, NDArray[np.object_]] = {}
+    if "recorded_submit" not in names:
+        return found
+    for name, ask in REQUESTS.items():
+        if name in names:
+            texts = ["" if text == str(UNKNOWN) else text for text in table.words(name)]
+            if ask is Ask.BEGIN:
+                pairs = zip(texts, submit.astype(np.int64).tolist(), strict=True)
+                texts = [str(max(int(text) - at, 0)) if text else "" for text, at in pairs]
+            elif ask is Ask.EXCLUSIVE:
+                texts = ["yes" if text == "1" else "" for text in texts]
+            found[REQUEST_COLUMNS[ask]] = np.array(texts, np.object_)
+    return found
 
 
 def _wide(values: NDArray[Any]) -> NDArray[Any]:
@@ -309,7 +340,8 @@ def _generate_parquet(trace: Trace, lost: Losses, options: FormatOptions) -> byt
         fields.append(pa.field(name, arrays[-1].type, metadata={"meaning": MEANING[name]}))
     for name, words in named_columns(trace, lost).items():
         arrays.append(pa.array(words, pa.string()).dictionary_encode())
-        fields.append(pa.field(name, arrays[-1].type))
+        meaning = {"meaning": SITE_COLUMNS[name]} if name in SITE_COLUMNS else None
+        fields.append(pa.field(name, arrays[-1].type, metadata=meaning))
     kept = {
         "header": [base64.b64encode(line).decode() for line in trace.header.lines],
         "comments": [[place, base64.b64encode(line).decode()] for place, line in trace.comments],

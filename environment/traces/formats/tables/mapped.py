@@ -40,6 +40,7 @@ from hpcrowd.environment.traces.headers import (
     unix_origin,
 )
 from hpcrowd.environment.traces.machine_size import most_in_use
+from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, tally
 
 if TYPE_CHECKING:  # pydantic is slow to import: it is loaded together with a mapping
@@ -51,6 +52,9 @@ SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 #: Kilobytes of 1,024 bytes, the unit of fields 7 and 10, in each unit of memory.
 KILOBYTES = {"B": 1 / 1024, "kB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
 
+#: Columns of what jobs asked of a machine of nodes.
+REQUESTED = frozenset(REQUEST_COLUMNS.values())
+
 #: Columns of times, s since the origin, some of which are not fields.
 MOMENTS = ("submit", "start", "end")
 
@@ -59,6 +63,9 @@ LASTING = ("wait", "run", "average_cpu", "requested_time", "think_time")
 
 #: Fields in kB per processor.
 OF_MEMORY = ("memory", "requested_memory")
+
+#: Columns of requests in MB.
+REQUESTED_MEMORY = ("memory_per_node", "memory_per_core")
 
 Numbers = NDArray[np.float64]
 
@@ -76,8 +83,11 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     repaired: Counter[str] = Counter()
     words: dict[str, list[str]] = {}
     found: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
     for field, column in mapping.columns.items():
-        if field in NAMED and column.values is None:
+        if field in REQUESTED:
+            extra[field] = np.array(_requested(table, field, mapping), np.object_)
+        elif field in NAMED and column.values is None:
             words[field] = table.words(column.column)
         else:
             found[field] = _numbers(table, field, mapping, again)
@@ -93,10 +103,22 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
             found[field] = _per_processor(found, field, 1)
     _fill(found, repaired)
     trace = Trace(
-        Header(), all_columns(found, len(table)), source=source, names=names, repaired=repaired
-    )
+        Header(), all_columns(found, len(table)), source=source, names=names, extra=extra,
+        repaired=repaired,
+    )  # fmt: skip
     trace.header = _header(trace, mapping, origin)
     return trace
+
+
+def _requested(table: Table, field: str, mapping: TableMapping) -> list[str]:
+    """Return a column of requests as texts, memory in MB."""
+    column = mapping.columns[field]
+    if column.values is not None:
+        return [number_text(one) for one in _numbers(table, field, mapping, {}).tolist()]
+    if field not in REQUESTED_MEMORY:
+        return table.words(column.column)
+    sizes = table.numbers(column.column) * KILOBYTES[column.unit or "MB"] / KILOBYTES["MB"]
+    return ["" if one < 0 else number_text(one) for one in np.round(sizes, 3).tolist()]
 
 
 def _numbers(table: Table, field: str, mapping: TableMapping, again: dict[str, Numbers]) -> Numbers:
@@ -267,7 +289,11 @@ def _count(trace: Trace, again: Trace, mapping: TableMapping, lost: Losses) -> N
     """Count what a table does not hold. Units and patterns are free, so it is read back."""
     lost.add("header", len(trace.header.lines), "a mapped table cannot hold it")
     lost.add("comments", len(trace.comments), "a mapped table cannot hold them")
-    lost.unheld_extra(trace, (), "the mapping has no column for it")
+    held = [field for field in mapping.columns if field in REQUESTED]
+    lost.unheld_extra(trace, held, "the mapping has no column for it")
+    for field in set(held) & set(trace.extra):
+        differ = trace.extra[field] != again.extra[field]
+        lost.add(field, differ, "its unit or words cannot hold it")
     moved = 0
     if mapping.columns["submit"].time != "seconds":
         moved = unix_origin(again.header) - unix_origin(trace.header)
@@ -280,6 +306,8 @@ def _count(trace: Trace, again: Trace, mapping: TableMapping, lost: Losses) -> N
 def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
     """Return a column of the table as text."""
     column = mapping.columns[field]
+    if field in REQUESTED:
+        return _requested_written(trace, field, mapping)
     if column.values is not None:
         words = {number: word for word, number in reversed(column.values.items())}
         return [words.get(value, "") for value in trace[field].tolist()]
@@ -298,6 +326,20 @@ def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
     held &= np.abs(values / scale) <= LARGEST_EXACT
     pairs = zip((values / scale).tolist(), held.tolist(), strict=True)
     return [_number_text(value, mapping) if fits else "" for value, fits in pairs]
+
+
+def _requested_written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
+    """Return a column of requests in the units and words of the table."""
+    column = mapping.columns[field]
+    texts = trace.extra[field].tolist() if field in trace.extra else [""] * len(trace)
+    if column.values is not None:
+        words = {str(number): word for word, number in reversed(column.values.items())}
+        return [words.get(text, "") for text in texts]
+    scale = KILOBYTES["MB"] / KILOBYTES[column.unit or "MB"]
+    if field not in REQUESTED_MEMORY or scale == 1:
+        return texts
+    return [_number_text(float(text) * scale, mapping) if text.isdecimal() else ""
+            for text in texts]  # fmt: skip
 
 
 def _moments_written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:

@@ -19,7 +19,8 @@
     user = "Who"
 
 The fields are those of :data:`hpcrowd.environment.traces.trace.FIELDS`; ``start`` and ``end`` may
-replace ``wait`` and ``run``.
+replace ``wait`` and ``run``. What jobs asked of a machine of nodes is named as in
+:data:`hpcrowd.environment.traces.requests.REQUEST_COLUMNS`, such as ``gpus_per_node``.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ from hpcrowd.environment.traces.formats.tables.mapped import (
     LASTING,
     MOMENTS,
     OF_MEMORY,
+    REQUESTED_MEMORY,
     SECONDS,
 )
 from hpcrowd.environment.traces.headers import parse_zone
+from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS
 
 #: Notations of times other than ``seconds`` since the origin.
@@ -52,7 +55,9 @@ class ColumnMapping(BaseModel):
 
     column: str = Field(min_length=1, description="its name in the first line")
     unit: Literal["ms", "s", "min", "h", "d", "clock", "B", "kB", "MB", "GB", "TB"] | None = Field(
-        None, description="unit of durations (s unless given) and of memory (kB unless given)"
+        None,
+        description="unit of durations (s unless given) and of memory (kB unless given; MB of "
+        "memory_per_node and memory_per_core)",
     )
     time: str = Field(
         "seconds",
@@ -106,13 +111,14 @@ class TableMapping(BaseModel):
     def _goes_together(self) -> Self:
         if self.decimal == self.delimiter:
             raise QuantityError(f"decimal {self.decimal!r}: also the delimiter; choose another one")
-        known = (*FIELDS, "start", "end")
+        known = (*FIELDS, "start", "end", *REQUEST_COLUMNS.values())
         for field, column in self.columns.items():
             if field not in known:
                 raise QuantityError(f"columns.{field}: no such field; choose {', '.join(known)}")
-            units = KILOBYTES if field in OF_MEMORY else {**SECONDS, "clock": 0}
+            memory = field in OF_MEMORY + REQUESTED_MEMORY
+            units = KILOBYTES if memory else {**SECONDS, "clock": 0}
             if column.unit is not None and (
-                field not in OF_MEMORY + LASTING or column.unit not in units
+                not (memory or field in LASTING) or column.unit not in units
             ):
                 raise QuantityError(f"columns.{field}.unit {column.unit!r}: not a unit of {field}")
             if column.time != "seconds" and field not in MOMENTS:

@@ -1,0 +1,1 @@
+"""Compiled code of machines of nodes under Slurm's controller."""

@@ -1,0 +1,377 @@
+"""A cycle of the backfill scheduler; plainly in ``environment.schedulers.slurm.backfill``."""
+
+from __future__ import annotations
+
+from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
+from hpcrowd.environment.engine.kernel.nodes.main_pass import (
+    BEGUN,
+    LIMITED,
+    bar_reserved,
+    note_begin_times,
+    throttled,
+    try_start,
+)
+from hpcrowd.environment.engine.kernel.nodes.placement import (
+    copy_set,
+    keep_only,
+    select,
+    take,
+)
+from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, copy_stock, holds_any
+from hpcrowd.environment.engine.kernel.nodes.queue import rejoin, waits
+from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OUT, TIME_WINDOW
+
+
+@compiled
+def _split(g, count, at):
+    """Split the span that holds a second beyond its first; return how many spans there are."""
+    plan, nodes = g.lists, g.spans
+    place = _span(plan, count, at)
+    if place == count or plan[N.SPAN_BEGIN, place] >= at:
+        return count
+    for i in range(count, place + 1, -1):
+        for field in (N.SPAN_BEGIN, N.SPAN_END, N.SPAN_NODES):
+            plan[field, i] = plan[field, i - 1]
+    plan[N.SPAN_BEGIN, place + 1], plan[N.SPAN_END, place + 1] = at, plan[N.SPAN_END, place]
+    plan[N.SPAN_NODES, place + 1] = count
+    copy_set(nodes[count], nodes[plan[N.SPAN_NODES, place]])
+    plan[N.SPAN_END, place] = at
+    return count + 1
+
+
+@compiled
+def _span(plan, count, at):
+    """Return the first span that ends after a second."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if plan[N.SPAN_END, middle] <= at:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _keep(g, count, begin, end, shares):
+    """Keep the nodes of a choice from one second to another; return how many spans there are."""
+    plan, nodes, chosen = g.lists, g.spans, g.c[N.CHOSEN]
+    count = _split(g, count, begin)
+    count = _split(g, count, end)
+    place = _span(plan, count, begin)
+    while place < count and plan[N.SPAN_BEGIN, place] < end:
+        span = nodes[plan[N.SPAN_NODES, place]]
+        for i in range(shares):
+            span[g.nodes[chosen + N.S_NODE, i]] = 0
+        place += 1
+    return count
+
+
+@compiled
+def _clashes(g, count, begin, end, shares):
+    """Return whether some nodes of a choice are kept for others within a time."""
+    plan, nodes, chosen = g.lists, g.spans, g.c[N.CHOSEN]
+    place = _span(plan, count, begin)
+    while place < count and plan[N.SPAN_BEGIN, place] < end:
+        span = nodes[plan[N.SPAN_NODES, place]]
+        for i in range(shares):
+            if not span[g.nodes[chosen + N.S_NODE, i]]:
+                return True
+        place += 1
+    return False
+
+
+@compiled
+def _unplanned(g, count, nodes, found, start, end):
+    """Find the nodes that are free of plans from start to end; return when to try later, or 0."""
+    plan, spans = g.lists, g.spans
+    copy_set(found, nodes)
+    place, later = _span(plan, count, start), 0
+    while place < count:
+        after = place + 1 < count
+        if plan[N.SPAN_BEGIN, place] > end and (later or not after):
+            break
+        span = spans[plan[N.SPAN_NODES, place]]
+        if not later and after:
+            # Later spans are worth trying if they have nodes that this one lacks.
+            following, more = spans[plan[N.SPAN_NODES, place + 1]], 0
+            for i in range(len(nodes)):
+                more |= nodes[i] & following[i] & ~(found[i] & span[i])
+            if more & 1:
+                later = plan[N.SPAN_END, place]
+        if plan[N.SPAN_BEGIN, place] > end:
+            if not later and after:
+                later = plan[N.SPAN_END, place + 1]
+            break
+        keep_only(found, span)
+        place += 1
+    return later
+
+
+@compiled
+def _foretell(g, entry, free, now):
+    """Return when a job could start on some nodes, and how many shares it would hold; -1 for never.
+
+    Running jobs end at their limits; ends close to each other count as one.
+    """
+    ledger, rows = g.ledger, g.rows
+    d = g.options[N.DEMAND, g.entries[N.OPTION, entry]]
+    shares = select(g, g.c[N.STOCK], d, free)
+    if shares >= 0:
+        return now, shares
+    future = copy_stock(g)
+    g.c[N.STAMP] += 1
+    stamp = g.c[N.STAMP]
+    victims = candidates(g, entry, now)
+    if victims:
+        for i in range(victims):
+            row = g.lists[N.VICTIM, i]
+            rows[N.MARK, row] = stamp
+            tenure = rows[N.TENURE, row]
+            take(g, future, ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure], 1)
+        shares = select(g, future, d, free)
+        if shares >= 0:
+            return now, shares
+    cores, wanted = 0, g.demands[N.WANTED_CORES, d]
+    for node in range(len(free)):
+        if free[node]:
+            cores += g.nodes[future + N.FREE_CORES, node]
+    count, window = g.c[N.ALL_RUNNING], TIME_WINDOW
+    place = _next_end(g, free, stamp, 0, count)
+    if place == count:
+        return -1, -1
+    first = g.lists[N.END_AT, place]
+    barrier = first + window - first % window
+    while place < count:
+        taken = 0
+        while True:
+            end = g.lists[N.END_AT, place]
+            tenure = rows[N.TENURE, g.lists[N.END_OF, place]]
+            for i in range(ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure]):
+                if free[g.held[N.S_NODE, i]]:
+                    cores += g.held[N.S_CORES, i]
+            take(g, future, ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure], 1)
+            place = _next_end(g, free, stamp, place + 1, count)
+            if place == count or g.lists[N.END_AT, place] > barrier + window:
+                break
+            taken += 1
+            if taken > MOST_TAKEN_OUT:
+                break
+        while True:
+            window *= 2
+            if place == count or g.lists[N.END_AT, place] <= barrier + window:
+                break
+        if cores < wanted:
+            continue
+        shares = select(g, future, d, free)
+        if shares >= 0:
+            return (end if end > now else now + KILL_WAIT), shares
+    return -1, -1
+
+
+@compiled
+def _next_end(g, free, stamp, place, count):
+    """Return the place of the next job to end that holds some of the nodes and is not marked."""
+    while place < count:
+        row = g.lists[N.END_OF, place]
+        if g.rows[N.MARK, row] != stamp and holds_any(g, g.rows[N.TENURE, row], free):
+            break
+        place += 1
+    return place
+
+
+@compiled
+def _too_many(g, row, partition, stamp):
+    """Count jobs of a user, partition or association, and return whether there are too many."""
+    counts, partitions = g.people, g.c[N.PARTITIONS]
+    places = (
+        partition,
+        partitions + g.rows[N.ASSOCIATION, row] * 2,
+        partitions + g.rows[N.USER_OF, row] * 2 + 1,
+    )
+    limits = (g.c[N.BF_PARTITION], g.c[N.BF_ASSOCIATION], g.c[N.BF_USER])
+    for i in range(3):
+        place = places[i]
+        if not limits[i]:
+            continue
+        if counts[N.COUNTED_IN, place] != stamp:
+            counts[N.COUNTED_IN, place], counts[N.COUNTED, place] = stamp, 0
+        if counts[N.COUNTED, place] >= limits[i]:
+            return True
+    for i in range(3):
+        if limits[i]:
+            counts[N.COUNTED, places[i]] += 1
+    return False
+
+
+@compiled
+def backfill_cycle(g, now):
+    """Start what can start, and plan the others."""
+    rows, entries, c = g.rows, g.entries, g.c
+    note_begin_times(g, now)
+    resolution, partitions = g.c[N.BF_RESOLUTION], g.c[N.PARTITIONS]
+    plan, spans = g.lists, g.spans
+    plan[N.SPAN_BEGIN, 0] = now // resolution * resolution
+    window = (now + g.c[N.BF_WINDOW]) // resolution * resolution
+    plan[N.SPAN_END, 0], plan[N.SPAN_NODES, 0] = window, 0
+    copy_set(spans[0], g.sets[N.UP])
+    count, tested, begun = 1, 0, 0
+    c[N.STAMP] += 1
+    stamp = c[N.STAMP]
+    for i in range(c[N.ORDERED]):
+        row = entries[N.OWNER, entries[N.PLACED, i]]
+        if rows[N.ELIGIBLE, row] <= now:
+            rows[N.PLANNED, row] = -1
+    for i in range(c[N.ORDERED]):
+        entry = entries[N.PLACED, i]
+        row, option = entries[N.OWNER, entry], entries[N.OPTION, entry]
+        if rows[N.ELIGIBLE, row] > now:
+            continue
+        if tested >= g.c[N.BF_TESTS]:
+            break
+        if g.c[N.BF_STARTS] and begun >= g.c[N.BF_STARTS]:
+            break
+        if not waits(g, entry):
+            continue
+        partition = g.options[N.PARTITION, option]
+        if g.c[N.ENFORCED]:
+            word = first_limit(
+                g, g.options[N.BEFORE, option],
+                g.options[N.BEFORE_END, option], g.options[N.DEMAND, option],
+                rows[N.LIMIT, row], 0,
+            )  # fmt: skip
+            if word and not g.c[N.LIMIT_STOPS]:
+                rows[N.REASON, row] = word
+                continue
+        array = rows[N.ARRAY, row]
+        place = array * partitions + partition
+        if array >= 0:
+            if g.tasks[N.FIRST_IN, place] == stamp and g.tasks[N.FIRST_TASK, place] >= 0:
+                rows[N.REASON, row] = rows[N.REASON, g.tasks[N.FIRST_TASK, place]]
+                continue
+            if g.tasks[N.TASKS_CYCLE, array] != stamp:
+                g.tasks[N.TASKS_CYCLE, array], g.tasks[N.TASKS_PLANNED, array] = stamp, 0
+            if g.tasks[N.TASKS_PLANNED, array] >= g.c[N.BF_ARRAY]:
+                continue
+            g.tasks[N.FIRST_IN, place], g.tasks[N.FIRST_TASK, place] = stamp, row
+            if throttled(g, row):
+                continue
+        if _too_many(g, row, partition, stamp):
+            continue
+        if not g.rules[N.PARTITION_UP, partition]:
+            continue
+        done, counted, count = _try(g, count, window, entry, now)
+        tested += counted
+        if done:
+            begun += done == 2
+            if array >= 0:
+                g.tasks[N.FIRST_TASK, place] = -1
+                if done == 1:
+                    g.tasks[N.TASKS_PLANNED, array] += 1
+    rejoin(g)
+
+
+@compiled
+def _try(g, count, window, entry, now):
+    """Start or plan a job.
+
+    Returns
+    -------
+    tuple
+        2 if it started, 1 if it is planned, else 0; whether it counts as tested; how many spans
+        the plan has.
+    """
+    rows, options = g.rows, g.options
+    row, option = g.entries[N.OWNER, entry], g.entries[N.OPTION, entry]
+    d, limit = options[N.DEMAND, option], rows[N.LIMIT, row]
+    nodes = g.sets[g.c[N.SETS] + g.demands[N.SET, d]]
+    may, free, trying = g.sets[N.WORK + 2], g.sets[N.WORK + 3], g.sets[N.WORK + 4]
+    later, counted, chosen, kept = now, 0, g.c[N.CHOSEN], g.c[N.KEPT_CHOICE]
+    resolution, latest = g.c[N.BF_RESOLUTION], now + g.c[N.BF_WINDOW]
+    while True:
+        start = max(later, now)
+        copy_set(may, nodes)
+        keep_only(may, g.sets[N.UP])
+        reservation_ends = bar_reserved(g, row, start, limit, may)
+        if start > window:
+            return 0, counted, count
+        later = _unplanned(g, count, may, free, start, start + limit)
+        if reservation_ends and (not later or reservation_ends < later):
+            later = reservation_ends
+        there = 0
+        for node in range(len(free)):
+            there += free[node]
+        if there < g.demands[N.LEAST, d]:
+            if not later:
+                return 0, counted, count
+            continue
+        counted = 1
+        begin, shares = _foretell(g, entry, free, now)
+        if shares < 0:
+            if not later:
+                return 0, counted, count
+            continue
+        begin = max(begin, start)
+        if begin > now:
+            first, last = _slot(begin, limit, resolution)
+            if _clashes(g, count, first, last, shares):
+                later = begin + (resolution if begin == start else 0)
+                continue
+        else:
+            _copy(g, kept, chosen, shares)
+            copy_set(trying, free)
+            outcome = try_start(
+                g, entry, now, trying,
+                N.BY_BACKFILL,
+            )  # fmt: skip
+            if outcome == BEGUN:
+                return 2, counted, count
+            if outcome == LIMITED:
+                return 0, counted, count
+            _copy(g, chosen, kept, shares)
+            later = 0  # it preempts, or nodes are still in use: keep them
+        if later and begin > later:
+            continue
+        if begin > latest:
+            rows[N.PLANNED, row] = begin
+            return 0, counted, count
+        if g.c[N.ENFORCED]:
+            word = first_limit(
+                g, options[N.AFTER, option], options[N.AFTER_END, option], d,
+                limit, 0,
+            )  # fmt: skip
+            if word:
+                rows[N.REASON, row] = word
+                return 0, counted, count
+        first, last = _slot(begin, limit, resolution)
+        if _clashes(g, count, first, last, shares):
+            later = begin
+            continue
+        if (
+            now - rows[N.ELIGIBLE, row] < g.c[N.BF_LEAST_AGE]
+            or g.entries[N.PRIORITY, entry] < g.c[N.BF_LEAST_PRIORITY]
+            or options[N.NO_PLAN, option]
+        ):
+            rows[N.PLANNED, row] = begin
+            return 0, counted, count
+        count = _keep(g, count, first, last, shares)
+        if rows[N.PLANNED, row] < 0 or begin < rows[N.PLANNED, row]:
+            rows[N.PLANNED, row] = begin
+        return 1, counted, count
+
+
+@compiled
+def _copy(g, to, source, shares):
+    """Copy the shares of a choice from one place to another."""
+    for field in range(N.S_GPUS + g.c[N.KINDS]):
+        for i in range(shares):
+            g.nodes[to + field, i] = g.nodes[source + field, i]
+
+
+@compiled
+def _slot(begin, limit, resolution):
+    """Return begin and end in the plan, rounded to its resolution."""
+    end = begin + limit + resolution - 1
+    return begin // resolution * resolution, end // resolution * resolution

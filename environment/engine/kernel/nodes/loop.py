@@ -1,0 +1,382 @@
+"""A machine of nodes in one resumable loop: completions, arrivals, and the controller's passes.
+
+It is :mod:`hpcrowd.environment.engine.kernel.loop` with the rules of a site: jobs are rejected for
+the site's reasons, take a while to start, are killed when limits are checked, and may be preempted.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel.heap import heap_pop
+from hpcrowd.environment.engine.kernel.loop import next_time
+from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes.backfill import backfill_cycle
+from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
+from hpcrowd.environment.engine.kernel.nodes.main_pass import main_pass
+from hpcrowd.environment.engine.kernel.nodes.queue import (
+    accept,
+    finish,
+    join,
+    order_again,
+    use_up,
+    withdraw,
+)
+from hpcrowd.environment.engine.kernel.places import Cluster
+from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
+from hpcrowd.environment.schedulers.slurm.timing import LOOK_EVERY, MOST_PASSES
+from hpcrowd.environment.stops import FOREVER
+
+
+@compiled
+def complete_on_nodes(g, ended, finished, remaining):
+    """Complete the jobs that end now; return False if a list is full."""
+    jobs, s, ends = g.jobs, g.s, g.ends
+    while s[S.RUNNING] and ends[0, 0] == s[S.NOW]:
+        if s[S.FINISHED_COUNT] == len(finished) or s[S.EXPECTED_END] == ended.shape[1]:
+            return False
+        job = heap_pop(ends, s[S.RUNNING])
+        s[S.RUNNING] -= 1
+        s[S.EVENTS] += 1
+        s[S.ALLOWANCE] -= 1
+        run = jobs[S.RUN_TIME, job] + g.c[N.LATENCY]
+        outran = s[S.KILL] and run > jobs[S.REQUESTED_TIME, job]
+        jobs[S.STATE, job] = S.KILLED if outran else S.COMPLETED
+        s[S.FREE] += jobs[S.PROCESSORS, job]
+        ended[0, s[S.EXPECTED_END]] = job
+        s[S.EXPECTED_END] += 1
+        _over(g.jobs, g.s, finished, remaining, job)
+    return True
+
+
+@compiled
+def _over(jobs, s, finished, remaining, job):
+    """Count a job as finished for its user; note the unit if this was its last job."""
+    unit = jobs[S.UNIT, job]
+    if unit >= 0:
+        remaining[unit] -= 1
+        if remaining[unit] == 0:
+            finished[s[S.FINISHED_COUNT]] = unit
+            s[S.FINISHED_COUNT] += 1
+
+
+@compiled
+def _rejected(g, job):
+    """Return the word for why the site rejects an arriving job, 0 if it does not."""
+    rows = g.rows
+    if rows[N.REFUSAL, job]:
+        return rows[N.REFUSAL, job]
+    if not g.c[N.ENFORCED]:
+        return 0
+    option = g.entries[N.OPTION, rows[N.ENTRY, job]]
+    return first_limit(
+        g, g.options[N.AT_SUBMIT, option],
+        g.options[N.AT_SUBMIT_END, option], g.options[N.DEMAND, option],
+        rows[N.LIMIT, job], 0,
+    )  # fmt: skip
+
+
+@compiled
+def arrive_on_nodes(cluster, g, remaining):
+    """Process the arrivals of now; return False if an array is full."""
+    jobs, s, arrivals, heap = g.jobs, g.s, cluster.sorted, cluster.heap
+    waiting, finished = cluster.queue, cluster.finished
+    while True:
+        job = -1
+        if s[S.SORTED_NEXT] < s[S.SORTED_END]:
+            candidate = arrivals[s[S.SORTED_NEXT]]
+            if jobs[S.SUBMIT, candidate] == s[S.NOW]:
+                job = candidate
+        from_heap = s[S.HEAP_SIZE] > 0 and heap[0, 0] == s[S.NOW] and (job < 0 or heap[1, 0] < job)
+        if job < 0 and not from_heap:
+            return True
+        if s[S.QUEUE_TAIL] == waiting.shape[1]:
+            if s[S.QUEUE_GAPS] or s[S.QUEUE_HEAD]:
+                close_gaps(s, waiting)
+            if s[S.QUEUE_TAIL] > waiting.shape[1] // 2:
+                return False
+        if s[S.FINISHED_COUNT] == len(finished):
+            return False
+        if from_heap:
+            job = heap_pop(heap, s[S.HEAP_SIZE])
+            s[S.HEAP_SIZE] -= 1
+        else:
+            s[S.SORTED_NEXT] += 1
+        s[S.EVENTS] += 1
+        s[S.ALLOWANCE] -= 1
+        if turned_away(jobs, job, s[S.CAPACITY]):
+            g.rows[N.REFUSAL, job] = 0
+            _over(g.jobs, g.s, finished, remaining, job)
+            continue
+        word = _rejected(g, job)
+        g.rows[N.REFUSAL, job] = word
+        if word:
+            jobs[S.STATE, job] = S.REJECTED
+            _over(g.jobs, g.s, finished, remaining, job)
+        else:
+            accept(g, job)
+            enqueue(cluster, job)
+
+
+@compiled
+def pass_quietly(g, now):
+    """Note the passes and cycles until now in which the queue was empty."""
+    c, amounts = g.c, g.reals[N.AMOUNTS]
+    if c[N.ALL_WAITING]:
+        return
+    due = math.ceil(c[N.LAST_MAIN] + amounts[N.DELAY])
+    if c[N.WANTED] and due < now:
+        c[N.LAST_MAIN], c[N.WANTED], c[N.URGENT] = due, 0, 0
+    every = c[N.SCHED_INTERVAL]
+    if every > 0 and c[N.LAST_MAIN] >= 0:
+        passed = max(now - 1 - c[N.LAST_MAIN], 0)
+        c[N.LAST_MAIN] += passed // every * every
+    if c[N.BACKFILL]:
+        at = max(math.ceil(amounts[N.NEXT_BACKFILL]), c[N.CHANGED])
+        while at < now and c[N.CHANGED] >= c[N.LAST_BACKFILL]:
+            _cycle_at(g, at)
+            at = max(math.ceil(amounts[N.NEXT_BACKFILL]), c[N.CHANGED])
+
+
+@compiled
+def _cycle_at(g, now):
+    """Note that a cycle of backfilling happens; after a quiet time the rhythm begins anew."""
+    amounts = g.reals[N.AMOUNTS]
+    amounts[N.NEXT_BACKFILL] = max(amounts[N.NEXT_BACKFILL], now - LOOK_EVERY)
+    amounts[N.NEXT_BACKFILL] += amounts[N.CYCLE]
+    g.c[N.LAST_BACKFILL] = now
+
+
+@compiled
+def calculated(g, now):
+    """Compute usage and priorities for the periods that have ended; False if shares are needed."""
+    c, period = g.c, g.c[N.PERIOD]
+    while True:
+        if c[N.RANKING]:  # shares have been computed
+            c[N.RANKING] = 0
+            if c[N.ALL_WAITING]:
+                c[N.CHANGED] = now
+            order_again(g, c[N.CALCULATED])
+        if c[N.CALCULATED] + period > now:
+            return True
+        use_up(g)
+        c[N.RANKING] = 1
+        return False
+
+
+@compiled
+def next_pass(g, now):
+    """Return when to have a pass although nothing happens; FOREVER if that is no use."""
+    c, amounts = g.c, g.reals[N.AMOUNTS]
+    if _stuck(g):
+        return FOREVER
+    found = FOREVER
+    if c[N.BACKFILL] and c[N.CHANGED] >= c[N.LAST_BACKFILL]:
+        found = min(found, max(math.ceil(amounts[N.NEXT_BACKFILL]), now + 1))
+    if c[N.WANTED]:
+        found = min(found, max(int(c[N.LAST_MAIN] + amounts[N.DELAY]), now + 1))
+    if c[N.SCHED_INTERVAL] > 0:
+        found = min(found, max(c[N.LAST_MAIN] + c[N.SCHED_INTERVAL], now + 1))
+    for i in range(c[N.ORDERED]):
+        eligible = g.rows[N.ELIGIBLE, g.entries[N.OWNER, g.entries[N.PLACED, i]]]
+        if now < eligible < found:
+            found = eligible
+    return found if found < FOREVER else now + 1
+
+
+@compiled
+def _stuck(g):
+    """Return whether the waiting jobs cannot start unless others are submitted."""
+    c = g.c
+    if c[N.ALL_RUNNING] or c[N.WANTED]:
+        return False
+    looked = c[N.LOOKED_AT_ALL]
+    for i in range(g.c[N.RESERVATIONS]):
+        if g.rules[N.UNTIL, i] > looked:
+            return False
+    for i in range(c[N.ORDERED]):
+        row = g.entries[N.OWNER, g.entries[N.PLACED, i]]
+        if g.rows[N.ELIGIBLE, row] > looked or g.checks[N.MINUTES, g.rows[N.REASON, row]]:
+            return False
+    return True
+
+
+@compiled
+def run_controller(g, now):
+    """Do the passes that are due at a second."""
+    c, amounts = g.c, g.reals[N.AMOUNTS]
+    every, since = c[N.SCHED_INTERVAL], now - c[N.LAST_MAIN]
+    full = every > 0 and since >= every
+    due = c[N.WANTED] and since >= amounts[N.DELAY]
+    if full or due or c[N.URGENT]:
+        if full or due:
+            c[N.LAST_MAIN] = now
+        for _ in range(MOST_PASSES):
+            c[N.WANTED] = c[N.URGENT] = 0
+            stopped = c[N.STOPPED]
+            main_pass(g, now, full)
+            if c[N.STOPPED] == stopped:
+                break
+        c[N.LOOKED_AT_ALL] = now if full else -1
+    if c[N.BACKFILL] and now >= amounts[N.NEXT_BACKFILL] and c[N.CHANGED] >= c[N.LAST_BACKFILL]:
+        _cycle_at(g, now)
+        stopped = c[N.STOPPED]
+        backfill_cycle(g, now)
+        if c[N.STOPPED] > stopped:
+            main_pass(g, now, False)
+
+
+@compiled
+def pass_on_nodes(g, before, ended, gone, arrived):
+    """Let jobs end and join, then do the passes of now; return False if shares are needed first.
+
+    It goes on where it was when it is called again.
+    """
+    c, s, jobs, rows = g.c, g.s, g.jobs, g.rows
+    now = s[S.NOW]
+    first = len(before)
+    while c[N.ENDED_AT] < first + len(ended):
+        place = c[N.ENDED_AT]
+        job = before[place] if place < first else ended[place - first]
+        if rows[N.STATUS, job] == N.RUNNING:
+            end = jobs[S.END, job]
+            pass_quietly(g, end)
+            if not calculated(g, end):
+                return False
+            killed = jobs[S.STATE, job] != S.COMPLETED
+            finish(g, job, end, killed)
+        c[N.ENDED_AT] += 1
+    for row in gone:
+        if rows[N.STATUS, row] == N.WAITING:
+            withdraw(g, row)
+    while c[N.ARRIVED_AT] < len(arrived):
+        job = arrived[c[N.ARRIVED_AT]]
+        if rows[N.STATUS, job] in (N.AWAY, N.ACCEPTED):
+            pass_quietly(g, now)
+            if not calculated(g, now):
+                return False
+            join(g, job, now)
+        c[N.ARRIVED_AT] += 1
+    # Without waiting jobs there is no pass.
+    if c[N.ALL_WAITING]:
+        pass_quietly(g, now)
+        if not calculated(g, now):
+            return False
+        run_controller(g, now)
+        s[S.WAKE] = next_pass(g, now)
+    else:
+        s[S.WAKE] = FOREVER
+    c[N.ENDED_AT] = c[N.ARRIVED_AT] = 0
+    c[N.PASSES] += 1
+    return True
+
+
+@compiled
+def has_room(g, ended, arrived, more):
+    """Return whether no array can become full in a pass.
+
+    It starts no more jobs than wait or are requeued, on no more nodes than there are, each with a
+    core of these or of jobs that it stops. ``more`` are entries of the arrived jobs.
+    """
+    c = g.c
+    starts, stops = c[N.ALL_WAITING] + arrived, c[N.ALL_RUNNING]
+    if c[N.AT_ONCE]:
+        starts += stops
+    shares = min(starts * g.nodes.shape[1], 2 * c[N.ALL_CORES])
+    spans = 2 * min(c[N.BF_TESTS], c[N.ORDERED] + more) + 4
+    listed = max(c[N.ALL_RUNNING] + starts, c[N.STOPPED] + stops, c[N.OVER] + stops + ended, spans)
+    return (
+        listed <= g.lists.shape[1]
+        and spans <= g.spans.shape[0]
+        and g.s[S.RUNNING] + starts <= g.ends.shape[1]
+        and c[N.TENURES] + starts <= g.ledger.shape[1]
+        and c[N.SHARES] + shares <= g.held.shape[1]
+    )
+
+
+@compiled
+def _sort_stops(g):
+    """Put the jobs that this pass stopped in the order of their rows."""
+    stopped = g.lists
+    for i in range(g.c[N.STOPPED_BEFORE] + 1, g.c[N.STOPPED]):
+        k = i
+        while k > g.c[N.STOPPED_BEFORE] and (
+            stopped[N.STOPPED_ROW, k - 1] > stopped[N.STOPPED_ROW, k]
+        ):
+            for field in range(N.STOPPED_ROW, N.STOPPED_START + 1):
+                kept = stopped[field, k]
+                stopped[field, k] = stopped[field, k - 1]
+                stopped[field, k - 1] = kept
+            k -= 1
+
+
+@compiled
+def _note_cancelled(g, finished, remaining):
+    """Count jobs as finished that the pass cancelled; return False if the list is full."""
+    c, s = g.c, g.s
+    while c[N.STOPPED_BEFORE] < c[N.STOPPED]:
+        if s[S.FINISHED_COUNT] == len(finished):
+            return False
+        if g.lists[N.STOPPED_FATE, c[N.STOPPED_BEFORE]] == N.CANCELLED:
+            _over(g.jobs, g.s, finished, remaining, g.lists[N.STOPPED_ROW, c[N.STOPPED_BEFORE]])
+        c[N.STOPPED_BEFORE] += 1
+    return True
+
+
+@compiled
+def advance_on_nodes(cluster_arrays, remaining, halt, site_arrays, before, gone):
+    """Run until users must be notified, ``halt``, or something is needed; return why it stopped.
+
+    ``before`` and ``gone`` are the rows of jobs that had ended, and that had left the queue, when
+    the engine was settled last.
+    """
+    cluster, g = Cluster(*cluster_arrays), N.Site(*site_arrays)
+    s = g.s
+    while True:
+        if s[S.PHASE] == S.COMPLETIONS:
+            time = next_time(g.jobs, s, cluster.sorted, cluster.heap, g.ends)
+            if time > halt:
+                s[S.NOW] = max(s[S.NOW], halt)
+                return S.HALT
+            if time == FOREVER:
+                return S.DONE
+            if s[S.ALLOWANCE] <= 0 and not s[S.FINISHED_COUNT]:
+                return S.PAUSE
+            s[S.NOW] = time
+            if not complete_on_nodes(g, cluster.expected, cluster.finished, remaining):
+                return S.ROOM
+            s[S.PHASE] = S.REACTIONS
+            if s[S.FINISHED_COUNT]:
+                return S.FINISHED
+        if s[S.PHASE] == S.REACTIONS:
+            if halt <= s[S.NOW]:
+                return S.HALT
+            s[S.PHASE] = S.ARRIVALS
+        if s[S.PHASE] == S.ARRIVALS:
+            if not arrive_on_nodes(cluster, g, remaining):
+                return S.ROOM
+            if s[S.FINISHED_COUNT]:
+                s[S.PHASE] = S.REACTIONS
+                return S.FINISHED
+            s[S.PHASE] = N.PASSING
+        if s[S.PHASE] == N.PASSING:
+            ended = cluster.expected[0, : s[S.EXPECTED_END]]
+            arrived = cluster.queue[0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
+            more = 0
+            for job in arrived:
+                more += g.rows[N.COUNT, job]
+            if not has_room(g, len(before) + len(ended), len(arrived), more):
+                return N.GROW
+            if not pass_on_nodes(g, before, ended, gone, arrived):
+                return N.RANK
+            s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
+            before, gone = before[:0], gone[:0]
+            _sort_stops(g)
+            s[S.PHASE] = N.NOTING
+        if not _note_cancelled(g, cluster.finished, remaining):
+            return S.ROOM
+        s[S.PHASE] = S.COMPLETIONS
+        if s[S.FINISHED_COUNT]:
+            return S.FINISHED

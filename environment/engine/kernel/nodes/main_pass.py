@@ -1,0 +1,182 @@
+"""The main scheduler's pass; the plain form is ``environment.schedulers.slurm.controller``."""
+
+from __future__ import annotations
+
+from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
+from hpcrowd.environment.engine.kernel.nodes.placement import (
+    copy_set,
+    keep_only,
+    remove,
+    select,
+)
+from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, choose_victims
+from hpcrowd.environment.engine.kernel.nodes.queue import begin, rejoin, stop, waits
+
+# What comes of trying to start a job.
+BEGUN, LIMITED, BUSY = range(3)
+
+
+@compiled
+def note_begin_times(g, now):
+    """Note why jobs wait that may not start yet."""
+    for i in range(g.c[N.ORDERED]):
+        row = g.entries[N.OWNER, g.entries[N.PLACED, i]]
+        if g.rows[N.ELIGIBLE, row] > now:
+            g.rows[N.REASON, row] = N.BEGIN_TIME
+
+
+@compiled
+def bar_reserved(g, row, start, limit, nodes):
+    """Take nodes out of a set that reservations keep from a job; return the first end of one."""
+    ends = 0
+    for i in range(g.c[N.RESERVATIONS]):
+        begins, until = g.rules[N.FROM, i], g.rules[N.UNTIL, i]
+        if g.rows[N.RESERVATION, row] == i:
+            if start < begins or start + limit > until:
+                for node in range(len(nodes)):
+                    nodes[node] = 0
+                return 0
+            if not g.rules[N.FLEXIBLE, i]:
+                keep_only(nodes, g.sets[g.c[N.RESERVED] + i])
+        elif begins < start + limit and until > start:
+            remove(nodes, g.sets[g.c[N.RESERVED] + i])
+            ends = min(ends, until) if ends else until
+    return ends
+
+
+@compiled
+def try_start(g, entry, now, allowed, by):
+    """Start a job if it can on some of the allowed nodes, which are changed."""
+    rows = g.rows
+    row, option = g.entries[N.OWNER, entry], g.entries[N.OPTION, entry]
+    d, limit = g.options[N.DEMAND, option], rows[N.LIMIT, row]
+    if g.c[N.ENFORCED]:
+        word = first_limit(
+            g, g.options[N.BEFORE, option],
+            g.options[N.BEFORE_END, option], d, limit, 0,
+        )  # fmt: skip
+        if word:
+            rows[N.REASON, row] = word
+            return LIMITED
+    bar_reserved(g, row, now, limit, allowed)
+    keep_only(allowed, g.sets[N.UP])
+    shares = select(g, g.c[N.STOCK], d, allowed)
+    if shares < 0:
+        count = candidates(g, entry, now)
+        if count:
+            shares, removed = choose_victims(g, d, allowed, count)
+            if shares >= 0:
+                if _limited(g, row, option, shares):
+                    return LIMITED
+                for i in range(removed):
+                    if g.lists[N.IN_THE_WAY, i]:
+                        other = g.lists[N.VICTIM, i]
+                        stop(g, other, now)
+        rows[N.REASON, row] = N.RESOURCES
+        return BUSY
+    if _limited(g, row, option, shares):
+        return LIMITED
+    begin(g, entry, now, shares, by)
+    return BEGUN
+
+
+@compiled
+def _limited(g, row, option, shares):
+    """Return whether a limit forbids what a job would hold, and note which."""
+    if not g.c[N.ENFORCED]:
+        return False
+    options = g.options
+    word = first_limit(
+        g, options[N.AFTER, option], options[N.AFTER_END, option],
+        options[N.DEMAND, option], g.rows[N.LIMIT, row], shares,
+    )  # fmt: skip
+    if word:
+        g.rows[N.REASON, row] = word
+    return word > 0
+
+
+@compiled
+def main_pass(g, now, full):
+    """Go through the queue by priority; the first that does not fit blocks its partition."""
+    rows, entries, c = g.rows, g.entries, g.c
+    note_begin_times(g, now)
+    c[N.STAMP] += 1
+    stamp, depth, partitions = c[N.STAMP], 0, g.c[N.PARTITIONS]
+    failed, counts = g.rules[N.FLAG], g.rules[N.COUNTED_TOO]
+    for partition in range(partitions):
+        failed[partition] = counts[partition] = 0
+    available, allowed = g.sets[N.WORK], g.sets[N.WORK + 1]
+    copy_set(available, g.sets[N.UP])
+    for i in range(c[N.ORDERED]):
+        entry = entries[N.PLACED, i]
+        row, option = entries[N.OWNER, entry], entries[N.OPTION, entry]
+        if not waits(g, entry) or rows[N.ELIGIBLE, row] > now:
+            continue
+        partition = g.options[N.PARTITION, option]
+        array = rows[N.ARRAY, row]
+        if array >= 0:
+            place = array * partitions + partition
+            if g.tasks[N.FIRST_IN, place] == stamp and g.tasks[N.FIRST_TASK, place] >= 0:
+                # An array has one reason.
+                rows[N.REASON, row] = rows[N.REASON, g.tasks[N.FIRST_TASK, place]]
+                continue
+            g.tasks[N.FIRST_IN, place], g.tasks[N.FIRST_TASK, place] = stamp, row
+            if throttled(g, row):
+                continue
+        if c[N.PARTITION_DEPTH]:
+            counts[partition] += 1
+            if counts[partition] > c[N.PARTITION_DEPTH]:
+                if rows[N.REASON, row] == N.NONE:
+                    rows[N.REASON, row] = N.PRIORITY_WORD
+                continue
+        if not full and depth > c[N.DEPTH]:
+            break
+        depth += 1
+        if failed[partition] and rows[N.RESERVATION, row] == -1:
+            c[N.CHANGED] = now  # Slurm notes that it has looked at the job
+            if rows[N.REASON, row] in (N.NONE, N.RESOURCES, N.NODES_KEPT):
+                rows[N.REASON, row] = N.PRIORITY_WORD
+            continue
+        if not g.rules[N.PARTITION_UP, partition]:
+            rows[N.REASON, row] = N.PARTITION_DOWN
+            continue
+        d = g.options[N.DEMAND, option]
+        if c[N.ENFORCED]:
+            word = first_limit(
+                g, g.options[N.BEFORE, option],
+                g.options[N.BEFORE_END, option], d, rows[N.LIMIT, row], 0,
+            )  # fmt: skip
+            if word:
+                rows[N.REASON, row] = word
+                continue
+        there = 0
+        for node in range(len(available)):
+            there += available[node] & g.sets[N.MEMBERS + partition, node]
+        if there < g.demands[N.LEAST, d]:
+            rows[N.REASON, row], outcome = N.NODES_KEPT, BUSY
+        else:
+            copy_set(allowed, available)
+            outcome = try_start(g, entry, now, allowed, N.BY_MAIN)
+        if outcome == BEGUN:
+            if array >= 0:
+                g.tasks[N.FIRST_TASK, array * partitions + partition] = -1
+        elif outcome == BUSY or c[N.LIMIT_STOPS]:
+            if now - rows[N.ELIGIBLE, row] < c[N.BF_LEAST_AGE]:
+                continue
+            if entries[N.PRIORITY, entry] < c[N.BF_LEAST_PRIORITY]:
+                continue
+            failed[partition] = 1
+            remove(available, g.sets[N.MEMBERS + partition])
+    rejoin(g)
+
+
+@compiled
+def throttled(g, row):
+    """Return whether as many tasks of a job's array run as may."""
+    most = g.rows[N.THROTTLE, row]
+    if most and g.tasks[N.TASKS, g.rows[N.ARRAY, row]] >= most:
+        g.rows[N.REASON, row] = N.ARRAY_LIMIT
+        return True
+    return False

@@ -1,0 +1,180 @@
+"""Constants and arrays of a machine of nodes under Slurm's controller.
+
+Sets of nodes are rows of bytes, one for each node. A job has an *entry* for each partition that it
+may run in; entries of jobs alike share an *option*: what they ask there, their limits, and the
+factors of their priorities that do not change. Tables are few, since compilation takes longer with
+each array that a function takes; so some hold several lists with places of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from hpcrowd.environment.jobs import Int64s
+
+#: Stops besides those of ``kernel.places``: factors of fair share are to be computed, or an array
+#: of the controller is to grow.
+RANK, GROW = 100, 101
+
+#: Phases of an instant besides those of ``kernel.places``: a pass, and what it ended.
+PASSING, NOTING = 3, 4
+
+#: Priorities above this are as good as it.
+MOST_PRIORITY = 2**44 - 1
+
+#: Bits of an order key for priorities.
+PRIORITY_BITS = 44
+
+# Rules of placement.
+CONSECUTIVE, FIRST_FIT, BEST_FIT, SPREAD = range(4)
+
+# Fates of preempted jobs.
+KEPT, REQUEUED, CANCELLED = range(3)
+
+# Who preempts whom.
+NOBODY, BY_PARTITION, BY_QOS = range(3)
+
+# Who started a job.
+BY_MAIN, BY_BACKFILL = range(2)
+
+# Rows of ``Site.nodes``. Behind them come, at the places in ``Site.c``, all GPUs by type, what is
+# free, a copy of that, a choice of shares, and a copy of that.
+(
+    CORES, MEMORY, WEIGHT, USABLE, FULLER, RUN_FIRST, RUN_END, RUN_CORES, RUN_GPUS, RUN_USED,
+    NODE_ROWS,
+) = range(11)  # fmt: skip
+
+# Rows of what is free: cores, MB, jobs on the node, then GPUs by type.
+FREE_CORES, FREE_MEMORY, JOBS_HERE, FREE_GPUS = range(4)
+
+# Rows of shares: node, cores, MB, then GPUs by type.
+S_NODE, S_CORES, S_MEMORY, S_GPUS = range(4)
+
+# Sets of nodes: those that are up, room for work, and then those of partitions; those of
+# reservations and demands follow, from the places in ``Site.c`` on.
+UP, WORK, MEMBERS = 0, 1, 7
+
+# Rows of ``Site.rules``: of partitions the rank of the tier from the highest, the tier, whether it
+# is up, and room; of reservations begin, end and whether others may be used; of QOS priority, and
+# whom they preempt.
+(
+    TIER_RANK, TIER, PARTITION_UP, FLAG, COUNTED_TOO, FROM, UNTIL, FLEXIBLE, QOS_RANK, PREEMPTED,
+) = range(10)  # fmt: skip
+
+# Rows of ``Site.reals``; those with amounts have s of batch_sched_delay, s between backfill cycles,
+# weights of age and fair share, what is left of usage after a second, and the next cycle.
+USAGE, SHARE, AMOUNTS, REALS = range(4)
+DELAY, CYCLE, WEIGHT_AGE, WEIGHT_SHARE, LEFT_PER_SECOND, NEXT_BACKFILL, AMOUNT_PLACES = range(7)
+
+# Rows of ``Site.people``; counts of partitions, associations and users are stamped with the cycle.
+PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
+
+# Places in ``Site.c``: settings; AT_ONCE is whether requeued jobs may start at once.
+(
+    BACKFILL, BF_WINDOW, BF_RESOLUTION, BF_TESTS, BF_USER, BF_PARTITION, BF_STARTS, BF_ARRAY,
+    BF_ASSOCIATION, BF_LEAST_AGE, BF_LEAST_PRIORITY, DEPTH, PARTITION_DEPTH, SCHED_INTERVAL,
+    LIMIT_STOPS, ENFORCED, RULE, PREEMPTS, YOUNGEST_FIRST, EXEMPT, REORDER, MAY_REQUEUE,
+    REQUEUE_DELAY, PERIOD, MAX_AGE, BASIC, AT_ONCE, ALL_CORES, LATENCY, KILL_EVERY, KILL_PHASE,
+    KINDS, PARTITIONS, RESERVATIONS, RESERVED, SETS, ALL_GPUS, STOCK, FUTURE, CHOSEN, KEPT_CHOICE,
+    SETTINGS,
+) = range(42)  # fmt: skip
+
+# Places in ``Site.c`` behind them: what changes.
+(
+    LAST_MAIN, WANTED, URGENT, LOOKED_AT_ALL, LAST_BACKFILL, CHANGED, CALCULATED, RANKING, ENDED_AT,
+    ARRIVED_AT, ORDERED, GONE, ALL_WAITING, ALL_RUNNING, FIRST_RUNNING, LAST_RUNNING, TENURES,
+    SHARES, OVER, STOPPED, AGAIN, STAMP, STOPPED_BEFORE, PASSES, ALL_ACCEPTED,
+    C_COUNT,
+) = range(SETTINGS, SETTINGS + 26)  # fmt: skip
+
+# Rows of ``Site.demands``; amounts of TRES follow.
+(
+    SET, LEAST, MOST, WANTED_CORES, PER_TASK, LEAST_CORES, MOST_CORES, NODE_MEMORY, CORE_MEMORY,
+    ALL_MEMORY, GPUS, NODE_GPUS, GPU_KIND, WHOLE, CORES_ONLY, DEMANDS,
+) = range(16)  # fmt: skip
+
+# Rows of ``Site.options``; checks and uses are places of the first and behind the last.
+(
+    DEMAND, PARTITION, FATE, NO_PLAN, AT_SUBMIT, AT_SUBMIT_END, BEFORE, BEFORE_END, AFTER,
+    AFTER_END, USES, USES_END, OPTIONS,
+) = range(13)  # fmt: skip
+
+# Rows of ``Site.weights``: weighted factors of a priority that do not change.
+F_SIZE, F_PARTITION, F_QOS, F_TRES, FACTORS = range(5)
+
+# Rows of ``Site.checks``, and kinds of checks. The last two rows are lists of their own: accounts
+# of use that a job counts on, and whether a word is that of a limit that time changes.
+KIND, USE, TRES, LIMIT_AT, WORD, CHARGED, MINUTES, CHECKS = range(8)
+(
+    MOST_SUBMITTED, MOST_RUNNING, LONGEST, IN_USE, JOB_MOST, JOB_LEAST, NODE_MOST, RUN_MINUTES,
+    USED_MINUTES,
+) = range(9)  # fmt: skip
+
+# TRES by place: cpu, mem, node, gres/gpu, then each type of GPU.
+T_CORES, T_MEMORY, T_NODES, T_GPUS, T_KINDS = range(5)
+
+# Rows of ``Site.rows``, one column for each job of the table.
+(
+    STATUS, ENTRY, COUNT, ASSOCIATION, USER_OF, QOS, LIMIT, ARRAY, THROTTLE, NICE, REQUEUES,
+    RESERVATION, BEGIN, SUBMITTED, ELIGIBLE, REASON, PLANNED, TENURE, NEXT, BEFORE_IT, WEIGHED,
+    REFUSAL, MARK, ROWS,
+) = range(24)  # fmt: skip
+
+# Statuses. Accepted jobs count on limits before they join the queue; requeued ones join it after
+# the pass that stopped them.
+AWAY, ACCEPTED, WAITING, RUNNING, COMING = range(5)
+
+# Rows of ``Site.entries``: option, priority and job of each; and, a list of its own, the order of
+# those that wait: keys and entries.
+OPTION, PRIORITY, OWNER, KEY, PLACED, ENTRIES = range(6)
+
+# Rows of ``Site.used``: jobs that run, those that also wait, then TRES.
+RUN_JOBS, ALL_JOBS, FIRST_TRES = range(3)
+
+# Rows of ``Site.ledger``.
+(
+    L_ROW, L_SUBMITTED, L_ELIGIBLE, L_START, L_END, L_BY, L_OPTION, L_CORES, L_FIRST, L_LAST,
+    LEDGER,
+) = range(11)  # fmt: skip
+
+# Rows of ``Site.lists``, each a list of its own: latest end and row of running jobs, sorted; ended
+# tenures since the last calculation, and when; stopped jobs with second, fate and start; jobs
+# requeued that join the queue after the pass; candidates of preemption with two keys and a mark;
+# begin, end and place of the spans of the plan.
+(
+    END_AT, END_OF, OVER_OF, OVER_AT, STOPPED_ROW, STOPPED_AT, STOPPED_FATE, STOPPED_START,
+    AGAIN_OF, VICTIM, FIRST_KEY, SECOND_KEY, IN_THE_WAY, SPAN_BEGIN, SPAN_END, SPAN_NODES, LISTS,
+) = range(17)  # fmt: skip
+
+# Rows of ``Site.tasks``: running tasks of an array, planned ones and the cycle that planned them;
+# and by array and partition the first task in a pass, and the pass.
+TASKS, TASKS_PLANNED, TASKS_CYCLE, FIRST_IN, FIRST_TASK, TASK_ROWS = range(6)
+
+# Words for reasons that the controller itself gives, by place; limits have further ones.
+NONE, BEGIN_TIME, ARRAY_LIMIT, PRIORITY_WORD, RESOURCES, NODES_KEPT, PARTITION_DOWN = range(7)
+
+
+class Site(NamedTuple):
+    """All arrays of a machine under its controller; columns may be more than are in use."""
+
+    jobs: Int64s  #: the table of jobs, as in ``kernel.places.Cluster``
+    s: Int64s  #: scalars of the engine, likewise
+    ends: Int64s  #: ends of running jobs, a heap, likewise
+    c: Int64s  #: settings and scalars of the controller
+    nodes: Int64s  #: by node: what it has, what is free, room to choose
+    sets: Any  #: sets of nodes, bytes, shape (sets, nodes)
+    spans: Any  #: nodes that nothing planned holds in a span of the plan, bytes, (spans, nodes)
+    rules: Int64s  #: of partitions, reservations and QOS, a column for each
+    reals: Any  #: by association: usage and share; and amounts
+    people: Int64s  #: by association: the one above; and counts of backfilling
+    demands: Int64s  #: what is asked of nodes, then TRES, shape (DEMANDS + TRES, demands)
+    options: Int64s  #: shape (OPTIONS, options)
+    weights: Any  #: shape (FACTORS, options)
+    checks: Int64s  #: shape (CHECKS, checks)
+    used: Int64s  #: shape (FIRST_TRES + TRES, accounts of use)
+    rows: Int64s  #: shape (ROWS, jobs)
+    entries: Int64s  #: shape (ENTRIES, entries)
+    ledger: Int64s  #: shape (LEDGER, tenures)
+    held: Int64s  #: shares of tenures, shape (S_GPUS + types, shares)
+    lists: Int64s  #: shape (LISTS, places)
+    tasks: Int64s  #: shape (TASK_ROWS, arrays * partitions)

@@ -1,0 +1,137 @@
+"""Whom a job preempts; the plain form is ``environment.schedulers.slurm.preemption``."""
+
+from __future__ import annotations
+
+from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes.placement import select, take
+from hpcrowd.environment.engine.kernel.nodes.queue import fate_of
+
+
+@compiled
+def copy_stock(g):
+    """Copy what is free to the room for it, and return its place."""
+    now, future = g.c[N.STOCK], g.c[N.FUTURE]
+    for field in range(N.FREE_GPUS + g.c[N.KINDS]):
+        for node in range(g.nodes.shape[1]):
+            g.nodes[future + field, node] = g.nodes[now + field, node]
+    return future
+
+
+@compiled
+def holds_any(g, tenure, nodes):
+    """Return how many nodes of a set a tenure holds."""
+    count = 0
+    for i in range(g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]):
+        count += nodes[g.held[N.S_NODE, i]]
+    return count
+
+
+@compiled
+def candidates(g, entry, now):
+    """Put running jobs that a waiting one may preempt into ``lists[VICTIM]``; return their number.
+
+    The first is the first to go.
+    """
+    kind, rows, ledger = g.c[N.PREEMPTS], g.rows, g.ledger
+    if kind == N.NOBODY:
+        return 0
+    option, mine = g.entries[N.OPTION, entry], g.entries[N.OWNER, entry]
+    tier = g.rules[N.TIER, g.options[N.PARTITION, option]]
+    nodes = g.sets[g.c[N.SETS] + g.demands[N.SET, g.options[N.DEMAND, option]]]
+    victims, count = g.lists, 0
+    row = g.c[N.FIRST_RUNNING]
+    while row >= 0:
+        tenure, other = rows[N.TENURE, row], row
+        row = rows[N.NEXT, row]
+        its_tier = g.rules[N.TIER, g.options[N.PARTITION, ledger[N.L_OPTION, tenure]]]
+        if kind == N.BY_PARTITION:
+            lower = its_tier < tier
+        else:
+            theirs = rows[N.QOS, other]
+            lower = rows[N.QOS, mine] >= 0 and theirs >= 0
+            lower = lower and g.rules[N.PREEMPTED + rows[N.QOS, mine], theirs] != 0
+        if (
+            lower
+            and holds_any(g, tenure, nodes)
+            and now - ledger[N.L_START, tenure] >= g.c[N.EXEMPT]
+            and fate_of(g, other) != N.KEPT
+        ):
+            victims[N.VICTIM, count] = other
+            if g.c[N.YOUNGEST_FIRST]:
+                victims[N.FIRST_KEY, count], victims[N.SECOND_KEY, count] = (
+                    -ledger[N.L_START, tenure],
+                    other,
+                )
+            else:
+                rank = (
+                    its_tier if kind == N.BY_PARTITION else g.rules[N.QOS_RANK, rows[N.QOS, other]]
+                )
+                victims[N.FIRST_KEY, count] = rank
+                victims[N.SECOND_KEY, count] = ledger[N.L_LAST, tenure] - ledger[N.L_FIRST, tenure]
+            count += 1
+    _sort(victims, 0, count)
+    return count
+
+
+@compiled
+def _sort(victims, first, last):
+    """Sort by the second and third row; equal ones keep their order."""
+    for i in range(first + 1, last):
+        row, a, b = victims[N.VICTIM, i], victims[N.FIRST_KEY, i], victims[N.SECOND_KEY, i]
+        k = i
+        while k > first and (
+            victims[N.FIRST_KEY, k - 1] > a
+            or (victims[N.FIRST_KEY, k - 1] == a and victims[N.SECOND_KEY, k - 1] > b)
+        ):
+            for field in (N.VICTIM, N.FIRST_KEY, N.SECOND_KEY):
+                victims[field, k] = victims[field, k - 1]
+            k -= 1
+        victims[N.VICTIM, k], victims[N.FIRST_KEY, k], victims[N.SECOND_KEY, k] = row, a, b
+
+
+@compiled
+def choose_victims(g, d, allowed, count):
+    """Choose nodes, and whom to preempt for them.
+
+    Candidates, ``count`` of them in ``lists[VICTIM]``, go one by one until it fits; then those that
+    hold most of the chosen nodes are tried first.
+
+    Returns
+    -------
+    tuple
+        The number of chosen shares, -1 for none, and of candidates that were removed, the first in
+        ``lists[VICTIM]``; marks in ``lists[IN_THE_WAY]`` say which hold some of the chosen nodes.
+    """
+    victims, ledger, rows = g.lists, g.ledger, g.rows
+    nodes, removed, shares = g.sets[N.WORK + 5], 0, -1
+    reorder = g.c[N.REORDER]
+    for again in range(reorder + 2):
+        future = copy_stock(g)
+        removed, shares = 0, -1
+        for i in range(count):
+            tenure = rows[N.TENURE, victims[N.VICTIM, i]]
+            take(g, future, ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure], 1)
+            removed += 1
+            shares = select(g, future, d, allowed)
+            if shares >= 0:
+                break
+        if shares < 0:
+            return -1, 0
+        for node in range(len(nodes)):
+            nodes[node] = 0
+        for i in range(shares):
+            nodes[g.nodes[g.c[N.CHOSEN] + N.S_NODE, i]] = 1
+        if again > reorder or count <= again + 1:
+            break
+        last = victims[N.VICTIM, removed - 1]
+        for i in range(removed - 1, 0, -1):
+            victims[N.VICTIM, i] = victims[N.VICTIM, i - 1]
+        victims[N.VICTIM, 0] = last
+        for i in range(1, removed):
+            victims[N.FIRST_KEY, i] = -holds_any(g, rows[N.TENURE, victims[N.VICTIM, i]], nodes)
+            victims[N.SECOND_KEY, i] = 0
+        _sort(victims, 1, removed)
+    for i in range(removed):
+        victims[N.IN_THE_WAY, i] = holds_any(g, rows[N.TENURE, victims[N.VICTIM, i]], nodes) > 0
+    return shares, removed

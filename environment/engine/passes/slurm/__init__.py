@@ -1,0 +1,1 @@
+"""The compiled form of Slurm's controller."""

@@ -1,0 +1,206 @@
+"""Random machines of nodes, and random jobs for them, small and full of ties and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.machine.model import (
+    Account,
+    Limits,
+    Machine,
+    NodeType,
+    Partition,
+    PrioritySettings,
+    Qos,
+    Reservation,
+    SchedulingSettings,
+)
+from hpcrowd.environment.machine.requests import Ask, Requests
+
+#: Users of random jobs; the last one is in no account.
+USERS = 4
+
+#: Each limit, with values that random jobs reach.
+LIMITS: dict[str, tuple[Any, ...]] = {
+    "group_jobs": (1, 2, 4),
+    "group_submit": (3, 6),
+    "group_tres": ({"cpu": 4}, {"node": 2}, {"mem": 300}, {"gres/gpu": 2}, {"gres/gpu:a": 1}),
+    "group_tres_run_minutes": ({"cpu": 1},),
+    "max_jobs": (1, 2),
+    "max_submit": (2, 5),
+    "max_tres": ({"cpu": 3}, {"node": 2}, {"mem": 200}, {"gres/gpu": 1}),
+    "max_tres_per_node": ({"cpu": 2}, {"gres/gpu": 1}),
+    "max_wall": (6, 12),
+}
+
+#: Limits that only a QOS has.
+QOS_LIMITS: dict[str, tuple[Any, ...]] = {
+    "max_tres_per_user": ({"cpu": 3}, {"node": 2}, {"gres/gpu": 1}),
+    "max_jobs_per_account": (1, 3),
+    "max_submit_per_account": (4,),
+    "max_tres_per_account": ({"cpu": 5}, {"mem": 250}),
+    "min_tres": ({"cpu": 2},),
+}
+
+
+def _picker(rng: np.random.Generator) -> Callable[..., Any]:
+    def pick(*options: Any) -> Any:
+        return options[int(rng.integers(len(options)))]
+
+    return pick
+
+
+def _limits(
+    rng: np.random.Generator, known: dict[str, tuple[Any, ...]], often: float = 0.08
+) -> Limits:
+    """Return limits, most of them none."""
+    pick = _picker(rng)
+    return Limits(**{key: pick(*values) for key, values in known.items() if rng.random() < often})
+
+
+def random_machine(rng: np.random.Generator) -> Machine:
+    """Return a machine of one to nine nodes with all that bounds who runs what, where and when.
+
+    Partitions ``all``, ``some`` and ``rest`` overlap; QOS are ``normal``, ``high`` and ``site``;
+    accounts are ``a`` and, below it, ``b``, of the users ``u1`` to ``u3``.
+    """
+    pick = _picker(rng)
+    kinds = tuple(
+        NodeType(
+            name=f"{name}[1-{pick(1, 2, 3)}]",
+            cores=pick(1, 2, 4, 6),
+            memory=pick(None, 100, 250),
+            gpus=pick({}, {}, {"a": 1}, {"a": 1, "b": 2}),
+            features=pick((), ("fast",), ("fast", "large")),
+            weight=pick(1, 2),
+        )
+        for name in "kmn"[: pick(1, 2, 3)]
+    )
+    first, last = kinds[0].name, kinds[-1].name
+
+    def partition(name: str, **more: Any) -> Partition:
+        return Partition(
+            name=name,
+            max_time=pick(None, None, 8, 15),
+            default_time=pick(None, 5),
+            max_cores_per_node=pick(None, None, None, 2),
+            default_memory_per_core=pick(None, None, 30),
+            priority_tier=pick(1, 1, 2),
+            priority_factor=pick(0, 1, 2),
+            exclusive=pick(False, False, False, True),
+            preempt_mode=pick(None, None, "off", "cancel"),
+            qos=pick("", "", "site"),
+            **more,
+        )
+
+    preempt = pick("none", "partition", "qos")
+    turns = sorted(rng.choice(np.arange(1, 60), 4, replace=False).tolist())
+    return Machine(
+        nodes=kinds,
+        partitions=(
+            partition("all", default=True),
+            partition("some", nodes=(first,), deny_accounts=pick((), (), ("b",))),
+            partition("rest", nodes=pick((last,), (first, last)), max_nodes=pick(1, 2, None),
+                      min_nodes=pick(0, 0, 1), up=pick(True, True, True, True, False)),
+        ),
+        qos=(
+            Qos(name="normal", limits=_limits(rng, LIMITS | QOS_LIMITS)),
+            Qos(name="high", priority=10, preempts=("normal",), deny_on_limit=pick(False, True),
+                limits=_limits(rng, LIMITS | QOS_LIMITS), part_qos_overrides=pick(False, True)),
+            Qos(name="site", limits=_limits(rng, LIMITS | QOS_LIMITS)),
+        ),
+        accounts=(
+            Account(account="a", shares=2, limits=_limits(rng, LIMITS)),
+            Account(account="b", parent="a", limits=_limits(rng, LIMITS)),
+            Account(account="a", user="u1", limits=_limits(rng, LIMITS, 0.2)),
+            Account(account="b", user="u2", default_qos=pick("", "high")),
+            Account(account="b", user="u3", limits=_limits(rng, LIMITS, 0.2)),
+        ),
+        reservations=tuple(
+            Reservation(name=name, start=start, end=end, nodes=pick(("ALL",), (first,), (last,)),
+                        maintenance=pick(False, True), flexible=pick(False, False, True))
+            for name, start, end in (("early", *turns[:2]), ("late", *turns[2:]))
+            if rng.random() < 0.4
+        ),
+        priority=PrioritySettings(
+            weight_age=pick(0, 100), weight_fair_share=pick(0, 1000), weight_size=pick(0, 500),
+            weight_partition=pick(0, 300), weight_qos=pick(0, 300), max_age=50,
+            calculation_period=pick(5, 300), half_life=pick(0, 100), fair_tree=pick(True, False),
+        ),
+        scheduling=SchedulingSettings(
+            enforce_limits=pick(True, True, False),
+            preempt_type=preempt,
+            preempt_mode="off" if preempt == "none" else pick("requeue", "requeue", "cancel"),
+            preempt_youngest_first=pick(False, True),
+            preempt_exempt_time=pick(0, 0, 3),
+            requeue_delay=pick(1, 4),
+            enforce_part_limits=pick("no", "any", "all"),
+            backfill=pick(True, True, False),
+            bf_interval=pick(1, 7), bf_resolution=pick(1, 6), bf_window=pick(30, 600),
+            bf_max_job_user=pick(0, 2), bf_max_job_test=pick(3, 100),
+            sched_interval=pick(1, 9), batch_sched_delay=pick(0, 3),
+            default_queue_depth=pick(2, 100), assoc_limit_stop=pick(False, False, True),
+            time_limit_period=pick(1, 5), whole_nodes=pick(False, False, False, False, True),
+            memory_counts=pick(True, True, False), least_loaded=pick(False, False, True),
+        ),
+    )  # fmt: skip
+
+
+#: What a random job may ask for beyond processors, each in one of ten jobs.
+OTHERS: dict[Ask, tuple[Any, ...]] = {
+    Ask.NODES: (1, 2, 3),
+    Ask.MAX_NODES: (3, 4),
+    Ask.CORES_PER_TASK: (1, 2),
+    Ask.TASKS_PER_NODE: (1, 2),
+    Ask.GPUS: (1, 2, 3),
+    Ask.GPUS_PER_NODE: (1, 2),
+    Ask.GPUS_PER_TASK: (1,),
+    Ask.GPU_TYPE: ("a", "b"),
+    Ask.FEATURES: ("fast", "large", "fast&large", "fast|large"),
+    Ask.EXCLUSIVE: (1,),
+    Ask.PARTITIONS: ("all", "some", "rest", "some,rest", "rest,all"),
+    Ask.QOS: ("normal", "high"),
+    Ask.ACCOUNT: ("a", "b"),
+    Ask.NICE: (20,),
+    Ask.NO_REQUEUE: (1,),
+    Ask.BEGIN: tuple(range(0, 40, 7)),
+}
+
+
+def random_jobs(rng: np.random.Generator, machine: Machine, most: int = 30) -> JobTable:
+    """Return one to ``most`` jobs with requests and recorded submissions, arrays among them."""
+    pick = _picker(rng)
+    rows: list[dict[str, int]] = []
+    asks: list[dict[Ask, Any]] = []
+    kept = [one.name for one in machine.reservations]
+    size = int(rng.integers(1, most + 1))
+    while len(rows) < size:
+        memory = pick({}, {Ask.MEMORY_PER_NODE: pick(0, 40, 90)}, {Ask.MEMORY_PER_CORE: 20})
+        asked = memory | {
+            ask: pick(*values) for ask, values in OTHERS.items() if rng.random() < 0.1
+        }
+        if kept and rng.random() < 0.1:
+            asked[Ask.RESERVATION] = pick(*kept)
+        job = {
+            "recorded_submit": pick(0, 0, int(rng.integers(40))),
+            "processors": pick(1, 1, 2, 3, 4),
+            "user": 1 + pick(*range(USERS)),
+        }
+        tasks = pick(1, 1, 1, 4)
+        if tasks > 1:
+            asked |= {Ask.ARRAY: len(rows), Ask.THROTTLE: pick(-1, 1, 2)}
+        for task in range(tasks):
+            times = {"run_time": int(rng.integers(12)), "requested_time": pick(-1, 3, 6, 10)}
+            rows.append(job | times)
+            asks.append(asked | ({Ask.TASK: task} if tasks > 1 else {}))
+    jobs = JobTable()
+    jobs.append(len(rows), **{key: [row[key] for row in rows] for key in rows[0]})
+    jobs.names = {"user": {number: f"u{number}" for number in range(1, USERS + 1)}}
+    jobs.requests = Requests(len(rows))
+    for row, asked in enumerate(asks):
+        for ask, value in asked.items():
+            jobs.requests.set(row, ask, value)
+    return jobs
