@@ -125,7 +125,7 @@ MECHANISMS = (
     Mechanism("no pass every minute", {"sched_interval": -1}),
     Mechanism("no delay between passes", {"batch_sched_delay": 0.0}),
     Mechanism("limits checked every second", {"time_limit_period": 1}),
-    Mechanism("no delay of requeued jobs", {"requeue_delay": 0}),
+    Mechanism("requeued jobs eligible after 1 s", {"requeue_delay": 1}),
     Mechanism("no latency at starts", {"start_latency": 0.0}),
     Mechanism("backfill cycles take no time", {"cycle_time": 0.0}),
 )
