@@ -77,11 +77,6 @@ def without_throttles(workload: Workload) -> Workload:
     return _asking(workload, Ask.THROTTLE, UNKNOWN)
 
 
-def without_arrays(workload: Workload) -> Workload:
-    """Return the jobs with each task of an array as a job of its own."""
-    return _asking(without_throttles(workload), Ask.ARRAY, UNKNOWN)
-
-
 def without_dependencies(workload: Workload) -> Workload:
     """Return the jobs without dependencies."""
     rules, jobs = workload.rules, len(workload.jobs)
@@ -118,7 +113,6 @@ MECHANISMS = (
     Mechanism("placement: least loaded nodes first", placement="spread"),
     Mechanism("placement: best fit", placement="best-fit"),
     Mechanism("no throttles of arrays", workload=without_throttles),
-    Mechanism("tasks of arrays as single jobs", workload=without_arrays),
     Mechanism("one planned task of an array", {"bf_max_job_array_resv": 1}),
     Mechanism("no dependencies", workload=without_dependencies),
     Mechanism("plans exact to the second", {"bf_resolution": 1}),
