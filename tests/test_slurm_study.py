@@ -162,7 +162,7 @@ def test_a_run_reaches_everything_compared_with_itself(
     """Taken as the simulation of its own plan, a run reaches every required figure."""
     folders = [referee_runs / "runC", referee_runs / "runD"]
     study = compare_records(
-        folders, lambda record: Simulated(schedule_of(record), schedule_of(record))
+        folders, lambda record, _: Simulated(schedule_of(record), schedule_of(record))
     )
     assert {True} == set(required(study).values())
     assert "priorities reproduced" in required(study)
@@ -176,7 +176,7 @@ def test_a_later_schedule_is_refused(referee_runs: Path, run_of: Callable[[str],
         for one in run.tries
     )
     folders = [referee_runs / "runC", referee_runs / "runD"]
-    found = required(compare_records(folders, lambda _: Simulated(replace(run, tries=later))))
+    found = required(compare_records(folders, lambda *_: Simulated(replace(run, tries=later))))
     assert not found["mean difference of starts"]
     assert not found["median difference of starts"]
     assert not found["mean wait in normal"]
@@ -191,7 +191,7 @@ def test_a_single_run_takes_the_pairs_of_other_plans(
     alone = compare_records([referee_runs / "runA"], simulate_as_recorded(run_of("B")))
     assert "mean difference of starts" not in required(alone)
     folders = [referee_runs / f"run{name}" for name in "ACD"]
-    study = compare_records(folders, lambda record: Simulated(schedule_of(record)))
+    study = compare_records(folders, lambda record, _: Simulated(schedule_of(record)))
     first = study.traces["runA"]
     assert first.borrowed
     assert ["runD"] == [pair.second for pair in first.own]
@@ -202,7 +202,7 @@ def test_the_log_has_limits_of_its_own(slurm_dumps: Path, tmp_path: Path) -> Non
     """The log of eight nodes is compared on its plain jobs, by correlation and median."""
     for path in (slurm_dumps, slurm_dumps.parent / "truth-a.csv"):
         (tmp_path / path.name).symlink_to(path)
-    study = compare_records([tmp_path], lambda record: Simulated(schedule_of(record)))
+    study = compare_records([tmp_path], lambda record, _: Simulated(schedule_of(record)))
     (one,) = study.traces.values()
     assert 297 == one.ours[0].starts.jobs
     assert {"Pearson of waits": True, "median difference of starts": True} == required(study)

@@ -19,10 +19,13 @@ TIMES = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", HOUR: "1 h", 10 * HOU
 
 
 def starts_figure(one: Outcome) -> Figure:
-    """Return simulated starts by those of the nearest run, and the distribution of differences."""
+    """Return simulated starts by those of the nearest run, and the distribution of differences.
+
+    On the left is the typical simulation, on the right each of them with each run.
+    """
     figure = new_figure(
         11, 5.2, f"Starts of {one.ours[0].starts.jobs:,} jobs",
-        f"{one.name}; left: compared with {one.nearest}; right: with each run",
+        f"{one.name}; left: typical simulation, {one.nearest}; right: each simulation, each run",
     )  # fmt: skip
     left, right = figure.subplots(1, 2)
     figure.subplots_adjust(left=0.07, right=0.98, bottom=0.11, top=0.82, wspace=0.2)
@@ -35,15 +38,16 @@ def starts_figure(one: Outcome) -> Figure:
     left.scatter(starts[:, 1], starts[:, 0], s=7, color=COLOURS["blue"], alpha=0.6, linewidths=0)
     left.set(xlabel=name, ylabel=f"simulated, {compared.first}")
     begin(right, "cumulative distribution of the differences between starts")
-    for pairs, colour, label in (
-        (one.own, "grey", "between recorded runs"),
-        (one.ours, "blue", "simulated and recorded"),
+    simulated = [pair for pairs in one.draws for pair in pairs]
+    for pairs, colour, width, label in (
+        (simulated, "blue", 0.5, "simulated and recorded"),
+        (one.own, "orange", 1.6, "between recorded runs"),
     ):
         for place, pair in enumerate(pairs):
             apart = np.sort([abs(a - b) for a, b in pair.starts_of])
             share = np.arange(1, len(apart) + 1) / len(apart)
             right.step(np.maximum(apart, 1), 100 * share, where="post", color=COLOURS[colour],
-                       linewidth=1.1, label=label if not place else None)  # fmt: skip
+                       linewidth=width, label=label if not place else None)  # fmt: skip
     right.set_xscale("log")
     right.set_xticks(list(TIMES), labels=list(TIMES.values()))
     right.set(ylabel="jobs, %", ylim=(0, 100))
@@ -53,7 +57,9 @@ def starts_figure(one: Outcome) -> Figure:
 
 def waits_figure(one: Outcome) -> Figure:
     """Return the mean wait in each partition and of each user, with that of each recorded run."""
-    figure = new_figure(11, 4.4, "Mean waits", f"{one.name}; bars: the recorded range")
+    figure = new_figure(
+        11, 4.4, "Mean waits", f"{one.name}; bars: the recorded range; points: each simulation"
+    )
     panels = figure.subplots(
         1, 2, width_ratios=[max(len(one.partitions), 1), max(len(one.users), 1)]
     )
@@ -65,10 +71,13 @@ def waits_figure(one: Outcome) -> Figure:
         for place, found in enumerate(waits.values()):
             low, high = min(found.runs) / 60, max(found.runs) / 60
             axes.bar(place, high - low, 0.5, bottom=low, color=COLOURS["grey"], alpha=0.35)
-            axes.scatter([place] * len(found.runs), np.array(found.runs) / 60, s=14,
+            axes.scatter([place - 0.12] * len(found.runs), np.array(found.runs) / 60, s=14,
                          color=COLOURS["grey"], label=None if place else "recorded")  # fmt: skip
-            axes.scatter([place], [found.ours / 60], s=30, marker="D", color=COLOURS["blue"],
-                         label=None if place else "simulated")  # fmt: skip
+            axes.scatter([place + 0.12] * len(found.draws), np.array(found.draws) / 60, s=5,
+                         color=COLOURS["blue"], alpha=0.6)  # fmt: skip
+            axes.scatter([place + 0.12], [found.ours / 60], s=30, marker="D",
+                         color=COLOURS["blue"],
+                         label=None if place else "simulated, median")  # fmt: skip
         axes.set_xticks(range(len(waits)), labels=list(waits))
         axes.set_ylim(bottom=0)
     panels[0].legend(**LEGEND)

@@ -1,4 +1,8 @@
-"""How near a simulation of a plan comes, given how much recorded runs of it differ."""
+"""How near simulations of a plan come, given how much recorded runs of it differ.
+
+A plan is simulated several times, with other phases each time, see
+:mod:`hpcrowd.scenarios.studies.slurm.phases`. Every figure is the median over these draws.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hpcrowd.scenarios.studies.slurm.differences import Difference, differences
 from hpcrowd.scenarios.studies.slurm.measures import (
     Comparison,
+    Distance,
     Reproduced,
     agreed_order,
     compare,
@@ -53,15 +60,46 @@ class Simulated(NamedTuple):
     on_record: Schedule | None = None
 
 
-#: Simulates the plan of a recorded run.
-Simulate = Callable[[Record], Simulated]
+#: Simulates the plan of a recorded run: the draw with this number.
+Simulate = Callable[[Record, int], Simulated]
+
+
+class Spread(NamedTuple):
+    """A figure over the draws: the median, and the range."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Return it for the values that are known; nan without any."""
+        known = [one for one in values if not math.isnan(one)]
+        if not known:
+            return cls(math.nan, math.nan, math.nan)
+        return cls(float(np.median(known)), min(known), max(known))
+
+    def text(self, form: str = ".0f") -> str:
+        """Return it as a text such as ``12 (10 to 15)``; without the range if there is none."""
+        middle, low, high = (format(one, form) for one in self)
+        return middle if low == high else f"{middle} ({low} to {high})"
 
 
 class Waits(NamedTuple):
-    """Mean wait, s, of a partition's or a user's jobs: simulated, and in each recorded run."""
+    """Mean wait, s, of a partition's or a user's jobs: in each draw, and in each recorded run."""
 
-    ours: float
+    draws: tuple[float, ...]
     runs: tuple[float, ...]
+
+    @property
+    def spread(self) -> Spread:
+        """The simulated waits over the draws."""
+        return Spread.of(self.draws)
+
+    @property
+    def ours(self) -> float:
+        """The median over the draws."""
+        return self.spread.median
 
     @property
     def range(self) -> tuple[float, float]:
@@ -79,8 +117,12 @@ class Outcome:
         The names of its runs.
     log
         Whether the record is an accounting, not runs of a plan.
-    ours
-        The simulation compared with each recorded run.
+    draws
+        Each simulation compared with each recorded run.
+    among
+        How far the starts of each two simulations are apart.
+    typical
+        The place of the simulation whose mean difference is the median one.
     own
         The recorded runs compared with each other; if there is only one, the pairs of other plans.
     borrowed
@@ -94,7 +136,7 @@ class Outcome:
     on_record
         Whether these are of a simulation in which all jobs start as recorded.
     differences
-        The jobs whose starts differ from the nearest run.
+        The jobs whose starts in the typical simulation differ from the nearest run.
     nearest
         The name of that run.
     facts
@@ -103,7 +145,9 @@ class Outcome:
 
     name: str
     log: bool
-    ours: tuple[Comparison, ...]
+    draws: tuple[tuple[Comparison, ...], ...]
+    among: tuple[Distance, ...]
+    typical: int
     own: tuple[Comparison, ...]
     borrowed: bool
     partitions: Mapping[str, Waits]
@@ -116,15 +160,25 @@ class Outcome:
     facts: Mapping[str, Any]
 
     @property
+    def ours(self) -> tuple[Comparison, ...]:
+        """The typical simulation compared with each recorded run."""
+        return self.draws[self.typical]
+
+    def spread(self, of: Callable[[Comparison], float]) -> Spread:
+        """Return a figure over the draws; of each, the mean over the recorded runs."""
+        return Spread.of([mean([of(pair) for pair in pairs]) for pairs in self.draws])
+
+    @property
     def requirements(self) -> list[Requirement]:
         """The figures that have to be reached."""
         if self.log:
             return self._of_log()
         found = [*self._of_pairs(), *self._of_waits()]
-        said = mean([one.reasons.share for one in self.ours])
-        if not math.isnan(said):
+        said = self.spread(lambda one: one.reasons.share)
+        if not math.isnan(said.median):
             found.append(self._need(
-                "same pending reasons", f"{said:.1%}", f"at least {REASONS:.0%}", said >= REASONS
+                "same pending reasons", said.text(".1%"), f"at least {REASONS:.0%}",
+                said.median >= REASONS,
             ))  # fmt: skip
         if self.on_record and TOTAL in self.parts:
             near = self.parts[TOTAL].near
@@ -138,15 +192,16 @@ class Outcome:
         return Requirement(self.name, what, ours, required, bool(holds))
 
     def _of_log(self) -> list[Requirement]:
-        starts = self.ours[0].starts
+        pearson = self.spread(lambda one: one.starts.pearson)
+        middle = self.spread(lambda one: one.starts.median)
         return [
             self._need(
-                "Pearson of waits", f"{starts.pearson:.3f}", f"above {LOG_PEARSON}",
-                starts.pearson > LOG_PEARSON,
+                "Pearson of waits", pearson.text(".3f"), f"above {LOG_PEARSON}",
+                pearson.median > LOG_PEARSON,
             ),
             self._need(
-                "median difference of starts", f"{starts.median:.1f} s", f"under {LOG_MEDIAN:g} s",
-                starts.median < LOG_MEDIAN,
+                "median difference of starts", f"{middle.text('.1f')} s", f"under {LOG_MEDIAN:g} s",
+                middle.median < LOG_MEDIAN,
             ),
         ]  # fmt: skip
 
@@ -155,8 +210,8 @@ class Outcome:
         if not self.own:
             return []
 
-        def both(of: Callable[[Comparison], float]) -> tuple[float, float]:
-            return mean([of(one) for one in self.ours]), mean([of(one) for one in self.own])
+        def both(of: Callable[[Comparison], float]) -> tuple[Spread, float]:
+            return self.spread(of), mean([of(one) for one in self.own])
 
         found = []
         for what, of, least in (
@@ -166,10 +221,13 @@ class Outcome:
         ):  # type: str, Callable[[Comparison], float], float
             ours, own = both(of)
             most = max(MULTIPLE * own, least)
-            found.append(self._need(what, f"{ours:.0f} s", f"at most {most:.0f} s", ours <= most))
+            found.append(self._need(
+                what, f"{ours.text()} s", f"at most {most:.0f} s", ours.median <= most
+            ))  # fmt: skip
         ours, own = both(lambda one: one.starts.pearson)
         found.append(self._need(
-            "Pearson of waits", f"{ours:.3f}", f"at least {own - LESS:.3f}", ours >= own - LESS
+            "Pearson of waits", ours.text(".3f"), f"at least {own - LESS:.3f}",
+            ours.median >= own - LESS,
         ))  # fmt: skip
         return found
 
@@ -178,7 +236,7 @@ class Outcome:
         for name, waits in self.partitions.items():
             least, most = waits.range
             found.append(self._need(
-                f"mean wait in {name}", f"{waits.ours:.0f} s", f"{least:.0f} to {most:.0f} s",
+                f"mean wait in {name}", f"{waits.spread.text()} s", f"{least:.0f} to {most:.0f} s",
                 least <= waits.ours <= most,
             ))  # fmt: skip
         right, counted, wrong = self.order
@@ -211,40 +269,51 @@ def pairs_of(runs: Sequence[Record]) -> list[Comparison]:
 
 
 def outcome(
-    runs: Sequence[Record], simulated: Simulated, others: Sequence[Comparison] = ()
+    runs: Sequence[Record],
+    simulated: Sequence[Simulated],
+    others: Sequence[Comparison] = (),
 ) -> Outcome:
-    """Return what a simulation of a plan reached.
+    """Return what simulations of a plan reached.
 
     Parameters
     ----------
     runs
         The plan's recorded runs, at least one.
     simulated
-        The simulation.
+        The simulations, at least one; the first one may have priorities on the record.
     others
         Pairs of recorded runs of other plans, for a plan with a single run.
     """
-    first, schedule = runs[0], simulated.schedule
+    first, schedules = runs[0], [one.schedule for one in simulated]
     plan, only = first.plan, first.compared
     recorded = [schedule_of(run) for run in runs]
-    ours = tuple(compare(schedule, run, plan, only) for run in recorded)
+    draws = [tuple(compare(one, run, plan, only) for run in recorded) for one in schedules]
     own = pairs_of(runs)
-    best = min(range(len(runs)), key=lambda place: ours[place].starts.mean)
+    apart = [mean([pair.starts.mean for pair in pairs]) for pairs in draws]
+    typical = sorted(range(len(draws)), key=apart.__getitem__)[(len(draws) - 1) // 2]
+    best = min(range(len(runs)), key=lambda place: draws[typical][place].starts.mean)
 
     def waits(of: str) -> dict[str, Waits]:
-        mine = waits_by(schedule, plan, of, only)
+        mine = [waits_by(one, plan, of, only) for one in schedules]
         theirs = [waits_by(run, plan, of, only) for run in recorded]
-        known = [name for name in mine if all(name in one for one in theirs)]
-        return {name: Waits(mine[name], tuple(one[name] for one in theirs)) for name in known}
+        known = [name for name in mine[0] if all(name in one for one in [*mine, *theirs])]
+        return {
+            name: Waits(tuple(one[name] for one in mine), tuple(one[name] for one in theirs))
+            for name in known
+        }
 
     users = waits("user")
-    along = simulated.on_record or schedule
+    along = simulated[0].on_record or schedules[typical]
     parts = priorities(along.priorities, recorded[0].priorities)
     factor = shares(along.shares, recorded[0].shares)
     return Outcome(
         name=", ".join(run.name for run in runs),
         log=first.is_log,
-        ours=ours,
+        draws=tuple(draws),
+        among=tuple(
+            compare(one, other, plan, only).starts for one, other in combinations(schedules, 2)
+        ),
+        typical=typical,
         own=tuple(own or others),
         borrowed=not own and bool(others),
         partitions=waits("partition"),
@@ -254,8 +323,8 @@ def outcome(
             [{name: one.runs[place] for name, one in users.items()} for place in range(len(runs))],
         ),
         parts=parts | ({factor.name: factor} if factor.compared else {}),
-        on_record=simulated.on_record is not None,
-        differences=differences(schedule, recorded[best], plan, only),
+        on_record=simulated[0].on_record is not None,
+        differences=differences(schedules[typical], recorded[best], plan, only),
         nearest=runs[best].name,
         facts={
             "runs": {run.name: {"jobs": len(run.jobs), "tries": len(run.tries),

@@ -5,10 +5,12 @@ A folder with
     sacct.json, or dumps/json-D.txt    every try of every job, as ``sacct -D --json`` writes it
     dumps/lines.txt    the submit lines: dependencies, throttles, whole nodes
     truth-a.csv        jobs to compare: when sbatch was called and answered, and how long they sleep
+    slurm.conf         the machine, or slurm.conf.in if only the host's name is left open in it
+    dumps/qos.txt, dumps/assoc.txt, dumps/sshare.txt    limits, shares, and the tree of accounts
 
-each of them plain or gzipped; the last two may be missing. What a job asks for is what it
-requested, its run time is what it took. A job that became eligible later for a reason that is not
-known is not eligible before that either.
+each of them plain or gzipped; only the accounting and the machine may not be missing. What a job
+asks for is what it requested, its run time is what it took. A job that became eligible later for a
+reason that is not known is not eligible before that either.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from typing import Any, NamedTuple
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.holds.rules import Condition
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.machine.files.reading import read_machine
+from hpcrowd.environment.machine.model import Machine
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
 from hpcrowd.scenarios.studies.slurm.records import (
     Record,
@@ -43,6 +47,9 @@ from hpcrowd.scenarios.studies.slurm.tries import (
 
 #: Files with the accounting.
 FILES = ("sacct.json", "dumps/json-D.txt")
+
+#: Files that describe the machine; of the first two only one is read.
+MACHINE_FILES = ("slurm.conf", "slurm.conf.in", "dumps/qos.txt", "dumps/assoc.txt")
 
 _DEPENDENCY = re.compile(r"(after\w+):(\d+)")
 
@@ -119,6 +126,40 @@ def load_log(folder: Path, path: Path) -> Record:
     compared = frozenset(key for number in called for key in keys.get(number, ()))
     numbers = {number: number for number in first}
     return Record(folder, lines_of_plan, tries, origin, UNKNOWN, 1.0, numbers, compared)
+
+
+def machine_of_log(folder: Path) -> Machine:
+    """Return the machine of an accounting.
+
+    ``sacctmgr show assoc`` names no parent of an account unless asked; ``sshare`` shows the tree.
+
+    Raises
+    ------
+    MachineError
+        If nothing describes it, or something is wrong.
+    """
+    conf, template, *more = (file_of(folder, name) for name in MACHINE_FILES)
+    machine = read_machine([path for path in (conf or template, *more) if path is not None])
+    parents = _parents(folder)
+    accounts = tuple(
+        one if one.user else one.model_copy(update={"parent": parents.get(one.account, one.parent)})
+        for one in machine.accounts
+    )
+    return machine.changed(accounts=accounts)
+
+
+def _parents(folder: Path) -> dict[str, str]:
+    """Return the account above each account, by the indentation of ``sshare -a``."""
+    if file_of(folder, "dumps/sshare.txt") is None:
+        return {}
+    found: dict[str, str] = {}
+    above: list[str] = []
+    for line in text_of(folder, "dumps/sshare.txt").splitlines()[2:]:
+        name, depth = line.split(maxsplit=1)[0], len(line) - len(line.lstrip())
+        if above[depth - 1 : depth] not in ([], [name]):  # users are below an account of their name
+            found.setdefault(name, above[depth - 1])
+        above[depth:] = [name]
+    return found
 
 
 def _submission(job: Mapping[str, Any], ran: Sequence[Sequence[Try]], asked: Asked) -> Submission:

@@ -25,6 +25,8 @@ from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.schedulers.slurm.priority import Factors
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.studies.slurm.outcomes import Simulated
+from hpcrowd.scenarios.studies.slurm.phases import drawn_phases
+from hpcrowd.scenarios.studies.slurm.recorded_logs import machine_of_log
 from hpcrowd.scenarios.studies.slurm.records import Record
 from hpcrowd.scenarios.studies.slurm.samples import KEPT, KEPT_WORD
 from hpcrowd.scenarios.studies.slurm.schedules import TOTAL, Schedule, schedule_of
@@ -48,7 +50,13 @@ class Plan:
 
 
 def machine_of(record: Record) -> Machine:
-    """Return the machine of a recorded run, with the latencies of the referee."""
+    """Return the machine of a recorded run, with the latencies of the referee.
+
+    An accounting has no such latencies: its clock was not accelerated, and most of its jobs take
+    no second more than they sleep.
+    """
+    if record.is_log:
+        return machine_of_log(record.folder)
     machine = read_machine([record.folder])
     scheduling = machine.scheduling.model_copy(
         update={"start_latency": START_LATENCY, "cycle_time": CYCLE_TIME}
@@ -56,29 +64,46 @@ def machine_of(record: Record) -> Machine:
     return machine.model_copy(update={"scheduling": scheduling})
 
 
-def replay(record: Record, machine: Machine | None = None) -> Simulated:
-    """Simulate the plan of a recorded run.
+def replay(record: Record, number: int = 0, seed: int = 0) -> Simulated:
+    """Simulate the plan of a recorded run, with phases drawn at random.
 
     Parameters
     ----------
     record
         The recorded run.
-    machine
-        Another machine than that of the record, to see what a mechanism does.
+    number, seed
+        See :func:`~hpcrowd.scenarios.studies.slurm.phases.drawn_phases`. Only the first draw has
+        priorities on the record, as they hardly depend on phases.
     """
-    recorded = schedule_of(record)
-    machine = machine or machine_of(record)
-    workload = workload_of(record)
-    moments = sorted({*recorded.reasons, *recorded.priorities, *recorded.shares})
+    machine = machine_of(record)
+    phases = drawn_phases(machine, number, seed)
+    machine = phases.on(machine)
+    workload = workload_of(record, phases.arrived)
     return Simulated(
-        _simulate(record, workload, machine, moments), _on_record(record, machine, moments)
+        schedule_on(record, workload, machine), None if number else on_record(record, machine)
     )
 
 
-def _simulate(record: Record, workload: Workload, machine: Machine, moments: list[int]) -> Schedule:
+def schedule_on(
+    record: Record, workload: Workload, machine: Machine, placement: str = "slurm"
+) -> Schedule:
+    """Return the schedule of a recorded run's plan on a machine.
+
+    Parameters
+    ----------
+    record
+        The recorded run; reasons, priorities and shares are noted at the moments of its samples.
+    workload
+        Its jobs.
+    machine
+        The machine.
+    placement
+        Which nodes a job gets.
+    """
+    moments = moments_of(record)
     jobs = workload.jobs.copy()
     jobs.requests = workload.requests
-    policy = Slurm()
+    policy = Slurm(placement)
     model = Simulation(jobs, machine.cores, policy, overrun="kill", machine=machine)
     # The controller keeps throttles and earliest starts itself.
     rules = workload.rules
@@ -120,6 +145,12 @@ def _simulate(record: Record, workload: Workload, machine: Machine, moments: lis
     end = max((one.end for one in record.tries), default=0) + 1
     model.run(until=end)
     return Schedule("simulated", _tries(workload, policy, model), reasons, priorities, shares)
+
+
+def moments_of(record: Record) -> list[int]:
+    """Return the moments of a recorded run's samples, s."""
+    recorded = schedule_of(record)
+    return sorted({*recorded.reasons, *recorded.priorities, *recorded.shares})
 
 
 def _tries(workload: Workload, policy: Slurm, model: Simulation) -> tuple[Try, ...]:
@@ -169,9 +200,9 @@ def shares_of(controller: Controller) -> dict[tuple[str, str], float]:
     return {(one.name, one.user): one.factor for one in controller.shares.all if one.user}
 
 
-def _on_record(record: Record, machine: Machine, moments: list[int]) -> Schedule | None:
+def on_record(record: Record, machine: Machine) -> Schedule:
     """Return priorities and shares if all jobs are submitted, start and end as recorded."""
-    workload = workload_of(record)
+    workload, moments = workload_of(record), moments_of(record)
     jobs = workload.jobs.copy()
     jobs.requests = workload.requests
     layout = Layout(machine)

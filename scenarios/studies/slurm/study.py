@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.scenarios.studies.options import Option
-from hpcrowd.scenarios.studies.render import Picture, Rows, Table, required_table
-from hpcrowd.scenarios.studies.running import Steps
+from hpcrowd.environment.limits.numbers import check_within
+from hpcrowd.scenarios.studies.options import SEED, SHARED_BY, Option
+from hpcrowd.scenarios.studies.render import (
+    Picture,
+    Rows,
+    Table,
+    markdown_table,
+    required_table,
+)
+from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.differences import CAUSES, Difference, by_cause, parting
 from hpcrowd.scenarios.studies.slurm.figures import starts_figure, waits_figure
-from hpcrowd.scenarios.studies.slurm.measures import Comparison, mean
+from hpcrowd.scenarios.studies.slurm.measures import Comparison, Distance, mean
+from hpcrowd.scenarios.studies.slurm.mechanisms import (
+    EFFECT_TABLE,
+    Effect,
+    effect_rows,
+    effects_of,
+)
 from hpcrowd.scenarios.studies.slurm.outcomes import (
     Outcome,
     Simulate,
     Simulated,
+    Spread,
+    Waits,
     outcome,
     pairs_of,
     plans_of,
@@ -33,9 +49,17 @@ from hpcrowd.scenarios.terminal import Progress
 #: Jobs in the tables of differences.
 LISTED = 10
 
+#: Simulations of each plan, with other phases each; and of each mechanism on the study's page.
+PHASES, PAGE_PHASES = 9, 2
+
+#: Most of them, so that a mistyped number does not run for days.
+MOST_PHASES = 1000
+
 #: Headings.
 START_TABLE = ("plan", "schedules", "jobs", "mean apart (s)", "median", "p90", "in 5 s (%)",
                "in 60 s (%)", "Pearson", "Spearman", "same nodes (%)")  # fmt: skip
+START_COLUMNS = {0: "plan", 1: "schedules", 3: "mean apart (s)", 4: "median", 7: "in 60 s (%)",
+                 8: "Pearson"}  # fmt: skip
 PARTITION_TABLE = ("plan", "partition", "jobs", "apart (s)", "recorded runs", "wait (s)",
                    "recorded", "Pearson", "recorded runs")  # fmt: skip
 USER_TABLE = ("plan", "user", "wait (s)", "recorded")
@@ -53,7 +77,11 @@ class Slurm(PublishedStudy):
     Attributes
     ----------
     traces
-        What the simulation of each plan reached, by the names of its runs.
+        What the simulations of each plan reached, by the names of its runs.
+    phases, seed
+        Simulations of each plan, and the seed of their phases.
+    effects
+        What mechanisms do that were switched off, if that was asked for.
     """
 
     name = "slurm"
@@ -63,6 +91,9 @@ class Slurm(PublishedStudy):
     setting = "plan"
 
     traces: dict[str, Outcome]
+    phases: int = 1
+    seed: int = 0
+    effects: Sequence[Effect] = field(default_factory=list)
 
     def tables(self) -> Sequence[Table]:
         """Return starts, partitions, users, reasons, priorities, causes and single jobs."""
@@ -71,6 +102,7 @@ class Slurm(PublishedStudy):
             Table(
                 "Starts, simulated and between recorded runs", START_TABLE,
                 [row for one in ones for row in start_rows(one)], 2, "starts", once=True, wrap=True,
+                columns=START_COLUMNS,
             ),
             Table(
                 "Partitions", PARTITION_TABLE, [row for one in ones for row in partition_rows(one)],
@@ -78,7 +110,7 @@ class Slurm(PublishedStudy):
             ),
             Table(
                 "Users", USER_TABLE,
-                [[one.name, name, f"{waits.ours:.0f}", _range(waits.runs)]
+                [[one.name, name, waits.spread.text(), _range(waits.runs)]
                  for one in ones for name, waits in one.users.items()],
                 2, "users", once=True, wrap=True,
             ),
@@ -109,6 +141,7 @@ class Slurm(PublishedStudy):
                     ("Earliest differences", "earliest", lambda one: parting(one.differences)),
                 )
             ),
+            *([effect_table(self.effects)] if self.effects else []),
             required_table(self.requirements, "plan", part="required", left=2, bold=True),
         )  # fmt: skip
 
@@ -116,9 +149,10 @@ class Slurm(PublishedStudy):
         """Return what was reached, and what recorded runs themselves differ by."""
         lines = [f"{self.score} required figures reached"]
         for one in self.traces.values():
+            middle = {what: _spread(one, what).text() for what in ("mean", "median")}
             said = (
-                f"{one.name}: starts {_mean(one.ours, 'mean'):.0f} s apart in the mean, "
-                f"{_mean(one.ours, 'median'):.0f} s in the median"
+                f"{one.name}: starts {middle['mean']} s apart in the mean, "
+                f"{middle['median']} s in the median"
             )
             if one.own:
                 whose = "recorded runs of other plans" if one.borrowed else "its recorded runs"
@@ -126,7 +160,15 @@ class Slurm(PublishedStudy):
                     f"; {whose} {_mean(one.own, 'mean'):.0f} s and "
                     f"{_mean(one.own, 'median'):.0f} s from each other"
                 )
+            if one.among:
+                apart = Spread.of([pair.mean for pair in one.among])
+                said += f"; simulations {apart.text()} s from each other"
             lines.append(said)
+        if self.phases > 1:
+            lines.append(
+                f"Simulated figures are medians of {self.phases} simulations with other phases "
+                "each, and their range"
+            )
         return lines
 
     def pictures(self) -> Sequence[Picture]:
@@ -139,7 +181,17 @@ class Slurm(PublishedStudy):
 
     def data(self) -> dict[str, Any]:
         """Return the figures of each plan, and every job whose starts differ."""
-        return {"plans": {name: plan_data(one) for name, one in self.traces.items()}}
+        return {
+            "phases": self.phases,
+            "seed": self.seed,
+            "plans": {name: plan_data(one) for name, one in self.traces.items()},
+            "effects": [plain(one) for one in self.effects],
+        }
+
+    def more_parts(self, traces: Path) -> dict[str, str]:
+        """Return the table of mechanisms for the page, from runs with each of them off."""
+        table = effect_table(effects_of(load_all([traces]), PAGE_PHASES, self.seed))
+        return {table.part: markdown_table(table.heading, table.rows, table.left)}
 
     def rows(self) -> Rows:
         """Return every job whose starts differ from those of the nearest run."""
@@ -159,6 +211,13 @@ def reproduce_slurm(
         Option("Folder of recorded runs, or of one.", kind=Path),
     ],
     progress: Progress | None = None,
+    *,
+    phases: Annotated[int, Option("Simulations of each plan, with other phases each.", 1)] = PHASES,
+    mechanisms: Annotated[
+        int, Option("Simulations with each mechanism off, for a table; 0 for none.", 0)
+    ] = 0,
+    seed: Annotated[int, SEED] = 0,
+    workers: Annotated[int, SHARED_BY] = 1,
 ) -> Slurm:
     """Simulate the plans of recorded runs of a real Slurm, and set the starts beside Slurm's.
 
@@ -168,47 +227,81 @@ def reproduce_slurm(
         Folders of runs, or folders with such folders in them. Runs with the same plan are compared
         with each other too.
     progress
-        Called before each plan.
+        Called before the first simulation and after each.
+    phases
+        Simulations of each plan, with phases that are drawn at random, see
+        :mod:`hpcrowd.scenarios.studies.slurm.phases`.
+    mechanisms
+        Simulations with each of Slurm's mechanisms switched off; 0 leaves that table out.
+    seed
+        Seed of the phases.
+    workers
+        Processes that share the work.
 
     Raises
     ------
+    QuantityError
+        If a number is too small.
     TraceError
         If a folder holds no recorded run, or something is missing or malformed.
     """
     from hpcrowd.scenarios.studies.slurm.simulated import replay
 
+    check_within("phases", phases, 1, MOST_PHASES)
+    check_within("mechanisms", mechanisms, 0, MOST_PHASES)
     folders = [records] if isinstance(records, str | os.PathLike) else list(records)
-    return compare_records([Path(one) for one in folders], replay, progress)
+    runs = load_all([Path(one) for one in folders])
+    study = compare_records(runs, partial(replay, seed=seed), phases, progress, workers)
+    study.seed = seed
+    if mechanisms:
+        study.effects = effects_of(runs, mechanisms, seed, progress, workers)
+    return study
 
 
 def compare_records(
-    records: Iterable[Path], simulate: Simulate, progress: Progress | None = None
+    records: Iterable[Path | Record],
+    simulate: Simulate,
+    phases: int = 1,
+    progress: Progress | None = None,
+    workers: int = 1,
 ) -> Slurm:
     """Simulate the plans of recorded runs, and compare.
 
     Parameters
     ----------
     records
-        Folders of runs, or folders with such folders in them.
+        Recorded runs, folders of runs, or folders with such folders in them.
     simulate
         Simulates the plan of a recorded run.
+    phases
+        Simulations of each plan.
     progress
-        Called before each plan.
+        Called before the first simulation and after each.
+    workers
+        Processes that share the work.
 
     Raises
     ------
     TraceError
         If a folder holds no recorded run, or something is missing or malformed.
     """
-    plans = plans_of(load_all(records))
+    loaded = [one for one in records if isinstance(one, Record)]
+    plans = plans_of(loaded + load_all(one for one in records if not isinstance(one, Record)))
     pairs = [pair for runs in plans for pair in pairs_of(runs)]
-    steps, found = Steps(len(plans), progress), {}
-    for runs in plans:
-        steps.begin(f"simulating {runs[0].name}")
-        one = outcome(runs, simulate(runs[0]), () if runs[0].is_log else pairs)
+    tasks = [(plan, number) for plan in range(len(plans)) for number in range(phases)]
+    work = partial(_simulated, [runs[0] for runs in plans], simulate)
+    done = dict(run_tasks(work, tasks, workers, progress, lambda task: plans[task[0]][0].name))
+    found = {}
+    for plan, runs in enumerate(plans):
+        simulations = [done[plan, number] for number in range(phases)]
+        one = outcome(runs, simulations, () if runs[0].is_log else pairs)
         found[one.name] = one
-    steps.end()
-    return Slurm(found)
+    return Slurm(found, phases)
+
+
+def _simulated(records: Sequence[Record], simulate: Simulate, task: tuple[int, int]) -> Simulated:
+    """Return a draw of a plan, by the places of both."""
+    return simulate(records[task[0]], task[1])
 
 
 def load_all(folders: Iterable[Path]) -> list[Record]:
@@ -243,7 +336,7 @@ def simulate_as_recorded(other: Record) -> Simulate:
     With it, the study shows how well Slurm predicts itself.
     """
 
-    def simulate(record: Record) -> Simulated:
+    def simulate(record: Record, number: int) -> Simulated:
         if not record.same_plan(other):
             raise TraceError(f"{other.folder}: not a run of the plan of {record.folder}")
         return Simulated(schedule_of(other))
@@ -256,40 +349,61 @@ def simulate_as_recorded(other: Record) -> Simulate:
 
 def start_rows(one: Outcome) -> list[list[str]]:
     """Return how far starts are apart, as the texts of :data:`START_TABLE`."""
-    rows = []
-    for pairs, other in ((one.ours, ""), (one.own, " (another plan)" if one.borrowed else "")):
-        for pair in pairs:
-            starts = pair.starts
-            name = f"{pair.first} - {pair.second}{other}"
-            rows.append([
-                one.name, name, f"{starts.jobs:,}", f"{starts.mean:.0f}", f"{starts.median:.0f}",
-                f"{starts.p90:.0f}", f"{100 * starts.within[0]:.1f}",
-                f"{100 * starts.within[1]:.1f}", f"{starts.pearson:.3f}", f"{starts.spearman:.3f}",
-                f"{100 * starts.nodes:.1f}",
-            ])  # fmt: skip
-    return rows
+    rows = [
+        _start_row(one, f"simulated - {run.second}", [pairs[place].starts for pairs in one.draws])
+        for place, run in enumerate(one.draws[0])
+    ]
+    if one.among:
+        rows.append(_start_row(one, "simulated - simulated", one.among))
+    other = " (another plan)" if one.borrowed else ""
+    return rows + [
+        _start_row(one, f"{pair.first} - {pair.second}{other}", [pair.starts]) for pair in one.own
+    ]
+
+
+def _start_row(one: Outcome, name: str, found: Sequence[Distance]) -> list[str]:
+    def text(of: Callable[[Distance], float], form: str = ".0f") -> str:
+        return Spread.of([of(pair) for pair in found]).text(form)
+
+    return [
+        one.name, name, text(lambda pair: pair.jobs, ",.0f"), text(lambda pair: pair.mean),
+        text(lambda pair: pair.median), text(lambda pair: pair.p90),
+        text(lambda pair: 100 * pair.within[0]), text(lambda pair: 100 * pair.within[1]),
+        text(lambda pair: pair.pearson, ".3f"), text(lambda pair: pair.spearman, ".3f"),
+        text(lambda pair: 100 * pair.nodes),
+    ]  # fmt: skip
 
 
 def partition_rows(one: Outcome) -> list[list[str]]:
     """Return differences and waits by partition, as the texts of :data:`PARTITION_TABLE`."""
+    return [_partition_row(one, name, waits) for name, waits in one.partitions.items()]
+
+
+def _partition_row(one: Outcome, name: str, waits: Waits) -> list[str]:
     own = () if one.borrowed else one.own
-    rows = []
-    for name, waits in one.partitions.items():
-        ours, theirs = (
-            [pair.partitions[name] for pair in pairs if name in pair.partitions]
-            for pairs in (one.ours, own)
-        )
-        rows.append([
-            one.name, name, f"{ours[0].jobs:,}", _range([found.mean for found in ours]),
-            _range([found.mean for found in theirs]), f"{waits.ours:.0f}", _range(waits.runs),
-            _range([found.pearson for found in ours], 2),
-            _range([found.pearson for found in theirs], 2),
-        ])  # fmt: skip
-    return rows
+    theirs = [pair.partitions[name] for pair in own if name in pair.partitions]
+    return [
+        one.name, name, f"{one.ours[0].partitions[name].jobs:,}",
+        one.spread(lambda pair: pair.partitions[name].mean).text(),
+        _range([found.mean for found in theirs]), waits.spread.text(), _range(waits.runs),
+        one.spread(lambda pair: pair.partitions[name].pearson).text(".2f"),
+        _range([found.pearson for found in theirs], 2),
+    ]  # fmt: skip
+
+
+def effect_table(effects: Sequence[Effect]) -> Table:
+    """Return what each mechanism does."""
+    return Table(
+        "Mechanisms switched off one by one", EFFECT_TABLE, effect_rows(effects), 2, "mechanisms",
+        once=True, wrap=True,
+    )  # fmt: skip
 
 
 def reason_rows(one: Outcome) -> list[list[str]]:
-    """Return what was said of waiting jobs, as the texts of :data:`REASON_TABLE`."""
+    """Return what was said of waiting jobs, as the texts of :data:`REASON_TABLE`.
+
+    The last rows are how often two recorded runs say the same.
+    """
     pairs: dict[tuple[str, str], int] = {}
     for found in one.ours:
         for words, count in found.reasons.pairs.items():
@@ -299,9 +413,13 @@ def reason_rows(one: Outcome) -> list[list[str]]:
     rows = [(("all", "the same"), same)] if compared else []
     different = sorted((-count, words) for words, count in pairs.items() if words[0] != words[1])
     rows += [(words, -count) for count, words in different[:LISTED]]
+    own = [] if one.borrowed else [(pair, pair.reasons) for pair in one.own]
     return [
-        [one.name, *words, f"{count:,}", f"{100 * count / compared:.1f}"] for words, count in rows
-    ]
+        *([one.name, *words, f"{count:,}", f"{100 * count / compared:.1f}"]
+          for words, count in rows),
+        *([one.name, f"all, {pair.first} for it", f"the same, {pair.second}", f"{found.same:,}",
+           f"{100 * found.share:.1f}"] for pair, found in own if found.compared),
+    ]  # fmt: skip
 
 
 def cause_rows(one: Outcome) -> list[list[str]]:
@@ -335,11 +453,14 @@ def plan_data(one: Outcome) -> dict[str, Any]:
             }
             for pair in pairs
         ]
-        for name, pairs in (("simulated", one.ours), ("recorded", one.own))
+        for name, pairs in (("simulated", [pair for ones in one.draws for pair in ones]),
+                            ("recorded", one.own))
     }  # fmt: skip
     return {
         **one.facts,
         **compared,
+        "simulated_apart": plain(one.among),
+        "typical": one.typical,
         "recorded_of_other_plans": one.borrowed,
         "partitions": plain(_waits(one.partitions)),
         "users": plain(_waits(one.users)),
@@ -354,7 +475,14 @@ def plan_data(one: Outcome) -> dict[str, Any]:
 
 
 def _waits(found: Any) -> dict[str, Any]:
-    return {name: {"ours": one.ours, "runs": list(one.runs)} for name, one in found.items()}
+    return {
+        name: {"ours": one.ours, "draws": list(one.draws), "runs": list(one.runs)}
+        for name, one in found.items()
+    }
+
+
+def _spread(one: Outcome, what: str) -> Spread:
+    return one.spread(lambda pair: float(getattr(pair.starts, what)))
 
 
 def _mean(pairs: Sequence[Comparison], what: str) -> float:

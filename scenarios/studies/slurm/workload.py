@@ -58,13 +58,21 @@ class Workload:
         return {key: row for row, key in enumerate(self.keys)}
 
 
-def workload_of(record: Record) -> Workload:
-    """Return the plan of a recorded run as jobs, submitted when they were in that run."""
-    lines = sorted(record.plan, key=lambda line: (arrival(line), line.plan))
+def workload_of(record: Record, arrived: float = ARRIVED) -> Workload:
+    """Return the plan of a recorded run as jobs, submitted when they were in that run.
+
+    Parameters
+    ----------
+    record
+        The recorded run.
+    arrived
+        Share of the time that sbatch took until the controller had a job.
+    """
+    lines = sorted(record.plan, key=lambda line: (arrival(line, arrived), line.plan))
     keys = [key for line in lines for key in line.keys]
     line_of = [line for line in lines for _ in line.keys]
     row_of = {key: row for row, key in enumerate(keys)}
-    submitted = np.array([arrival(line) for line in line_of])
+    submitted = np.array([arrival(line, arrived) for line in line_of])
     return Workload(
         jobs=_jobs(line_of, keys, submitted),
         requests=_requests(line_of, keys),
@@ -75,9 +83,9 @@ def workload_of(record: Record) -> Workload:
     )
 
 
-def arrival(line: Submission) -> float:
+def arrival(line: Submission, arrived: float = ARRIVED) -> float:
     """Return when the controller had a submission, s since the start of the plan."""
-    return line.before + ARRIVED * (line.after - line.before)
+    return line.before + arrived * (line.after - line.before)
 
 
 def _jobs(lines: list[Submission], keys: list[Key], submitted: Float64s) -> JobTable:
