@@ -32,7 +32,7 @@ from hpcrowd.scenarios.kinds.fields import (
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.clock import Clock
-    from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
@@ -355,6 +355,21 @@ class TraceScenario(TraceReading, Scenario):
         converted = jobs_from_trace(trace, conversion, strict=self.strict)
         definition = SessionDefinition.parse(self.sessions)
         return converted, Work.recorded(trace, converted, definition, strict=self.strict)
+
+    def ask(self, jobs: JobTable, trace: Trace, rows: Int64s) -> None:
+        """Note what jobs ask of the machine of nodes, if there is one; known requests stay.
+
+        Parameters
+        ----------
+        jobs, trace
+            The table, and what was recorded.
+        rows
+            Row of each job in the trace.
+        """
+        if self.machine is not None and jobs.requests is None:
+            from hpcrowd.environment.traces.requests import requests_of
+
+            jobs.requests = requests_of(trace, rows)
 
     def site(self) -> Machine | None:
         """Return the machine of nodes; None for equal processors."""
