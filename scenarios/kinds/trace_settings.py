@@ -28,6 +28,13 @@ from hpcrowd.scenarios.kinds.fields import (
     Sessions,
     Strict,
 )
+from hpcrowd.scenarios.kinds.machine_settings import (
+    DESCRIPTION,
+    checked_machine,
+    files_of,
+    site_of,
+    size_of,
+)
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
@@ -139,12 +146,7 @@ class TraceScenario(TraceReading, Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the trace's such as 2x"
     )
-    machine: MachineChoice | None = Field(
-        None,
-        description="nodes, partitions and rules of the machine, as for the scheduler slurm: "
-        "FILE.toml, slurm.conf or a folder of Slurm's files, see `hpcrowd machine`; with changes "
-        "as FILE:priority.weight-age=0; equal processors unless given",
-    )
+    machine: MachineChoice | None = Field(None, description=DESCRIPTION)
     speed: str = Field("1x", description="speed of the processors; run times are divided by it")
     requested: str = Field(
         "given",
@@ -198,18 +200,7 @@ class TraceScenario(TraceReading, Scenario):
     @classmethod
     def _readable_machine(cls, machine: Any, info: ValidationInfo) -> Any:
         """Read the machine, so that mistakes are found before anything runs."""
-        if isinstance(machine, str):
-            from hpcrowd.environment.machine.files.given import machine_given
-
-            machine_given(machine, info.data["folder"])
-        elif machine is not None:
-            from hpcrowd.environment.machine.model import Machine
-
-            if not isinstance(machine, Machine):
-                raise QuantityError(
-                    f"machine: {type(machine).__name__}; give the path of its files, or a Machine"
-                )
-        return machine
+        return checked_machine(machine, info.data["folder"])
 
     @field_validator("speed")
     @classmethod
@@ -239,13 +230,7 @@ class TraceScenario(TraceReading, Scenario):
             found["map"] = self.folder / self.map
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             found["estimates"] = Path(self.estimates)
-        if isinstance(self.machine, str):
-            from hpcrowd.environment.machine.files.given import split_given
-
-            paths, _ = split_given(self.machine, self.folder)
-            names = ["machine", *(f"machine {place}" for place in range(2, len(paths) + 1))]
-            found |= {name: path for name, path in zip(names, paths, strict=True) if path.is_file()}
-        return found
+        return found | files_of(self.machine, self.folder)
 
     @override
     def completed(self) -> dict[str, Any]:
@@ -373,11 +358,7 @@ class TraceScenario(TraceReading, Scenario):
 
     def site(self) -> Machine | None:
         """Return the machine of nodes; None for equal processors."""
-        if self.machine is None or not isinstance(self.machine, str):
-            return self.machine
-        from hpcrowd.environment.machine.files.given import machine_given
-
-        return machine_given(self.machine, self.folder)
+        return site_of(self.machine, self.folder)
 
     def size(self, trace: Trace) -> int:
         """Return the processors of the cluster; multiples are of the machine of the trace.
@@ -388,12 +369,7 @@ class TraceScenario(TraceReading, Scenario):
             If both processors and a machine of nodes are given.
         """
         if (site := self.site()) is not None:
-            if self.processors != type(self).model_fields["processors"].default:
-                raise QuantityError(
-                    f"processors {self.processors}: the machine has {site.cores:,} cores; give one "
-                    "of the two"
-                )
-            return site.cores
+            return size_of(site, self.processors, type(self).model_fields["processors"].default)
         return parse_processors(self.processors, trace.processors if "x" in self.processors else 1)
 
     def simulation(self, jobs: JobTable, trace: Trace, clock: Clock, **more: Any) -> Simulation:
