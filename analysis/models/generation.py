@@ -232,7 +232,8 @@ def generate(
     if model.requests is not None:
         random = Streams(seed).generator("requests")
         drawn = replace(drawn, requested_time=model.requests.times(drawn, random))
-    asked, fitted = None, []
+    asked: Requests | None = None
+    fitted: list[str] = []
     if model.machine_requests is not None:
         drawn, asked, fitted = model.machine_requests.draw(
             drawn, Streams(seed).generator("machine requests"), model.jobs.kinds_of(drawn), machine

@@ -26,7 +26,7 @@ GIVEN_UP = (Ask.MEMORY_PER_CORE, Ask.MEMORY_PER_NODE, Ask.GPUS, Ask.GPUS_PER_NOD
 MOST_CHANGES = 100
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Manager:
     """A machine on which nothing runs."""
 

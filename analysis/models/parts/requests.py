@@ -148,7 +148,7 @@ class MachineRequests(Part):
             profiles=tuple(profiles[one] for one in used.tolist()),
             donors=tuple((*row, count) for row, count in
                          zip(map(tuple, rows.tolist()), counts.tolist(), strict=True)),
-            rooms=_rooms(workload, [dict(one) for one in profile_of]),
+            rooms=_rooms(workload, profiles, [places[profile] for profile in profile_of]),
             least_donors=least_donors,
         )  # fmt: skip
 
@@ -254,13 +254,26 @@ def steps_of(run_time: Any) -> Int64s:
     return np.rint(STEPS * np.log2(np.maximum(run_time, 1.0))).astype(np.int64)
 
 
-def _rooms(workload: Workload, profiles: list[dict[str, int | str]]) -> tuple[SeenRoom, ...]:
-    """Return what jobs of each partition had at most."""
+def _rooms(
+    workload: Workload, profiles: list[tuple[tuple[str, int | str], ...]], places: list[int]
+) -> tuple[SeenRoom, ...]:
+    """Return what jobs of each partition had at most.
+
+    Parameters
+    ----------
+    workload
+        The jobs.
+    profiles, places
+        What jobs ask for, and the place of each job's.
+    """
+    both = np.column_stack([places, workload.processors])
+    pairs, of_pair = np.unique(both, axis=0, return_inverse=True)
+    limits = np.full(len(pairs), float(UNKNOWN))
+    np.maximum.at(limits, of_pair.reshape(-1), workload.requested_time)
+    asked = [Asked.of(dict(profile)) for profile in profiles]
     found: dict[str, SeenRoom] = {}
-    for profile, size, limit in zip(
-        profiles, workload.processors.tolist(), workload.requested_time.tolist(), strict=True
-    ):
-        one = SeenRoom.of(Asked.of(profile), size, limit)
+    for (place, size), limit in zip(pairs.tolist(), limits.tolist(), strict=True):
+        one = SeenRoom.of(asked[place], size, limit)
         before = found.get(one.partitions)
         found[one.partitions] = one if before is None else before.with_other(one)
     return tuple(found[name] for name in sorted(found))
