@@ -21,8 +21,8 @@ def models_page() -> str:
         "[guide](../guides/models.md) shows how to fit, generate and judge. A file is JSON with",
         "`format`, `version`, `model` (a name below), `machine` (processors), `arrivals`, `jobs`,",
         "`cycle` and `requests` (or null), `load` (offered load of the trace, or null) and",
-        "`provenance`, and `machine_requests` if the trace says what jobs ask of a machine of nodes.",
-        "Each part has its `name` and the fields below; `notes` list what the fit found.\n",
+        "`provenance`, and `machine_requests` if the trace says what jobs ask of a machine of",
+        "nodes. Each part has its `name` and the fields below; `notes` list what the fit found.\n",
         "## Models\n",
     ]
     for name, kind in MODELS.items():

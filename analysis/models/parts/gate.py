@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpcrowd.analysis.models.parts.scaling import Asked, Room, scaled
-from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.model import Machine, Partition
 from hpcrowd.environment.machine.requests import Ask, Requests
@@ -48,6 +48,10 @@ class Gate:
         self.layout = Layout(machine)
         self._machine = machine
         self._manager = _Manager(self.layout, Shares(machine), LimitKeeper(self.layout))
+        # One job, which is changed and asked about again: what fits is remembered.
+        self._job, self._asked = JobTable(1), Requests(1)
+        self._job.user[:], self._job.requests = 1, self._asked
+        self._admission = self.admission(self._job)
 
     def adapted(self, asked: Asked) -> Asked:
         """Return a request without partitions, QOS, features and GPUs that the machine lacks.
@@ -164,12 +168,12 @@ class Gate:
         limit
             Requested time, s.
         """
-        jobs = JobTable()
-        jobs.requests = Requests()
-        jobs.append(1, user=1, processors=cores, requested_time=int(limit))
+        jobs, requests = self._job, self._asked
+        jobs.processors[0], jobs.requested_time[0] = cores, int(limit)
+        requests.matrix[:] = UNKNOWN
         for ask, value in what.items():
-            jobs.requests.set(0, ask, value)
-        return self.admission(jobs).refusal(0)
+            requests.set(0, ask, value)
+        return self._admission.refusal_of(self._admission.peek(0, 0))
 
     def admission(self, jobs: JobTable) -> Admission:
         """Return the admission of jobs to the machine while nothing runs on it."""

@@ -44,7 +44,11 @@ STEPS = 2
 
 #: Most jobs that are kept as donors; of more, evenly spaced ones. Chosen here, so that the file of
 #: a model stays below 1 MB.
-MOST_DONORS = 20_000
+MOST_DONORS = 10_000
+
+#: Largest number of processors that is not rounded to look for donors, and steps in a doubling of
+#: larger ones; chosen here.
+LARGEST_EXACT, SIZE_STEPS = 16, 4
 
 #: What no other job takes over: dates, and the places of tasks in their arrays.
 OWN = (*DATED, Ask.ARRAY, Ask.TASK, Ask.THROTTLE)
@@ -121,19 +125,12 @@ class MachineRequests(Part):
         requests = workload.requests()
         if requests is None or not set(requests.asked()) & set(PASSED_ON):
             return None
-        texts = {ask: requests.texts(ask) for ask in WORDS}
-        columns = [texts[ask] if ask in WORDS else requests[ask].tolist() for ask in PASSED_ON]
-        names = [ask.name.lower() for ask in PASSED_ON]
-        profile_of = [
-            tuple((name, value) for name, value in zip(names, row, strict=True)
-                  if value not in ("", UNKNOWN))
-            for row in zip(*columns, strict=True)
-        ]  # fmt: skip
-        profiles = sorted(set(profile_of), key=repr)
-        places = {profile: place for place, profile in enumerate(profiles)}
+        numbers, places = np.unique(requests.matrix[list(PASSED_ON)].T, axis=0, return_inverse=True)
+        places = places.reshape(-1)
+        profiles = [_profile(row, requests) for row in numbers.tolist()]
         table = np.column_stack(
             [
-                [places[profile] for profile in profile_of],
+                places,
                 np.zeros(len(workload), np.int64) if kinds is None else kinds,
                 workload.processors,
                 steps_of(workload.run_time),
@@ -148,7 +145,7 @@ class MachineRequests(Part):
             profiles=tuple(profiles[one] for one in used.tolist()),
             donors=tuple((*row, count) for row, count in
                          zip(map(tuple, rows.tolist()), counts.tolist(), strict=True)),
-            rooms=_rooms(workload, profiles, [places[profile] for profile in profile_of]),
+            rooms=_rooms(workload, [Asked.of(dict(one)) for one in profiles], places),
             least_donors=least_donors,
         )  # fmt: skip
 
@@ -254,29 +251,34 @@ def steps_of(run_time: Any) -> Int64s:
     return np.rint(STEPS * np.log2(np.maximum(run_time, 1.0))).astype(np.int64)
 
 
-def _rooms(
-    workload: Workload, profiles: list[tuple[tuple[str, int | str], ...]], places: list[int]
-) -> tuple[SeenRoom, ...]:
+def _profile(numbers: list[int], requests: Requests) -> tuple[tuple[str, int | str], ...]:
+    """Return the names and values of requests that are :data:`PASSED_ON`, without unknown ones."""
+    return tuple(
+        (ask.name.lower(), requests.words[ask][number] if ask in WORDS else number)
+        for ask, number in zip(PASSED_ON, numbers, strict=True)
+        if number != UNKNOWN
+    )
+
+
+def _rooms(workload: Workload, asked: list[Asked], places: Int64s) -> tuple[SeenRoom, ...]:
     """Return what jobs of each partition had at most.
 
     Parameters
     ----------
     workload
         The jobs.
-    profiles, places
+    asked, places
         What jobs ask for, and the place of each job's.
     """
     both = np.column_stack([places, workload.processors])
     pairs, of_pair = np.unique(both, axis=0, return_inverse=True)
     limits = np.full(len(pairs), float(UNKNOWN))
     np.maximum.at(limits, of_pair.reshape(-1), workload.requested_time)
-    asked = [Asked.of(dict(profile)) for profile in profiles]
-    found: dict[str, SeenRoom] = {}
+    used: dict[str, list[tuple[int, ...]]] = {}
     for (place, size), limit in zip(pairs.tolist(), limits.tolist(), strict=True):
-        one = SeenRoom.of(asked[place], size, limit)
-        before = found.get(one.partitions)
-        found[one.partitions] = one if before is None else before.with_other(one)
-    return tuple(found[name] for name in sorted(found))
+        one = asked[place]
+        used.setdefault(one.partitions, []).append(one.used(size, limit))
+    return tuple(SeenRoom.of(name, used[name]) for name in sorted(used))
 
 
 def _same_number(drawn: Drawn, random: np.random.Generator) -> Any:
@@ -346,38 +348,60 @@ class _Deck:
         number
             From 0 to 1; decides on the donor of each job.
         """
-        # Jobs of about the same run time have the same donors, unless a limit lies between.
-        bounds = np.unique(self.longest_s)
+        # Jobs of about the same size and run time have the same donors, but for limits in between.
+        bounds, rooms = np.unique(self.longest_s), np.unique(self.cores)
         keys = np.column_stack(
-            [processors, steps_of(run_time), kinds, np.searchsorted(bounds, run_time)]
+            [
+                _about(processors),
+                steps_of(run_time),
+                kinds,
+                np.searchsorted(bounds, run_time),
+                np.searchsorted(rooms, processors),
+            ]
         )
         unique, of_key = np.unique(keys, axis=0, return_inverse=True)
         of_key = of_key.reshape(-1)
         order = np.argsort(of_key, kind="stable")
         edges = np.append(0, np.cumsum(np.bincount(of_key, minlength=len(unique))))
         found = np.empty(len(processors), np.int64)
-        longest = np.append(bounds, np.inf)
-        for place, (size, step, kind, bound) in enumerate(unique.tolist()):
+        longest, cores = np.append(bounds, np.inf), np.append(rooms, np.iinfo(np.int64).max)
+        for place, (size, step, kind, bound, room) in enumerate(unique.tolist()):
             mine = order[edges[place] : edges[place + 1]]
-            near = self._near(size, step, kind, longest[bound])
+            near = self._near(size, step, kind, longest[bound], cores[room])
             ends = np.cumsum(self.count[near])
             drawn = np.searchsorted(ends, number[mine] * ends[-1], side="right")
             found[mine] = near[np.minimum(drawn, len(near) - 1)]
         return found
 
-    def _near(self, size: int, step: int, kind: int, longest: float) -> Int64s:
+    def _near(self, size: int, step: int, kind: int, longest: float, cores: int) -> Int64s:
         """Return the donors that one is drawn from for jobs of a size, run time and kind.
 
         Those whose partition has no room for such jobs do not count if others do.
+
+        Parameters
+        ----------
+        size, step, kind
+            Of the jobs.
+        longest, cores
+            The least of the limits of partitions that such jobs keep, s and processors.
         """
         some = np.ones(len(self.profile), bool)
-        for rule in (self.cores >= size, self.longest_s >= longest, self.kind == kind):
+        for rule in (self.cores >= cores, self.longest_s >= longest, self.kind == kind):
             if (some & rule).any():
                 some &= rule
         rows = np.flatnonzero(some)
         distance = np.log2(self.processors[rows] / size) ** 2
         distance += ((self.step[rows] - step) / STEPS) ** 2
-        order = np.argsort(distance, kind="stable")
-        enough = int(np.searchsorted(np.cumsum(self.count[rows][order]), self.least))
-        last = distance[order[min(enough, len(rows) - 1)]]
+        # As each donor is one job or more, the nearest ones are enough.
+        first = min(self.least, len(rows))
+        nearest = np.sort(np.argpartition(distance, first - 1)[:first])
+        nearest = nearest[np.argsort(distance[nearest], kind="stable")]
+        enough = int(np.searchsorted(np.cumsum(self.count[rows][nearest]), self.least))
+        last = distance[nearest[min(enough, first - 1)]]
         return rows[distance <= last]
+
+
+def _about(processors: Int64s) -> Int64s:
+    """Return processors, rounded to :data:`SIZE_STEPS` steps in a doubling if they are many."""
+    rounded = 2 ** (np.rint(SIZE_STEPS * np.log2(processors)) / SIZE_STEPS)
+    return np.where(processors <= LARGEST_EXACT, processors, np.rint(rounded)).astype(np.int64)

@@ -58,40 +58,11 @@ class SeenRoom(Numbers):
     longest_s: NonNegativeInt = Field(0, description="s; requested time, 0 if it is not known")
 
     @classmethod
-    def of(cls, asked: Asked, cores: int, limit: float) -> Self:
-        """Return what one job had.
-
-        Parameters
-        ----------
-        asked
-            What it asked for.
-        cores
-            Its processors.
-        limit
-            Its requested time, s; negative if it is not known.
-        """
-        nodes = min(asked.nodes, cores)
-        on_node = -(-cores // nodes)
-        return cls(
-            partitions=asked.partitions,
-            cores=cores,
-            nodes=nodes,
-            node_cores=on_node,
-            node_gpus=-(-asked.gpus(cores) // nodes),
-            node_memory=round_half_up(asked.memory_per_core(cores) * on_node),
-            longest_s=max(round_half_up(limit), 0),
-        )
-
-    def with_other(self, other: SeenRoom) -> SeenRoom:
-        """Return what two jobs of the same partition had at most."""
-        return SeenRoom(
-            partitions=self.partitions,
-            **{
-                name: max(getattr(self, name), getattr(other, name))
-                for name in SeenRoom.model_fields
-                if name != "partitions"
-            },
-        )
+    def of(cls, partitions: str, used: list[tuple[int, ...]]) -> Self:
+        """Return the most of what jobs of a partition had, as :meth:`Asked.used` says it."""
+        names = [name for name in cls.model_fields if name != "partitions"]
+        most = [max(column) for column in zip(*used, strict=True)]
+        return cls(partitions=partitions, **dict(zip(names, most, strict=True)))
 
     @property
     def room(self) -> Room:
@@ -144,6 +115,27 @@ class Asked:
             self.number(Ask.GPUS_PER_NODE) * self.nodes,
             self.number(Ask.GPUS_PER_TASK) * tasks,
             0,
+        )
+
+    def used(self, cores: int, limit: float) -> tuple[int, ...]:
+        """Return what such a job has, in the order of the fields of :class:`SeenRoom`.
+
+        Parameters
+        ----------
+        cores
+            Its processors.
+        limit
+            Its requested time, s; negative if it is not known.
+        """
+        nodes = min(self.nodes, cores)
+        on_node = -(-cores // nodes)
+        return (
+            cores,
+            nodes,
+            on_node,
+            -(-self.gpus(cores) // nodes),
+            round_half_up(self.memory_per_core(cores) * on_node),
+            max(round_half_up(limit), 0),
         )
 
     def memory_per_core(self, cores: int) -> float:
