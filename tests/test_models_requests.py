@@ -303,6 +303,24 @@ def test_another_machine_accepts_jobs_that_are_cut_to_it(
     assert "would run for longer than a partition allows" in notes
 
 
+def test_partitions_without_nodes_give_way_to_the_default_one() -> None:
+    """So do unknown ones; features, QOS and GPUs that are not there are no longer asked for."""
+    machine = Machine(
+        nodes=(NodeType(name="a1", cores=4),),
+        partitions=(Partition(name="empty", nodes=()), Partition(name="all", default=True)),
+    )
+    gate = Gate(machine)
+    asked = {"partitions": "empty,gone", "features": "fast", "qos": "high", "gpus": 1,
+             "gpu_type": "a100", "memory_per_core": 10}  # fmt: skip
+    found = gate.adapted(Asked.of(asked))
+    assert {Ask.PARTITIONS: "all", Ask.MEMORY_PER_CORE: 10} == found.values
+    assert Room(cores=4, nodes=1, node_cores=4) == gate.room(found)
+    assert gate.refusal(found.values, 5, 60)
+    passed = gate.passing(found, 2, 8, gate.room(found), 60)
+    assert passed is not None
+    assert 4 == passed[1]
+
+
 def test_without_a_machine_limits_are_those_seen(
     workload: Workload, models: Callable[[str], WorkloadModel]
 ) -> None:

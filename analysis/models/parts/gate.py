@@ -8,6 +8,7 @@ run of the same machine.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from hpcrowd.analysis.models.parts.scaling import Asked, Room, scaled
@@ -52,6 +53,7 @@ class Gate:
         self._job, self._asked = JobTable(1), Requests(1)
         self._job.user[:], self._job.requests = 1, self._asked
         self._admission = self.admission(self._job)
+        self._with_gpus, self._room = cache(self._nodes_with_gpus), cache(self._room_of)
 
     def adapted(self, asked: Asked) -> Asked:
         """Return a request without partitions, QOS, features and GPUs that the machine lacks.
@@ -59,13 +61,17 @@ class Gate:
         A job whose partitions are not there goes to the default one.
         """
         values, layout = dict(asked.values), self.layout
-        names = [name for name in asked.partitions.split(",") if name in layout.partitions]
+        names = [
+            name
+            for name in asked.partitions.split(",")
+            if name in layout.partitions and layout.nodes_of(name)
+        ]
         values[Ask.PARTITIONS] = ",".join(names) or layout.default_partition.name
         if values.get(Ask.QOS) not in {one.name for one in self._machine.qos}:
             values.pop(Ask.QOS, None)
         nodes = layout.nodes_of(values[Ask.PARTITIONS].split(",")[0])
         if not nodes & layout.having(values.get(Ask.FEATURES, "")):
-            del values[Ask.FEATURES]
+            values.pop(Ask.FEATURES, None)
         if not nodes & self._with_gpus(values.get(Ask.GPU_TYPE, "")):
             values.pop(Ask.GPU_TYPE, None)
         if not nodes & self._with_gpus(""):
@@ -73,7 +79,7 @@ class Gate:
                 values.pop(ask, None)
         return Asked(values)
 
-    def _with_gpus(self, kind: str) -> int:
+    def _nodes_with_gpus(self, kind: str) -> int:
         """Return the set of nodes with GPUs of a type; of any if it is empty."""
         place, found = self.layout.gpu_kind(kind), 0
         if place < -1:
@@ -85,18 +91,25 @@ class Gate:
 
     def room(self, asked: Asked) -> Room:
         """Return the room for jobs with such a request in its first partition."""
+        return self._room(
+            asked.partitions.split(",")[0],
+            asked.values.get(Ask.FEATURES, ""),
+            asked.values.get(Ask.GPU_TYPE, "") if asked.gpus(1) else None,
+        )
+
+    def _room_of(self, name: str, features: str, kind: str | None) -> Room:
+        """Return the room of a partition for features and a type of GPU; None for no GPU."""
         layout = self.layout
-        partition = layout.partitions[asked.partitions.split(",")[0]]
-        where = layout.nodes_of(partition.name) & layout.having(asked.values.get(Ask.FEATURES, ""))
-        kind = asked.values.get(Ask.GPU_TYPE, "")
-        if asked.gpus(1):
+        partition = layout.partitions[name]
+        where = layout.nodes_of(name) & layout.having(features)
+        if kind is not None:
             where = (where & self._with_gpus(kind)) or where
         nodes = list(bits(where))
         most = min(len(nodes), partition.max_nodes or len(nodes))
         cores = [min(layout.cores[node], partition.max_cores_per_node or layout.cores[node])
                  for node in nodes]  # fmt: skip
         memory = max(layout.memory[node] for node in nodes)
-        place = layout.gpu_kind(kind)
+        place = layout.gpu_kind(kind or "")
         gpus = [layout.gpus[node] for node in nodes]
         return Room(
             cores=sum(sorted(cores, reverse=True)[:most]),
