@@ -18,9 +18,11 @@ from hpcrowd.environment.limits.numbers import (
 )
 from hpcrowd.environment.quantities import parse_processors
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, with_settings
-from hpcrowd.scenarios.kinds.fields import MachineChoice, Processors, SchedulerChoice
-from hpcrowd.scenarios.kinds.machine_settings import (
-    DESCRIPTION,
+from hpcrowd.scenarios.kinds.fields import (
+    MACHINE,
+    MachineChoice,
+    Processors,
+    SchedulerChoice,
     checked_machine,
     files_of,
     site_of,
@@ -62,7 +64,7 @@ class PopulateConfig(Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the model's"
     )
-    machine: MachineChoice | None = Field(None, description=DESCRIPTION)
+    machine: MachineChoice | None = Field(None, description=MACHINE)
     scheduler: SchedulerChoice = Field("easy", description="scheduling policy, as for replay")
     oblivious: bool = Field(
         False,

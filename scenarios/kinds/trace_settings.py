@@ -22,14 +22,12 @@ from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, job
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
 from hpcrowd.scenarios.kinds.fields import (
     FOLDER,
+    MACHINE,
     MachineChoice,
     Processors,
     SchedulerChoice,
     Sessions,
     Strict,
-)
-from hpcrowd.scenarios.kinds.machine_settings import (
-    DESCRIPTION,
     checked_machine,
     files_of,
     site_of,
@@ -146,7 +144,7 @@ class TraceScenario(TraceReading, Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the trace's such as 2x"
     )
-    machine: MachineChoice | None = Field(None, description=DESCRIPTION)
+    machine: MachineChoice | None = Field(None, description=MACHINE)
     speed: str = Field("1x", description="speed of the processors; run times are divided by it")
     requested: str = Field(
         "given",
