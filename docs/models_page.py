@@ -12,6 +12,7 @@ def models_page() -> str:
     """Return the page: every model and every kind of arrivals with its fields."""
     from hpcrowd.analysis.models.model import ARRIVALS, MODELS, arrival_model, job_model
     from hpcrowd.analysis.models.parts.cycle import Cycle
+    from hpcrowd.analysis.models.parts.requests import MachineRequests
     from hpcrowd.analysis.models.parts.users import Requests, UserShares
 
     parts = [
@@ -20,8 +21,8 @@ def models_page() -> str:
         "[guide](../guides/models.md) shows how to fit, generate and judge. A file is JSON with",
         "`format`, `version`, `model` (a name below), `machine` (processors), `arrivals`, `jobs`,",
         "`cycle` and `requests` (or null), `load` (offered load of the trace, or null) and",
-        "`provenance`. Each part has its `name` and the fields below; `notes` list what the fit",
-        "found.\n",
+        "`provenance`, and `machine_requests` if the trace says what jobs ask of a machine of",
+        "nodes. Each part has its `name` and the fields below; `notes` list what the fit found.\n",
         "## Models\n",
     ]
     for name, kind in MODELS.items():
@@ -32,7 +33,7 @@ def models_page() -> str:
     for name in ARRIVALS:
         parts += _part(name, arrival_model(name))
     parts.append("## Other parts\n")
-    for part in (Cycle, Requests, UserShares):
+    for part in (Cycle, Requests, MachineRequests, UserShares):
         parts += _part(part.name, part)
     return "\n".join(parts)
 

@@ -179,7 +179,7 @@ def test_a_population_works(call: Call) -> None:
         ),
         (
             ["generate", "feitelson96", "--processors", "8", "-o", "x.txt"],
-            "ends in .swf or .swf.gz",
+            "ends in .swf, .csv or .parquet",
         ),
         (
             [

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.environment.machine.requests import Requests
 
 
 #: Requested times that people choose, s. Up to 18 h those that Tsafrir, Etsion and Feitelson (2005)
@@ -205,6 +206,7 @@ class GeneratedUser(User):
         requested_time: ArrayLike,
         program: int = 0,
         after: int | None = None,
+        asked: Requests | None = None,
     ) -> int:
         """Submit new jobs now as one unit, whose end is notified, and return its number.
 
@@ -219,6 +221,8 @@ class GeneratedUser(User):
             10 * user + program.
         after
             The unit whose end triggered this one.
+        asked
+            What the jobs ask of a machine of nodes; it counts if the table has such requests.
         """
         model, now = self.model, self.model.time
         run_time = np.atleast_1d(np.asarray(run_time, np.int64))
@@ -231,6 +235,8 @@ class GeneratedUser(User):
             run_time=run_time,
             requested_time=requested_time,
         )
+        if asked is not None and model.jobs.requests is not None:
+            model.jobs.requests.repeat(int(rows[0]), asked)
         unit = self.hand_in(rows, now, after)
         if not self.hears:
             over = now + int(run_time.max())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import override
+from typing import TYPE_CHECKING, override
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.quantities import time_at_speed
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.requests import Requests
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,15 @@ class BatchPool:
         s, shape (jobs,).
     processors
         Shape (jobs,).
+    requests
+        What the jobs ask of a machine of nodes; None if that is not known.
     """
 
     first: Int64s
     run_time: Int64s
     requested_time: Int64s
     processors: Int64s
+    requests: Requests | None = None
 
     def __post_init__(self) -> None:
         if len(self) < 1:
@@ -104,12 +110,14 @@ class DrawFromPool(Behaviour[GeneratedUser]):
         """Submit a batch now; ``after`` is the unit that it follows."""
         pool = self.pools[self.members[user.number].group]
         place = int(user.stream.integers(len(pool)))
-        jobs = slice(*pool.first[place : place + 2].tolist())
+        begin, end = pool.first[place : place + 2].tolist()
+        jobs, asked = slice(begin, end), pool.requests
         user.submit(
             pool.run_time[jobs],
             processors=pool.processors[jobs],
             requested_time=pool.requested_time[jobs],
             after=after,
+            asked=None if asked is None else asked.take(np.arange(begin, end)),
         )
 
 

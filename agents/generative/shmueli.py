@@ -231,6 +231,7 @@ class SiteUser(GeneratedUser):
         self.widths = habits.widths.of(place)
         self.repeats = habits.repeats.of(place)
         self.own_jobs = habits.jobs_of(self.like, group)
+        self._asked = habits.table.requests
         self.attendance = 1.0
         self.turn = 0
         self.day = UNKNOWN
@@ -296,6 +297,8 @@ class SiteUser(GeneratedUser):
             count, number=np.arange(number, number + count), user=self.number, group=self.group
         )
         table.matrix[COPIED, first : first + count] = record[jobs].T
+        if table.requests is not None and self._asked is not None:
+            table.requests.repeat(first, self._asked.take(np.array(jobs, np.int64)))
         self.batch = slice(first, first + count)
         return self.hand_in(rows, at, after)
 

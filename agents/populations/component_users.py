@@ -136,6 +136,8 @@ class ComponentUser(GeneratedUser):
         first = len(table)
         mine = table.append(count, user=self.number, group=self.group)
         table.matrix[REPEATED, first : first + count] = source[REPEATED, :]
+        if table.requests is not None and (asked := self.pool.work.jobs.requests) is not None:
+            table.requests.repeat(first, asked.take(rows[:count]))
         moved = self.nominal(unit) - int(source[Column.RECORDED_SUBMIT, 0])
         for column in (Column.RECORDED_SUBMIT, Column.RECORDED_START, Column.RECORDED_END):
             table.column(column)[first:] = source[column] + moved

@@ -20,6 +20,7 @@ from hpcrowd.environment.traces.trace import Trace, tally
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.machine.requests import Requests
 
 
 Floats = NDArray[np.float64]
@@ -89,8 +90,12 @@ class Workload:
         s; -1 unknown.
     user, group, executable, queue
         Numbers; -1 unknown.
+    row
+        Row of each job in ``trace``; -1 unknown.
     clock
         Local time.
+    trace
+        The trace, if it may say what jobs ask of a machine of nodes; None otherwise.
     machine
         Processors of the machine; None if unknown.
     sha256
@@ -116,7 +121,9 @@ class Workload:
     group: Int64s
     executable: Int64s
     queue: Int64s
+    row: Int64s
     clock: Clock = field(default_factory=Clock)
+    trace: Trace | None = field(default=None, repr=False)
     machine: int | None = None
     sha256: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
@@ -140,6 +147,20 @@ class Workload:
         }
         return replace(self, **columns, remarks=[], _known={})
 
+    def requests(self) -> Requests | None:
+        """Return what the jobs ask of a machine of nodes; None if their trace does not say it.
+
+        Raises
+        ------
+        TraceError
+            If the trace has a request that cannot be read.
+        """
+        if self.trace is None:
+            return None
+        from hpcrowd.environment.traces.requests import requests_of
+
+        return requests_of(self.trace, self.row)
+
     @classmethod
     def of(
         cls,
@@ -156,6 +177,7 @@ class Workload:
         group: ArrayLike = UNKNOWN,
         executable: ArrayLike = UNKNOWN,
         queue: ArrayLike = UNKNOWN,
+        row: ArrayLike = UNKNOWN,
         **others: Any,
     ) -> Workload:
         """Return the workload of arrays, in any order; a scalar applies to all jobs.
@@ -168,7 +190,7 @@ class Workload:
             Requested and allocated; by default ``allocated`` is the same.
         number
             Job numbers, which decide ties; by default the order of the arrays.
-        name, requested_time, wait, user, group, executable, queue, **others
+        name, requested_time, wait, user, group, executable, queue, row, **others
             As the attributes.
 
         Raises
@@ -188,6 +210,7 @@ class Workload:
             "group": group,
             "executable": executable,
             "queue": queue,
+            "row": row,
         }
         size = len(np.atleast_1d(np.asarray(submit)))
         columns: dict[str, Any] = {}
@@ -276,7 +299,9 @@ class Workload:
             requested_time=_or_unknown(trace["requested_time"][keep]),
             wait=_or_unknown(trace["wait"][keep]),
             **{name: trace[name][keep] for name in NUMBERS},
+            row=np.flatnonzero(keep),
             clock=Clock.of(trace.header),
+            trace=trace if trace.extra else None,
             machine=size.processors,
             sha256=trace.sha256,
             left_out=left_out,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,9 +29,14 @@ from hpcrowd.environment.limits.numbers import (
     MOST_USERS,
     check_within,
 )
+from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.quantities import parse_factor, round_half_up
 from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.request_columns import request_columns
 from hpcrowd.environment.traces.trace import UNSCHEDULED, Trace, all_columns
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.model import Machine
 
 #: Tolerance for meeting a target.
 TOLERANCE = 0.01
@@ -68,6 +73,8 @@ class Generated:
         Seed of everything random.
     notes
         Remarks.
+    requests
+        What the jobs ask of a machine of nodes; None if the model does not know it.
     """
 
     model: WorkloadModel
@@ -75,6 +82,7 @@ class Generated:
     machine: int
     seed: int
     notes: tuple[str, ...]
+    requests: Requests | None = None
 
     def __len__(self) -> int:
         return len(self.drawn)
@@ -104,7 +112,8 @@ class Generated:
 
         The jobs have not been scheduled, so waits are unknown, -1. If the model gives no requested
         time, it is the run time, at least 1 s. Jobs that follow another one refer to it, with think
-        time 0.
+        time 0. What they ask of a machine is in the columns of a site, and the queue is then the
+        partition.
         """
         jobs, size = self.drawn, len(self.drawn)
         run = _whole(jobs.run_time)
@@ -124,8 +133,20 @@ class Generated:
             "preceding": np.where(jobs.follows < 0, UNKNOWN, jobs.follows + 1),
             "think_time": np.where(jobs.follows < 0, UNKNOWN, 0),
         }
-        columns = all_columns(known, size)
-        return Trace(Header(self._header()), columns, source=f"{self.model.name}, generated")
+        source = f"{self.model.name}, generated"
+        if self.requests is None:
+            return Trace(Header(self._header()), all_columns(known, size), source=source)
+        names = {"queue": self.requests.words[Ask.PARTITIONS]}
+        known["queue"] = np.where(
+            self.requests[Ask.PARTITIONS] < 0, UNKNOWN, self.requests[Ask.PARTITIONS] + 1
+        )
+        return Trace(
+            Header(self._header()),
+            all_columns(known, size),
+            source=source,
+            names={field: dict(enumerate(words, 1)) for field, words in names.items()},
+            extra=request_columns(self.requests, jobs.processors),
+        )
 
     def _header(self) -> list[bytes]:
         clock = Clock()
@@ -159,6 +180,7 @@ def generate(
     correlation: float | None = None,
     users: int | str | None = None,
     seed: int = 0,
+    machine: Machine | None = None,
 ) -> Generated:
     """Generate a workload.
 
@@ -179,6 +201,9 @@ def generate(
         Number of users, or a multiple of the model's such as ``10x``; None for the model's.
     seed
         Seed of everything random; the same seed gives the same bytes.
+    machine
+        The machine of nodes that jobs are for. If the model knows what jobs ask of one, each job
+        fits into a partition.
 
     Raises
     ------
@@ -207,7 +232,13 @@ def generate(
     if model.requests is not None:
         random = Streams(seed).generator("requests")
         drawn = replace(drawn, requested_time=model.requests.times(drawn, random))
-    notes = [*drawn.notes, *told]
+    asked: Requests | None = None
+    fitted: list[str] = []
+    if model.machine_requests is not None:
+        drawn, asked, fitted = model.machine_requests.draw(
+            drawn, Streams(seed).generator("machine requests"), model.jobs.kinds_of(drawn), machine
+        )
+    notes = [*drawn.notes, *told, *fitted]
     if users is None:
         notes += _busier(model, drawn)
     if load is not None:
@@ -218,7 +249,7 @@ def generate(
         found = float(drawn.submit[-1]) / DAY if len(drawn) else 0.0
         if abs(found / days - 1) > TOLERANCE:
             notes.append(f"the last job comes after {found:.2f} days instead of {days:g}")
-    return Generated(model, drawn, processors, seed, tuple(notes))
+    return Generated(model, drawn, processors, seed, tuple(notes), asked)
 
 
 def _with_users(model: WorkloadModel, users: int | str | None) -> tuple[WorkloadModel, list[str]]:
@@ -408,6 +439,7 @@ def population(made: Generated) -> Population:
             run[rows],
             requested[rows],
             processors[rows],
+            None if made.requests is None else made.requests.take(order[rows]),
         )
     by_user = np.lexsort((start, user))
     edges = np.append(np.flatnonzero(np.diff(user[by_user], prepend=-1)), len(by_user))

@@ -2,8 +2,8 @@
 
 A new model is a line in :data:`MODELS`; its parts are in their own files. A model file is JSON with
 the keys ``format``, ``version``, ``model``, ``machine``, ``arrivals``, ``jobs``, ``cycle``,
-``requests``, ``load`` and ``provenance``; the version is raised when an older program could no
-longer read new files.
+``requests``, ``load`` and ``provenance``, and ``machine_requests`` if the trace says what jobs ask
+of a machine of nodes; the version is raised when an older program could no longer read new files.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from hpcrowd.analysis.features.arrivals import offered_load
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import ArrivalModel, JobModel, Part
 from hpcrowd.analysis.models.parts.cycle import Cycle
+from hpcrowd.analysis.models.parts.requests import MachineRequests
 from hpcrowd.analysis.models.parts.users import Requests
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import (
@@ -92,6 +93,8 @@ class WorkloadModel:
         Weekly cycle imposed on the arrivals; None for none.
     requests
         Requested times; None leaves jobs without one, or with that of the model of jobs.
+    machine_requests
+        What jobs ask of a machine of nodes; None if the trace does not say it.
     load
         Offered load of the trace that it was fitted to; None if unknown.
     provenance
@@ -104,6 +107,7 @@ class WorkloadModel:
     jobs: JobModel
     cycle: Cycle | None = None
     requests: Requests | None = None
+    machine_requests: MachineRequests | None = None
     load: float | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
 
@@ -114,6 +118,7 @@ class WorkloadModel:
 
     def to_json(self) -> dict[str, Any]:
         """Return the model as plain data, fit for JSON."""
+        asked = self.machine_requests
         return {
             "model": self.name,
             "machine": self.machine,
@@ -122,6 +127,7 @@ class WorkloadModel:
             "jobs": _wire(self.jobs),
             "cycle": None if self.cycle is None else _wire(self.cycle),
             "requests": None if self.requests is None else _wire(self.requests),
+            **({} if asked is None else {"machine_requests": _wire(asked)}),
             "provenance": self.provenance,
         }
 
@@ -200,13 +206,15 @@ def fit(
         load = offered_load(workload)
     except UnavailableError:
         load = 0.0
+    arriving, fitted = times.fit(arrived), jobs.fit(workload, **(options or {}))
     return WorkloadModel(
         name=name,
         machine=workload.machine or int(workload.processors.max(initial=1)),
-        arrivals=times.fit(arrived),
-        jobs=jobs.fit(workload, **(options or {})),
+        arrivals=arriving,
+        jobs=fitted,
         cycle=rhythm,
         requests=Requests.fit(workload),
+        machine_requests=MachineRequests.fit(workload, fitted.fitted_kinds),
         load=load or None,
         provenance={
             "trace": workload.name,
@@ -318,6 +326,7 @@ def _model(wire: dict[str, Any]) -> WorkloadModel:
         jobs=job_model(jobs.pop("name")).model_validate(jobs),
         cycle=_only(Cycle, wire["cycle"]),
         requests=_only(Requests, wire["requests"]),
+        machine_requests=_only(MachineRequests, wire.get("machine_requests")),
         load=load,
         provenance=dict(wire["provenance"]),
     )

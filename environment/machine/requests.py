@@ -56,6 +56,9 @@ class Ask(IntEnum):
 #: Rows whose numbers are places in a list of words.
 WORDS = (Ask.GPU_TYPE, Ask.FEATURES, Ask.PARTITIONS, Ask.RESERVATION, Ask.QOS, Ask.ACCOUNT)
 
+#: Rows that hold for one date only, so that a job that is submitted again later lacks them.
+DATED = (Ask.RESERVATION, Ask.BEGIN)
+
 
 class Requests:
     """What each job of a table asks for.
@@ -144,6 +147,28 @@ class Requests:
             self._matrix = grown
         self._size = last
 
+    def repeat(self, first: int, other: Requests) -> None:
+        """Let the jobs from a row on ask for the same as all jobs of ``other``, in order.
+
+        Without what holds for one date only, see :data:`DATED`. Tasks of an array are tasks of an
+        array of their own, which gets the number of the row of the first of them: no array that was
+        numbered in the order of the jobs has it.
+        """
+        mine = other.translated(self)
+        mine[list(DATED)] = UNKNOWN
+        arrays, place, task = np.unique(mine[Ask.ARRAY], return_index=True, return_inverse=True)
+        mine[Ask.ARRAY] = np.where(arrays == UNKNOWN, UNKNOWN, first + place)[task]
+        self.matrix[:, first : first + len(other)] = mine
+
+    def translated(self, into: Requests) -> Int64s:
+        """Return a copy of :attr:`matrix` with the numbers that ``into`` has for the words."""
+        matrix = self.matrix.copy()
+        for ask, words in self.words.items():
+            if words and words != into.words[ask]:
+                places = [into.number(ask, word) for word in words]
+                matrix[ask] = np.array([*places, UNKNOWN], np.int64)[matrix[ask]]
+        return matrix
+
     def set(self, row: int, ask: Ask, value: Any) -> None:
         """Set what a job asks for: a number, or the text of one of :data:`WORDS`."""
         self[ask][row] = self.number(ask, value) if isinstance(value, str) else value
@@ -171,10 +196,7 @@ def joined(parts: Sequence[Requests | int]) -> Requests:
     found, first = Requests(sum(sizes)), 0
     for part, size in zip(parts, sizes, strict=True):
         if isinstance(part, Requests):
-            mine = part.matrix.copy()
-            for ask, words in part.words.items():
-                places = [found.number(ask, word) for word in words]
-                mine[ask] = np.array([*places, UNKNOWN], np.int64)[mine[ask]]
+            mine = part.translated(found)
             tasks = mine[Ask.ARRAY] != UNKNOWN
             mine[Ask.ARRAY, tasks] += found[Ask.ARRAY].max(initial=UNKNOWN) + 1
             found.matrix[:, first : first + size] = mine

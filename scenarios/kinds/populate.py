@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from hpcrowd.environment.limits.numbers import (
     LEAST_DAYS,
@@ -18,19 +18,29 @@ from hpcrowd.environment.limits.numbers import (
 )
 from hpcrowd.environment.quantities import parse_processors
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, with_settings
-from hpcrowd.scenarios.kinds.fields import Processors, SchedulerChoice
+from hpcrowd.scenarios.kinds.fields import (
+    MACHINE,
+    MachineChoice,
+    Processors,
+    SchedulerChoice,
+    checked_machine,
+    files_of,
+    site_of,
+    size_of,
+)
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.analysis.models.model import WorkloadModel
     from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.machine.model import Machine
 
 
 class PopulateConfig(Scenario):
     """Simulate users made from a workload model, each waiting for its results."""
 
     INPUT: ClassVar[str] = "model"
-    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("model", "model_processors")
+    PREPARED_FROM: ClassVar[tuple[str, ...]] = ("model", "model_processors", "machine")
 
     kind: Literal["populate"] = Field("populate", description="users made from a workload model")
     model: str | None = Field(
@@ -54,32 +64,74 @@ class PopulateConfig(Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the model's"
     )
+    machine: MachineChoice | None = Field(None, description=MACHINE)
     scheduler: SchedulerChoice = Field("easy", description="scheduling policy, as for replay")
     oblivious: bool = Field(
         False,
         description="users do not wait for results, but act as if each job had started at once",
     )
 
+    @field_validator("machine")
+    @classmethod
+    def _readable_machine(cls, machine: Any, info: ValidationInfo) -> Any:
+        """Read the machine, so that mistakes are found before anything runs."""
+        return checked_machine(machine, info.data["folder"])
+
     @override
     def check(self) -> None:
         super().check()
-        if not self.files():
+        if "model" not in self.files():
             self.prepare()
 
     @override
     def files(self) -> dict[str, Path]:
-        """Return the file of the model, if it is in one."""
+        """Return the file of the model, if it is in one, and those of the machine."""
+        found = files_of(self.machine, self.folder)
         if self.model is None:
-            return {}
+            return found
         place = self.folder / self.model
-        return {"model": place} if self.model.endswith(".json") or place.is_file() else {}
+        in_file = self.model.endswith(".json") or place.is_file()
+        return {"model": place, **found} if in_file else found
+
+    @override
+    def completed(self) -> dict[str, Any]:
+        found = super().completed()
+        if isinstance(self.machine, str):
+            from hpcrowd.environment.machine.files.given import located_text
+
+            found["machine"] = located_text(self.machine, self.folder)
+        return found
+
+    @override
+    def identity(self) -> dict[str, Any]:
+        found = super().identity()
+        if (site := self.site()) is not None:
+            found["machine"] = site.model_dump_json(exclude_defaults=True)
+        return found
+
+    def site(self) -> Machine | None:
+        """Return the machine of nodes; None for equal processors."""
+        return site_of(self.machine, self.folder)
+
+    def read(self, model: str) -> WorkloadModel:
+        """Return a model by its file or name; a published one is for the machine, if there is one.
+
+        Raises
+        ------
+        QuantityError
+            If there is none, or a published one lacks the size of the machine.
+        """
+        from hpcrowd.analysis.models.model import model_of
+
+        size = self.model_processors
+        if size is None and (site := self.site()) is not None:
+            size = site.cores
+        return model_of(model, size)
 
     @override
     def prepare(self) -> WorkloadModel:
         """Read the model."""
-        from hpcrowd.analysis.models.model import model_of
-
-        return model_of(str(self.files().get("model", self.model)), self.model_processors)
+        return self.read(str(self.files().get("model", self.model)))
 
     @override
     def stage(self, prepared: WorkloadModel, log: DecisionLog | None = None) -> Staged:
@@ -94,17 +146,27 @@ class PopulateConfig(Scenario):
         from hpcrowd.environment.simulation import Simulation
 
         began = time.perf_counter()
+        site = self.site()
         made = generate(
             prepared,
             days=self.days,
             load=self.load,
             processors=self.model_processors,
             seed=self.seed,
+            machine=site,
         )
         users = population(made)
-        processors = parse_processors(self.processors, made.machine)
+        if site is None:
+            processors = parse_processors(self.processors, made.machine)
+        else:
+            default = type(self).model_fields["processors"].default
+            processors = size_of(site, self.processors, default)
         jobs = JobTable()
-        simulation = Simulation(jobs, processors, self.scheduler, seed=self.seed)
+        if site is not None and made.requests is not None:
+            from hpcrowd.environment.machine.requests import Requests
+
+            jobs.requests = Requests()
+        simulation = Simulation(jobs, processors, self.scheduler, seed=self.seed, machine=site)
         agents = add_pool_users(
             simulation,
             users.members,
@@ -117,6 +179,12 @@ class PopulateConfig(Scenario):
 
         def finish() -> Run:
             told = "oblivious users" if self.oblivious else "users who wait"
+            machines: dict[str, Any] = {}
+            rejections: dict[int, str] = {}
+            if site is not None:
+                from hpcrowd.analysis.accounts.nodes import machines_of, rejections_of
+
+                machines, rejections = machines_of(simulation), rejections_of(simulation)
             return Run(
                 jobs=jobs,
                 processors=processors,
@@ -130,13 +198,18 @@ class PopulateConfig(Scenario):
                 },
                 clock=simulation.clock,
                 after=None if self.oblivious else units_after(simulation, agents),
+                machines=machines,
+                rejections=rejections,
             )
 
         return Staged(simulation, agents, finish, None, log, time.perf_counter() - began)
 
     @override
     def label(self) -> str:
-        return f"{self.scheduler}, processors {self.processors}"
+        if self.machine is None:
+            return f"{self.scheduler}, processors {self.processors}"
+        name = self.machine if isinstance(self.machine, str) else self.machine.name
+        return f"{self.scheduler}, machine {name}"
 
     @override
     def title(self) -> str:
@@ -176,7 +249,5 @@ def populate(
     """
     config = config or PopulateConfig.configure(**choices)
     if isinstance(model, str | os.PathLike):
-        from hpcrowd.analysis.models.model import model_of
-
-        model = model_of(os.fspath(model), config.model_processors)
+        model = config.read(os.fspath(model))
     return config.stage(model, log).run(progress)

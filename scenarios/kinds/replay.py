@@ -220,16 +220,11 @@ class ReplayConfig(TraceScenario):
         trace, converted, record = ready.trace, ready.converted, ready.record
         recorded = record.jobs.recorded_end - record.jobs.recorded_start
         record.jobs.run_time[:] = self.conversion().run_time(recorded)
+        self.ask(record.jobs, trace, converted.source_row)
         clock = Clock.of(trace.header)
         behaviour: Any = self.population.mixture() if self.population else self.users
         casting = Casting.of(record, behaviour, Streams(self.seed))
         jobs, work = casting.jobs, casting.replayed
-        if self.machine is not None and jobs.requests is None:
-            from hpcrowd.environment.traces.requests import requests_of
-
-            jobs.requests = requests_of(trace, converted.source_row[casting.rows])
-            if jobs.requests is not None:
-                jobs.requests.append(len(jobs) - len(jobs.requests))  # of generated users
         others = self.population.others() if self.population else {}
         platform: list[Change] = []
         if (changes := self.platform) is not None:

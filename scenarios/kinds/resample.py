@@ -220,6 +220,7 @@ class ResampleConfig(TraceScenario):
         if formula is not None and self.users == "rigid":
             raise QuantityError("formula: has no effect on rigid users; choose others")
         pool, converted = pool_of(prepared, self)
+        self.ask(pool.work.jobs, prepared, converted.source_row)
         living = _living(prepared, pool, self, model)
         people = living.pool
         weeks = pool.weeks if self.days is None else self.days // 7
@@ -229,6 +230,10 @@ class ResampleConfig(TraceScenario):
         jobs = JobTable()
         # Users are drawn anew and get numbers of their own.
         jobs.names = {field: known for field, known in prepared.names.items() if field != "user"}
+        if people.work.jobs.requests is not None:
+            from hpcrowd.environment.machine.requests import Requests
+
+            jobs.requests = Requests()
         simulation = self.simulation(jobs, prepared, people.clock)
         living.visits.log = log
         users = add_members(

@@ -22,17 +22,22 @@ from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, job
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
 from hpcrowd.scenarios.kinds.fields import (
     FOLDER,
+    MACHINE,
     MachineChoice,
     Processors,
     SchedulerChoice,
     Sessions,
     Strict,
+    checked_machine,
+    files_of,
+    site_of,
+    size_of,
 )
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.clock import Clock
-    from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.traces.formats.common.base import FormatOptions
@@ -139,12 +144,7 @@ class TraceScenario(TraceReading, Scenario):
     processors: Processors = Field(
         "1x", description="size of the machine: a number, or a multiple of the trace's such as 2x"
     )
-    machine: MachineChoice | None = Field(
-        None,
-        description="nodes, partitions and rules of the machine, as for the scheduler slurm: "
-        "FILE.toml, slurm.conf or a folder of Slurm's files, see `hpcrowd machine`; with changes "
-        "as FILE:priority.weight-age=0; equal processors unless given",
-    )
+    machine: MachineChoice | None = Field(None, description=MACHINE)
     speed: str = Field("1x", description="speed of the processors; run times are divided by it")
     requested: str = Field(
         "given",
@@ -198,18 +198,7 @@ class TraceScenario(TraceReading, Scenario):
     @classmethod
     def _readable_machine(cls, machine: Any, info: ValidationInfo) -> Any:
         """Read the machine, so that mistakes are found before anything runs."""
-        if isinstance(machine, str):
-            from hpcrowd.environment.machine.files.given import machine_given
-
-            machine_given(machine, info.data["folder"])
-        elif machine is not None:
-            from hpcrowd.environment.machine.model import Machine
-
-            if not isinstance(machine, Machine):
-                raise QuantityError(
-                    f"machine: {type(machine).__name__}; give the path of its files, or a Machine"
-                )
-        return machine
+        return checked_machine(machine, info.data["folder"])
 
     @field_validator("speed")
     @classmethod
@@ -239,13 +228,7 @@ class TraceScenario(TraceReading, Scenario):
             found["map"] = self.folder / self.map
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             found["estimates"] = Path(self.estimates)
-        if isinstance(self.machine, str):
-            from hpcrowd.environment.machine.files.given import split_given
-
-            paths, _ = split_given(self.machine, self.folder)
-            names = ["machine", *(f"machine {place}" for place in range(2, len(paths) + 1))]
-            found |= {name: path for name, path in zip(names, paths, strict=True) if path.is_file()}
-        return found
+        return found | files_of(self.machine, self.folder)
 
     @override
     def completed(self) -> dict[str, Any]:
@@ -356,13 +339,24 @@ class TraceScenario(TraceReading, Scenario):
         definition = SessionDefinition.parse(self.sessions)
         return converted, Work.recorded(trace, converted, definition, strict=self.strict)
 
+    def ask(self, jobs: JobTable, trace: Trace, rows: Int64s) -> None:
+        """Note what jobs ask of the machine of nodes, if there is one; known requests stay.
+
+        Parameters
+        ----------
+        jobs, trace
+            The table, and what was recorded.
+        rows
+            Row of each job in the trace.
+        """
+        if self.machine is not None and jobs.requests is None:
+            from hpcrowd.environment.traces.requests import requests_of
+
+            jobs.requests = requests_of(trace, rows)
+
     def site(self) -> Machine | None:
         """Return the machine of nodes; None for equal processors."""
-        if self.machine is None or not isinstance(self.machine, str):
-            return self.machine
-        from hpcrowd.environment.machine.files.given import machine_given
-
-        return machine_given(self.machine, self.folder)
+        return site_of(self.machine, self.folder)
 
     def size(self, trace: Trace) -> int:
         """Return the processors of the cluster; multiples are of the machine of the trace.
@@ -373,12 +367,7 @@ class TraceScenario(TraceReading, Scenario):
             If both processors and a machine of nodes are given.
         """
         if (site := self.site()) is not None:
-            if self.processors != type(self).model_fields["processors"].default:
-                raise QuantityError(
-                    f"processors {self.processors}: the machine has {site.cores:,} cores; give one "
-                    "of the two"
-                )
-            return site.cores
+            return size_of(site, self.processors, type(self).model_fields["processors"].default)
         return parse_processors(self.processors, trace.processors if "x" in self.processors else 1)
 
     def simulation(self, jobs: JobTable, trace: Trace, clock: Clock, **more: Any) -> Simulation:

@@ -451,6 +451,7 @@ class LublinJobs(JobModel):
     name: ClassVar[str] = "lublin"
     title: ClassVar[str] = "batch and interactive jobs: two-stage uniform sizes, hyper-gamma times"
     source: ClassVar[str] = "Lublin and Feitelson 2003; their program m_lublin99.c"
+    kind: ClassVar[str] = "queue"
 
     batch: JobKind = Field(description="batch jobs, or all")
     interactive: JobKind | None = Field(None, description="interactive jobs; null for one kind")
@@ -490,13 +491,15 @@ class LublinJobs(JobModel):
             interactive, more = _fit_kind(quick, machine)
             notes = [*(f"batch: {note}" for note in notes), *(f"interactive: {n}" for n in more)]
             share = float(np.mean(kind == INTERACTIVE))
-        return cls(
+        found = cls(
             batch=batch,
             interactive=interactive,
             interactive_share=share,
             users=UserShares.fit(workload),
             notes=tuple(f"{cls.name}: {note}" for note in notes),
         )
+        found._kinds = kind
+        return found
 
     @classmethod
     @override

@@ -369,6 +369,7 @@ class Mugm(JobModel):
     name: ClassVar[str] = "mugm"
     title: ClassVar[str] = "groups of users who submit alike, each with its mixture"
     source: ClassVar[str] = "Song, Ernemann and Yahyapour 2005, sections III to V"
+    kind: ClassVar[str] = "group"
 
     groups: tuple[UserGroup, ...] = Field(min_length=1, description="largest squash area first")
     run_time_medoids: tuple[float, ...] = Field(
@@ -480,8 +481,11 @@ class Mugm(JobModel):
         of_job = label[place]
         total = np.bincount(of_job, area)
         made = []
+        kinds = np.zeros(len(workload), np.int64)
+        counted = np.flatnonzero(workload.run_time > 0)
         for group in np.argsort(-total, kind="stable").tolist():
             mine = of_job == group
+            kinds[counted[mine]] = len(made) + 1
             mixture = Mixture.fit(logs[mine], how)
             random = np.random.default_rng(how.seed)
             _, drawn = mixture.draw(how.sample, random, machine=machine, longest_s=longest)
@@ -495,7 +499,7 @@ class Mugm(JobModel):
                     powers_drawn=float(is_power_of_two(drawn).mean()),
                 )
             )
-        return cls(
+        found = cls(
             groups=tuple(made),
             run_time_medoids=tuple(medoids.tolist()),
             machine=machine,
@@ -503,6 +507,8 @@ class Mugm(JobModel):
             powers_of_two=powers,
             notes=tuple(notes),
         )
+        found._kinds = kinds
+        return found
 
     @override
     def jobs(self, arrivals: Floats, machine: int, streams: Streams) -> Drawn:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, override
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import QuantityError
@@ -177,8 +177,25 @@ class JobModel(Part):
     """A model of jobs.
 
     A subclass implements :meth:`fit` and :meth:`jobs`; if its jobs affect arrivals, it implements
-    :meth:`draw` instead.
+    :meth:`draw` instead. One that draws several kinds of jobs names the column of :class:`Drawn`
+    that has the kind, and its fit notes those of the jobs that it was fitted to.
     """
+
+    #: Column of generated jobs with their kind; empty if there is only one.
+    kind: ClassVar[str] = ""
+
+    #: Kind of each job of the workload that it was fitted to; not kept in files.
+    _kinds: Int64s | None = PrivateAttr(None)
+
+    @property
+    def fitted_kinds(self) -> Int64s | None:
+        """The kind of each job of the workload that it was just fitted to; None if not known."""
+        return self._kinds
+
+    def kinds_of(self, drawn: Drawn) -> Int64s | None:
+        """Return the kind of each generated job; None if there is only one."""
+        found: Int64s | None = getattr(drawn, self.kind) if self.kind else None
+        return found
 
     @classmethod
     @abstractmethod

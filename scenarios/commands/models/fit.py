@@ -68,4 +68,9 @@ def command(
         console.print(f"  {note}")
     if found.requests is None:
         console.print("  no requested times to fit: generated jobs request their run times")
+    if (asked := found.machine_requests) is not None:
+        console.print(
+            f"  requests to a machine of {plural(len(asked.profiles), 'kind')} go with size and "
+            "run time"
+        )
     console.print(f"The model is {out}; hpcrowd generate {out} -o X.swf.gz makes a workload")

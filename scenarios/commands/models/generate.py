@@ -10,13 +10,23 @@ import typer
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.commands.options import AsJson, ModelSource, Seed
+from hpcrowd.scenarios.kinds.fields import site_of
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, progress_bar, say, standard_output
+from hpcrowd.scenarios.trace_files import keep_trace
+
+#: Formats that a workload can be written in.
+FORMATS = ("swf", "csv", "parquet")
 
 
 def command(
     source: ModelSource,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Trace to write, .swf or .swf.gz.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="Trace to write, .swf, .csv or .parquet; .swf.gz compresses."
+        ),
+    ],
     jobs: Annotated[
         int | None,
         typer.Option(help="How many jobs; as many as the fitted trace has unless given."),
@@ -41,23 +51,39 @@ def command(
             help="How many users, or a multiple such as 10x; the model's unless given.",
         ),
     ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Nodes, partitions and rules of the machine that jobs shall fit on: its files, as "
+            "for replay.",
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Generate a workload from a model, as a trace.
 
+    If the fitted trace says what jobs ask of a machine of nodes, so do generated jobs: partition,
+    GPUs, memory and more. SWF cannot hold that; write .parquet or .csv.
+
     \b
     hpcrowd generate M.json --days 30 --load 0.7 -o X.swf.gz
     hpcrowd generate lublin --processors 256 --jobs 10000 -o X.swf.gz
+    hpcrowd generate M.json --machine site.toml -o X.parquet
     """
     from hpcrowd.analysis.models.generation import generate
     from hpcrowd.analysis.models.model import model_of
-    from hpcrowd.environment.traces.formats.swf import write_swf
+    from hpcrowd.environment.traces.formats.registry import format_by_name
 
     check_writable(out, "--out")
-    if not out.name.endswith((".swf", ".swf.gz")):
-        raise QuantityError(f"--out {out}: a trace ends in .swf or .swf.gz")
-    model = model_of(source, processors)
+    kind = format_by_name(out)
+    if kind is None or kind.name not in FORMATS:
+        raise QuantityError(
+            f"--out {out}: a trace ends in .swf, .csv or .parquet, or one of these and .gz"
+        )
+    site = site_of(machine, Path())
+    model = model_of(source, site.cores if processors is None and site else processors)
     if jobs is None and days is None:
         jobs = model.provenance.get("jobs")
         if not isinstance(jobs, int):
@@ -75,9 +101,10 @@ def command(
             correlation=correlation,
             users=users,
             seed=seed,
+            machine=site,
         )
         progress(f"writing {out.name}", 1, 2)
-        write_swf(made.trace(), out)
+        kept = keep_trace(made.trace(), str(out), kind)
     span = float(made.drawn.submit[-1] - made.drawn.submit[0])
     if as_json:
         print_json(
@@ -96,6 +123,8 @@ def command(
         return
     for note in made.notes:
         say(note)
+    if made.requests is not None and kind.name == "swf":
+        say("SWF cannot hold what the jobs ask of a machine; write .parquet to keep it")
     console = standard_output()
     console.print(
         f"{plural(len(made), 'job')} of {model.name}, arrivals {model.arrivals.name}, seed {seed}, "
@@ -103,3 +132,5 @@ def command(
         + (f", offered load {made.load:.3f}" if span else "")
     )
     console.print(f"The trace is {out}")
+    if kept.names is not None:
+        console.print(f"The names of its queues are in {kept.names}")

@@ -1,0 +1,407 @@
+"""What generated jobs ask of a machine of nodes, drawn jointly with their size and run time.
+
+A conditional hot deck: each generated job takes over what a *donor* asks for, a job of the fitted
+trace of about the same processors and run time. So whatever goes together in the trace, such as
+long jobs, GPUs and a partition, does so in generated workloads, without a model of each. Donors are
+the nearest ones in doublings of processors and of run time, at least :data:`LEAST_DONORS` of them,
+and of these each is equally likely. Models that draw several kinds of jobs, such as MUGM's groups
+of users, draw donors of the same kind. Jobs of a bag, and repetitions of a job, use the same random
+number, so that they usually ask for the same.
+
+Hot decks are from surveys, where a respondent's answers fill in those that another one did not
+give: Andridge and Little, A review of hot deck imputation for survey non-response, International
+Statistical Review 78(1), 2010, sections 2 (adjustment cells) and 3 (nearest neighbours). That they
+suit workloads, the distance and the numbers are ours.
+
+What a donor asks for is scaled to the size of the generated job, see
+:mod:`hpcrowd.analysis.models.parts.scaling`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import Field, PositiveInt, model_validator
+
+from hpcrowd.analysis.features.workload import Workload
+from hpcrowd.analysis.models.parts.base import Drawn, Part
+from hpcrowd.analysis.models.parts.scaling import Asked, Room, SeenRoom, scaled
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.machine.requests import DATED, WORDS, Ask, Requests
+from hpcrowd.environment.quantities import plural
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.model import Machine
+
+#: Least number of donors that one is drawn from; chosen here.
+LEAST_DONORS = 5
+
+#: Steps of run times of donors in a doubling; chosen here.
+STEPS = 2
+
+#: Most jobs that are kept as donors; of more, evenly spaced ones. Chosen here, so that the file of
+#: a model stays below 1 MB.
+MOST_DONORS = 10_000
+
+#: Largest number of processors that is not rounded to look for donors, and steps in a doubling of
+#: larger ones; chosen here.
+LARGEST_EXACT, SIZE_STEPS = 16, 4
+
+#: What no other job takes over: dates, and the places of tasks in their arrays.
+OWN = (*DATED, Ask.ARRAY, Ask.TASK, Ask.THROTTLE)
+
+#: What a donor may pass on.
+PASSED_ON = tuple(ask for ask in Ask if ask not in OWN)
+
+
+class MachineRequests(Part):
+    """What jobs ask of a machine, by donors of the fitted trace."""
+
+    name: ClassVar[str] = "hot-deck"
+    title: ClassVar[str] = "requests of jobs of about the same size and run time"
+    source: ClassVar[str] = "Andridge and Little, International Statistical Review 78(1), 2010"
+
+    profiles: tuple[tuple[tuple[str, int | str], ...], ...] = Field(
+        min_length=1, description="what donors ask for: names and values of hpcrowd's requests"
+    )
+    donors: tuple[tuple[int, int, PositiveInt, int, PositiveInt], ...] = Field(
+        min_length=1,
+        description="place of the profile, kind of job, processors, run time in half doublings of "
+        "1 s, and number of jobs",
+    )
+    rooms: tuple[SeenRoom, ...] = Field(
+        min_length=1, description="what jobs of each partition had at most"
+    )
+    least_donors: int = Field(
+        LEAST_DONORS, ge=1, description="least number of jobs that a donor is drawn from"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        known = {ask.name.lower(): ask in WORDS for ask in PASSED_ON}
+        for profile in self.profiles:
+            for name, value in profile:
+                if name not in known or isinstance(value, str) != known[name]:
+                    raise ValueError(f"request {name} {value!r}: not known, or of a wrong type")
+        for place, *_ in self.donors:
+            if not 0 <= place < len(self.profiles):
+                raise ValueError(f"profile {place}: there are {len(self.profiles)}")
+        seen = {room.partitions for room in self.rooms}
+        for one in self._asked:
+            if one.partitions not in seen:
+                raise ValueError(f"partition {one.partitions!r}: no room is given")
+        return self
+
+    @classmethod
+    def fit(
+        cls,
+        workload: Workload,
+        kinds: Int64s | None = None,
+        *,
+        least_donors: int = LEAST_DONORS,
+        most_donors: int = MOST_DONORS,
+    ) -> Self | None:
+        """Return what the jobs of a workload ask for; None if their trace does not say it.
+
+        Parameters
+        ----------
+        workload
+            The workload.
+        kinds
+            Kind of each job; None if the model has only one.
+        least_donors
+            Least number of jobs that a donor is drawn from.
+        most_donors
+            Most jobs to keep as donors.
+
+        Raises
+        ------
+        TraceError
+            If the trace has a request that cannot be read.
+        """
+        requests = workload.requests()
+        if requests is None or not set(requests.asked()) & set(PASSED_ON):
+            return None
+        numbers, places = np.unique(requests.matrix[list(PASSED_ON)].T, axis=0, return_inverse=True)
+        places = places.reshape(-1)
+        profiles = [_profile(row, requests) for row in numbers.tolist()]
+        table = np.column_stack(
+            [
+                places,
+                np.zeros(len(workload), np.int64) if kinds is None else kinds,
+                workload.processors,
+                steps_of(workload.run_time),
+            ]
+        ).astype(np.int64)
+        table = table[np.lexsort(table.T[::-1])]
+        kept = np.unique(np.linspace(0, len(table) - 1, min(len(table), most_donors)).astype(int))
+        rows, counts = np.unique(table[kept], axis=0, return_counts=True)
+        used, place = np.unique(rows[:, 0], return_inverse=True)
+        rows[:, 0] = place
+        return cls(
+            profiles=tuple(profiles[one] for one in used.tolist()),
+            donors=tuple((*row, count) for row, count in
+                         zip(map(tuple, rows.tolist()), counts.tolist(), strict=True)),
+            rooms=_rooms(workload, [Asked.of(dict(one)) for one in profiles], places),
+            least_donors=least_donors,
+        )  # fmt: skip
+
+    @cached_property
+    def _asked(self) -> tuple[Asked, ...]:
+        return tuple(Asked.of(dict(profile)) for profile in self.profiles)
+
+    def draw(
+        self,
+        drawn: Drawn,
+        random: np.random.Generator,
+        kinds: Int64s | None = None,
+        machine: Machine | None = None,
+    ) -> tuple[Drawn, Requests, list[str]]:
+        """Return generated jobs with what they ask for, and remarks.
+
+        Without a machine, requests stay within what jobs of the partition had in the fitted trace.
+        On a machine they stay within its nodes and limits, and jobs that fit into no partition are
+        cut until one accepts them. Requested times end at the longest of the partition, but without
+        a machine not before the run time.
+
+        Parameters
+        ----------
+        drawn
+            The jobs.
+        random
+            The stream to draw from.
+        kinds
+            Kind of each job, as in :meth:`fit`.
+        machine
+            The machine that they are for; None if that is not known.
+        """
+        asked, rooms = self._asked, self._seen
+        gate = None
+        if machine is not None:
+            from hpcrowd.analysis.models.parts.gate import Gate
+
+            gate = Gate(machine)
+            asked = tuple(gate.adapted(one) for one in asked)
+            rooms = tuple(gate.room(one) for one in asked)
+        deck = _Deck.of(self, rooms)
+        processors = drawn.processors.copy()
+        if gate is not None:
+            processors = np.minimum(processors, max(room.cores for room in rooms))
+        donor = deck.draw(
+            processors,
+            drawn.run_time,
+            np.zeros(len(drawn), np.int64) if kinds is None else kinds,
+            _same_number(drawn, random),
+        )
+        pairs, of_pair = np.unique(
+            np.column_stack([donor, processors]), axis=0, return_inverse=True
+        )
+        of_pair = of_pair.reshape(-1)
+        longest = np.array([rooms[one].longest_s for one in deck.profile.tolist()])[donor]
+        limit, run_time = _limits(drawn, longest, cut=gate is not None)
+        most = np.full(len(pairs), float(UNKNOWN))
+        np.maximum.at(most, of_pair, np.where(limit < 0, run_time, limit))
+        values, refused = [], np.zeros(len(pairs), bool)
+        for place, (one, size) in enumerate(pairs.tolist()):
+            profile = int(deck.profile[one])
+            what = scaled(asked[profile], int(deck.processors[one]), size, rooms[profile])
+            if gate is not None:
+                passed = gate.passing(
+                    asked[profile], int(deck.processors[one]), size, rooms[profile], most[place]
+                )
+                refused[place] = passed is None
+                what, pairs[place, 1] = passed or (what, size)
+            values.append(what)
+        requests = Requests(len(drawn))
+        for ask in PASSED_ON:
+            if ask in WORDS:
+                words = [str(one.get(ask, "")) for one in values]
+                requests.set_texts(ask, [words[pair] for pair in of_pair.tolist()])
+            else:
+                numbers = [int(one.get(ask, UNKNOWN)) for one in values]
+                requests[ask][:] = np.array(numbers, np.int64)[of_pair]
+        found = replace(
+            drawn, processors=pairs[of_pair, 1], requested_time=limit, run_time=run_time
+        )
+        notes = [
+            f"{plural(count, 'job')} {what}"
+            for what, which in (
+                ("with fewer processors than drawn, to fit into a partition",
+                 found.processors < drawn.processors),
+                ("that would run for longer than a partition allows: cut to its limit",
+                 run_time < drawn.run_time),
+                ("that the machine rejects", refused[of_pair]),
+            )
+            if (count := int(which.sum()))
+        ]  # fmt: skip
+        return found, requests, notes
+
+    @cached_property
+    def _seen(self) -> tuple[Room, ...]:
+        """Rooms of the fitted trace, by profile."""
+        rooms = {room.partitions: room.room for room in self.rooms}
+        return tuple(rooms[one.partitions] for one in self._asked)
+
+
+def steps_of(run_time: Any) -> Int64s:
+    """Return run times (s) in :data:`STEPS` of doublings of 1 s, rounded; at least 0."""
+    return np.rint(STEPS * np.log2(np.maximum(run_time, 1.0))).astype(np.int64)
+
+
+def _profile(numbers: list[int], requests: Requests) -> tuple[tuple[str, int | str], ...]:
+    """Return the names and values of requests that are :data:`PASSED_ON`, without unknown ones."""
+    return tuple(
+        (ask.name.lower(), requests.words[ask][number] if ask in WORDS else number)
+        for ask, number in zip(PASSED_ON, numbers, strict=True)
+        if number != UNKNOWN
+    )
+
+
+def _rooms(workload: Workload, asked: list[Asked], places: Int64s) -> tuple[SeenRoom, ...]:
+    """Return what jobs of each partition had at most.
+
+    Parameters
+    ----------
+    workload
+        The jobs.
+    asked, places
+        What jobs ask for, and the place of each job's.
+    """
+    both = np.column_stack([places, workload.processors])
+    pairs, of_pair = np.unique(both, axis=0, return_inverse=True)
+    limits = np.full(len(pairs), float(UNKNOWN))
+    np.maximum.at(limits, of_pair.reshape(-1), workload.requested_time)
+    used: dict[str, list[tuple[int, ...]]] = {}
+    for (place, size), limit in zip(pairs.tolist(), limits.tolist(), strict=True):
+        one = asked[place]
+        used.setdefault(one.partitions, []).append(one.used(size, limit))
+    return tuple(SeenRoom.of(name, used[name]) for name in sorted(used))
+
+
+def _same_number(drawn: Drawn, random: np.random.Generator) -> Any:
+    """Return a number from 0 to 1 for each job, one for all jobs of a bag and its followers."""
+    bag = drawn.bag.copy()
+    for job in np.flatnonzero(drawn.follows >= 0).tolist():  # these come after what they follow
+        bag[job] = bag[drawn.follows[job]]
+    names, place = np.unique(bag, return_inverse=True)
+    return random.random(len(names))[place]
+
+
+def _limits(drawn: Drawn, longest: Any, *, cut: bool) -> tuple[Any, Any]:
+    """Return requested times and run times within the longest of the partition, s.
+
+    Parameters
+    ----------
+    drawn
+        The jobs.
+    longest
+        s, shape (jobs,).
+    cut
+        Whether run times are cut as well; if not, requested times are not shorter than they.
+    """
+    run_time = np.minimum(drawn.run_time, longest) if cut else drawn.run_time
+    limit = np.minimum(drawn.requested_time, np.maximum(longest, run_time))
+    return limit, run_time
+
+
+@dataclass(frozen=True)
+class _Deck:
+    """The donors as arrays, shape (donors,), in the order of their profiles.
+
+    Attributes
+    ----------
+    profile, kind, processors, step, count
+        As in :attr:`MachineRequests.donors`.
+    cores, longest_s
+        What the partition of the donor has room for.
+    least
+        Least number of jobs to draw from.
+    """
+
+    profile: Int64s
+    kind: Int64s
+    processors: Int64s
+    step: Int64s
+    count: Int64s
+    cores: Int64s
+    longest_s: Any
+    least: int
+
+    @classmethod
+    def of(cls, model: MachineRequests, rooms: tuple[Room, ...]) -> Self:
+        """Return the donors of a model whose profiles have these rooms."""
+        profile, kind, processors, step, count = np.array(model.donors, np.int64).T
+        cores = np.array([room.cores for room in rooms], np.int64)[profile]
+        longest = np.array([room.longest_s for room in rooms])[profile]
+        return cls(profile, kind, processors, step, count, cores, longest, model.least_donors)
+
+    def draw(self, processors: Int64s, run_time: Any, kinds: Int64s, number: Any) -> Int64s:
+        """Return the donor of each job, shape (jobs,).
+
+        Parameters
+        ----------
+        processors, run_time, kinds
+            Of the jobs.
+        number
+            From 0 to 1; decides on the donor of each job.
+        """
+        # Jobs of about the same size and run time have the same donors, but for limits in between.
+        bounds, rooms = np.unique(self.longest_s), np.unique(self.cores)
+        keys = np.column_stack(
+            [
+                _about(processors),
+                steps_of(run_time),
+                kinds,
+                np.searchsorted(bounds, run_time),
+                np.searchsorted(rooms, processors),
+            ]
+        )
+        unique, of_key = np.unique(keys, axis=0, return_inverse=True)
+        of_key = of_key.reshape(-1)
+        order = np.argsort(of_key, kind="stable")
+        edges = np.append(0, np.cumsum(np.bincount(of_key, minlength=len(unique))))
+        found = np.empty(len(processors), np.int64)
+        longest, cores = np.append(bounds, np.inf), np.append(rooms, np.iinfo(np.int64).max)
+        for place, (size, step, kind, bound, room) in enumerate(unique.tolist()):
+            mine = order[edges[place] : edges[place + 1]]
+            near = self._near(size, step, kind, longest[bound], cores[room])
+            ends = np.cumsum(self.count[near])
+            drawn = np.searchsorted(ends, number[mine] * ends[-1], side="right")
+            found[mine] = near[np.minimum(drawn, len(near) - 1)]
+        return found
+
+    def _near(self, size: int, step: int, kind: int, longest: float, cores: int) -> Int64s:
+        """Return the donors that one is drawn from for jobs of a size, run time and kind.
+
+        Those whose partition has no room for such jobs do not count if others do.
+
+        Parameters
+        ----------
+        size, step, kind
+            Of the jobs.
+        longest, cores
+            The least of the limits of partitions that such jobs keep, s and processors.
+        """
+        some = np.ones(len(self.profile), bool)
+        for rule in (self.cores >= cores, self.longest_s >= longest, self.kind == kind):
+            if (some & rule).any():
+                some &= rule
+        rows = np.flatnonzero(some)
+        distance = np.log2(self.processors[rows] / size) ** 2
+        distance += ((self.step[rows] - step) / STEPS) ** 2
+        # As each donor is one job or more, the nearest ones are enough.
+        first = min(self.least, len(rows))
+        nearest = np.sort(np.argpartition(distance, first - 1)[:first])
+        nearest = nearest[np.argsort(distance[nearest], kind="stable")]
+        enough = int(np.searchsorted(np.cumsum(self.count[rows][nearest]), self.least))
+        last = distance[nearest[min(enough, first - 1)]]
+        return rows[distance <= last]
+
+
+def _about(processors: Int64s) -> Int64s:
+    """Return processors, rounded to :data:`SIZE_STEPS` steps in a doubling if they are many."""
+    rounded = 2 ** (np.rint(SIZE_STEPS * np.log2(processors)) / SIZE_STEPS)
+    return np.where(processors <= LARGEST_EXACT, processors, np.rint(rounded)).astype(np.int64)

@@ -1,0 +1,89 @@
+"""What the jobs of generated and resampled users ask of a machine of nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
+from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.kinds.resample import resample
+from hpcrowd.scenarios.whatif.machine import made_up
+
+
+@pytest.fixture(scope="module")
+def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of three weeks of a third of the made-up site's users, without waits."""
+    kinds = tuple(kind._replace(users=-(-kind.users // 3)) for kind in made_up.KINDS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(made_up, "KINDS", kinds)
+        patch.setattr(made_up, "DAYS", 21)
+        jobs = made_up.made_up_jobs()
+    path = tmp_path_factory.mktemp("site") / "jobs.txt"
+    path.write_text(made_up.accounting(jobs, np.array([job.submit for job in jobs])))
+    return path
+
+
+@pytest.fixture(scope="module")
+def log(log_file: Path) -> Trace:
+    """Return the same log."""
+    return read_trace(log_file)
+
+
+def kinds_of(jobs: JobTable) -> set[tuple[int | str, ...]]:
+    """Return the combinations of what jobs ask for: processors, partition, account and so on."""
+    asked = jobs.requests
+    assert asked is not None
+    gpus = np.maximum(asked[Ask.GPUS], asked[Ask.GPUS_PER_NODE])
+    return set(
+        zip(
+            jobs.processors.tolist(),
+            asked.texts(Ask.PARTITIONS),
+            asked.texts(Ask.ACCOUNT),
+            asked[Ask.NODES].tolist(),
+            np.maximum(gpus, 0).tolist(),
+            asked[Ask.MEMORY_PER_CORE].tolist(),
+            strict=True,
+        )
+    )
+
+
+def test_repeated_jobs_ask_for_the_same_in_their_own_words() -> None:
+    """Words keep their texts, arrays get a number of their own, and dates are left out."""
+    record, mine = Requests(4), Requests(6)
+    record.set_texts(Ask.PARTITIONS, ["b", "a", "", "b"])
+    record[Ask.ARRAY][:] = [7, UNKNOWN, 8, 7]
+    record[Ask.TASK][:] = [1, UNKNOWN, 5, 2]
+    record[Ask.BEGIN][0] = 100
+    record.set(0, Ask.RESERVATION, "monday")
+    mine.set(0, Ask.PARTITIONS, "a")
+    mine.repeat(2, record)
+    assert ["a", "", "b", "a", "", "b"] == mine.texts(Ask.PARTITIONS)
+    assert [UNKNOWN, UNKNOWN, 2, UNKNOWN, 4, 2] == mine[Ask.ARRAY].tolist()
+    assert [1, UNKNOWN, 5, 2] == mine[Ask.TASK][2:].tolist()
+    assert UNKNOWN == mine[Ask.BEGIN].max() == mine[Ask.RESERVATION].max()
+    assert 100 == record[Ask.BEGIN][0]
+
+
+@pytest.mark.parametrize("users", ["rigid", "think-time", "generative"])
+def test_a_resampled_population_asks_for_what_was_recorded(log: Trace, users: str) -> None:
+    """Every combination of size, partition, GPUs and memory is one of the log; all jobs run."""
+    machine = made_up.made_up_machine()
+    run = resample(log, users=users, machine=machine, scheduler="slurm", days=14, warm_up="7d")
+    recorded = replay(log, users="rigid", machine=machine, scheduler="fcfs")
+    assert {"normal", "long", "gpu"} <= {one[1] for one in kinds_of(run.jobs)}
+    assert kinds_of(run.jobs) <= kinds_of(recorded.jobs)
+    assert len(run.jobs) == run.jobs.count(State.COMPLETED) > 100
+
+
+def test_generated_users_of_a_replay_ask_for_what_was_recorded(log: Trace) -> None:
+    """Users who generate their work submit recorded jobs again, with their requests."""
+    machine = made_up.made_up_machine()
+    run = replay(log, users="generative", machine=machine, scheduler="easy", seed=1)
+    recorded = replay(log, users="rigid", machine=machine, scheduler="fcfs")
+    assert {"normal", "gpu"} <= {one[1] for one in kinds_of(run.jobs)}
+    assert kinds_of(run.jobs) <= kinds_of(recorded.jobs)
