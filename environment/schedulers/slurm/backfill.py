@@ -153,6 +153,9 @@ class BackfillCycle:
                 rejected.pop((job.array, partition), None)
                 if not job.holding and job.array >= 0:
                     planned_tasks[job.array] = planned_tasks.get(job.array, 0) + 1
+        if self.tested:
+            # Slurm notes jobs that it tries as changed, so that the next cycle comes in any case.
+            controller.note_change(self.now)
 
     def _too_many(self, job: QueuedJob, partition: str, counts: dict[tuple[str, str], int]) -> bool:
         """Count jobs of a user, partition or association, and return whether there are too many."""

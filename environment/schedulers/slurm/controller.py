@@ -240,6 +240,10 @@ class Controller:
         """Take a waiting job out of the queue."""
         self.limits.submitted(self.waiting.pop(row), -1)
 
+    def note_change(self, now: int) -> None:
+        """Note that jobs have changed, so that backfilling has something to look at."""
+        self._changed = now
+
     def wake_up(self) -> None:
         """Note that something else has changed, so that a pass is worth while."""
         self._wanted = True

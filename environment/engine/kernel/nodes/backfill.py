@@ -270,6 +270,8 @@ def backfill_cycle(g, now):
                 g.tasks[N.FIRST_TASK, place] = -1
                 if done == 1:
                     g.tasks[N.TASKS_PLANNED, array] += 1
+    if tested:
+        c[N.CHANGED] = now  # jobs that it tries count as changed
     rejoin(g)
 
 
