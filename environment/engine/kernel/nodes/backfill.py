@@ -14,10 +14,13 @@ from hpcrowd.environment.engine.kernel.nodes.main_pass import (
     try_start,
 )
 from hpcrowd.environment.engine.kernel.nodes.placement import (
+    choose,
     copy_set,
+    has,
+    has_as_many,
     keep_only,
+    look_again,
     select,
-    take,
 )
 from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, copy_stock, holds_any
 from hpcrowd.environment.engine.kernel.nodes.queue import rejoin, waits
@@ -64,7 +67,8 @@ def _keep(g, count, begin, end, shares):
     while place < count and plan[N.SPAN_BEGIN, place] < end:
         span = nodes[plan[N.SPAN_NODES, place]]
         for i in range(shares):
-            span[g.nodes[chosen + N.S_NODE, i]] = 0
+            node = g.nodes[chosen + N.S_NODE, i]
+            span[node >> 6] &= ~(1 << (node & 63))
         place += 1
     return count
 
@@ -77,7 +81,7 @@ def _clashes(g, count, begin, end, shares):
     while place < count and plan[N.SPAN_BEGIN, place] < end:
         span = nodes[plan[N.SPAN_NODES, place]]
         for i in range(shares):
-            if not span[g.nodes[chosen + N.S_NODE, i]]:
+            if not has(span, g.nodes[chosen + N.S_NODE, i]):
                 return True
         place += 1
     return False
@@ -99,7 +103,7 @@ def _unplanned(g, count, nodes, found, start, end):
             following, more = spans[plan[N.SPAN_NODES, place + 1]], 0
             for i in range(len(nodes)):
                 more |= nodes[i] & following[i] & ~(found[i] & span[i])
-            if more & 1:
+            if more:
                 later = plan[N.SPAN_END, place]
         if plan[N.SPAN_BEGIN, place] > end:
             if not later and after:
@@ -116,8 +120,7 @@ def _foretell(g, entry, free, now):
 
     Running jobs end at their limits; ends close to each other count as one.
     """
-    ledger, rows = g.ledger, g.rows
-    d = g.options[N.DEMAND, g.entries[N.OPTION, entry]]
+    rows, lists, d = g.rows, g.lists, g.options[N.DEMAND, g.entries[N.OPTION, entry]]
     shares = select(g, g.c[N.STOCK], d, free)
     if shares >= 0:
         return now, shares
@@ -127,45 +130,34 @@ def _foretell(g, entry, free, now):
     victims = candidates(g, entry, now)
     if victims:
         for i in range(victims):
-            row = g.lists[N.VICTIM, i]
+            row = lists[N.VICTIM, i]
             rows[N.MARK, row] = stamp
-            tenure = rows[N.TENURE, row]
-            take(g, future, ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure], 1)
-        shares = select(g, future, d, free)
+            look_again(g, future, d, rows[N.TENURE, row], free)
+        shares = choose(g, future, d)
         if shares >= 0:
             return now, shares
-    cores, wanted = 0, g.demands[N.WANTED_CORES, d]
-    for node in range(len(free)):
-        if free[node]:
-            cores += g.nodes[future + N.FREE_CORES, node]
     count, window = g.c[N.ALL_RUNNING], TIME_WINDOW
     place = _next_end(g, free, stamp, 0, count)
     if place == count:
         return -1, -1
-    first = g.lists[N.END_AT, place]
+    first = lists[N.END_AT, place]
     barrier = first + window - first % window
     while place < count:
         taken = 0
         while True:
-            end = g.lists[N.END_AT, place]
-            tenure = rows[N.TENURE, g.lists[N.END_OF, place]]
-            for i in range(ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure]):
-                if free[g.held[N.S_NODE, i]]:
-                    cores += g.held[N.S_CORES, i]
-            take(g, future, ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure], 1)
+            end = lists[N.END_AT, place]
+            look_again(g, future, d, rows[N.TENURE, lists[N.END_OF, place]], free)
             place = _next_end(g, free, stamp, place + 1, count)
-            if place == count or g.lists[N.END_AT, place] > barrier + window:
+            if place == count or lists[N.END_AT, place] > barrier + window:
                 break
             taken += 1
             if taken > MOST_TAKEN_OUT:
                 break
         while True:
             window *= 2
-            if place == count or g.lists[N.END_AT, place] <= barrier + window:
+            if place == count or lists[N.END_AT, place] <= barrier + window:
                 break
-        if cores < wanted:
-            continue
-        shares = select(g, future, d, free)
+        shares = choose(g, future, d)
         if shares >= 0:
             return (end if end > now else now + KILL_WAIT), shares
     return -1, -1
@@ -302,10 +294,7 @@ def _try(g, count, window, entry, now):
         later = _unplanned(g, count, may, free, start, start + limit)
         if reservation_ends and (not later or reservation_ends < later):
             later = reservation_ends
-        there = 0
-        for node in range(len(free)):
-            there += free[node]
-        if there < g.demands[N.LEAST, d]:
+        if not has_as_many(free, g.demands[N.LEAST, d]):
             if not later:
                 return 0, counted, count
             continue

@@ -6,7 +6,9 @@ from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
 from hpcrowd.environment.engine.kernel.nodes.placement import (
+    clear,
     copy_set,
+    has_as_many,
     keep_only,
     remove,
     select,
@@ -38,8 +40,7 @@ def bar_reserved(g, row, start, limit, nodes):
         begins, until = g.rules[N.FROM, i], g.rules[N.UNTIL, i]
         if g.rows[N.RESERVATION, row] == i:
             if start < begins or start + limit > until:
-                for node in range(len(nodes)):
-                    nodes[node] = 0
+                clear(nodes)
                 return 0
             if not g.rules[N.FLEXIBLE, i]:
                 keep_only(nodes, g.sets[g.c[N.RESERVED] + i])
@@ -154,10 +155,9 @@ def main_pass(g, now, full):
             if word:
                 rows[N.REASON, row] = word
                 continue
-        there = 0
-        for node in range(len(available)):
-            there += available[node] & g.sets[N.MEMBERS + partition, node]
-        if there < g.demands[N.LEAST, d]:
+        copy_set(allowed, available)
+        keep_only(allowed, g.sets[N.MEMBERS + partition])
+        if not has_as_many(allowed, g.demands[N.LEAST, d]):
             rows[N.REASON, row], outcome = N.NODES_KEPT, BUSY
         else:
             copy_set(allowed, available)

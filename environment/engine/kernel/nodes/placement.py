@@ -7,6 +7,26 @@ from hpcrowd.environment.engine.kernel.nodes import places as N
 
 
 @compiled
+def has(nodes, node):
+    """Return 1 if a set holds a node, else 0."""
+    return (nodes[node >> 6] >> (node & 63)) & 1
+
+
+@compiled
+def has_as_many(nodes, least):
+    """Return whether a set holds as many nodes."""
+    count = 0
+    for i in range(len(nodes)):
+        word = nodes[i]
+        while word and count < least:
+            word &= word - 1
+            count += 1
+        if count >= least:
+            return True
+    return count >= least
+
+
+@compiled
 def copy_set(nodes, others):
     """Make a set of nodes equal to another one."""
     for i in range(len(nodes)):
@@ -24,7 +44,14 @@ def keep_only(nodes, others):
 def remove(nodes, others):
     """Take the nodes of another set out of a set."""
     for i in range(len(nodes)):
-        nodes[i] &= others[i] ^ 1
+        nodes[i] &= ~others[i]
+
+
+@compiled
+def clear(nodes):
+    """Take all nodes out of a set."""
+    for i in range(len(nodes)):
+        nodes[i] = 0
 
 
 @compiled
@@ -84,30 +111,74 @@ def usable_cores(g, stock, d, node):
 @compiled
 def select(g, stock, d, allowed):
     """Choose nodes for a demand; return how many shares are chosen, -1 if it does not fit."""
-    demands, table = g.demands, g.nodes
-    count, total, largest, gpus, places = 0, 0, 0, 0, g.nodes.shape[1]
-    nodes = g.sets[g.c[N.SETS] + demands[N.SET, d]]
-    for node in range(places):
-        cores = 0
-        if allowed[node] and nodes[node] and table[stock + N.FREE_CORES, node] > 0:
-            cores = usable_cores(g, stock, d, node)
-            if cores:
-                count += 1
-                total += cores
-                largest = max(largest, cores)
-        table[N.USABLE, node] = cores
-    if count < demands[N.LEAST, d]:
-        return -1
-    wanted = demands[N.WANTED_CORES, d]
-    # No choice has more than the largest nodes that it may take, or than all.
-    if total < wanted or largest * min(demands[N.MOST, d], count) < wanted:
-        return -1
-    if demands[N.GPUS, d]:
-        for node in range(places):
+    look(g, stock, d, allowed)
+    return choose(g, stock, d)
+
+
+@compiled
+def look(g, stock, d, allowed):
+    """Note which nodes of a set a job could use, and in ``c`` what they have in all."""
+    table, c = g.nodes, g.c
+    nodes = g.sets[c[N.SETS] + g.demands[N.SET, d]]
+    c[N.U_NODES] = c[N.U_CORES] = c[N.U_MOST] = c[N.U_GPUS] = 0
+    counts_gpus, kind = g.demands[N.GPUS, d] > 0, g.demands[N.GPU_KIND, d]
+    places = table.shape[1]
+    for i in range(len(allowed)):
+        word = allowed[i] & nodes[i]
+        first, last = i << 6, min((i + 1) << 6, places)
+        for node in range(first, last):
+            cores = 0
+            if (word >> (node & 63)) & 1 and table[stock + N.FREE_CORES, node] > 0:
+                cores = usable_cores(g, stock, d, node)
+                if cores:
+                    c[N.U_NODES] += 1
+                    c[N.U_CORES] += cores
+                    c[N.U_MOST] = max(c[N.U_MOST], cores)
+                    if counts_gpus:
+                        c[N.U_GPUS] += free_gpus(g, stock, node, kind)
+            table[N.USABLE, node] = cores
+
+
+@compiled
+def look_again(g, stock, d, tenure, allowed):
+    """Let a running job give its shares back, and note what that changes for a demand."""
+    c, held, table = g.c, g.held, g.nodes
+    first, last = g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]
+    nodes = g.sets[c[N.SETS] + g.demands[N.SET, d]]
+    counts_gpus, kind = g.demands[N.GPUS, d] > 0, g.demands[N.GPU_KIND, d]
+    if counts_gpus:
+        for i in range(first, last):
+            node = held[N.S_NODE, i]
             if table[N.USABLE, node]:
-                gpus += free_gpus(g, stock, node, demands[N.GPU_KIND, d])
-        if gpus < demands[N.GPUS, d]:
-            return -1
+                c[N.U_GPUS] -= free_gpus(g, stock, node, kind)
+    take(g, stock, first, last, 1)
+    for i in range(first, last):
+        node = held[N.S_NODE, i]
+        if not (has(allowed, node) and has(nodes, node)):
+            continue
+        before, cores = table[N.USABLE, node], usable_cores(g, stock, d, node)
+        if cores:
+            c[N.U_NODES] += before == 0
+            c[N.U_MOST] = max(c[N.U_MOST], cores)
+            if counts_gpus:
+                c[N.U_GPUS] += free_gpus(g, stock, node, kind)
+        c[N.U_CORES] += cores - before
+        table[N.USABLE, node] = cores
+
+
+@compiled
+def choose(g, stock, d):
+    """Choose among the nodes that were looked at; return how many shares are chosen, -1 for none."""
+    demands, table, c, places = g.demands, g.nodes, g.c, g.nodes.shape[1]
+    count, largest, wanted = c[N.U_NODES], c[N.U_MOST], demands[N.WANTED_CORES, d]
+    # No choice has more than the largest nodes that it may take, or than all.
+    if (
+        count < demands[N.LEAST, d]
+        or c[N.U_CORES] < wanted
+        or largest * min(demands[N.MOST, d], count) < wanted
+        or c[N.U_GPUS] < demands[N.GPUS, d]
+    ):
+        return -1
     found = _choose(g, stock, d, N.USABLE)
     if found < 0 and demands[N.MOST, d] < count:
         # A knapsack: the nodes with few cores are left out, the smallest first.

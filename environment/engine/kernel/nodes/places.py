@@ -1,6 +1,6 @@
 """Constants and arrays of a machine of nodes under Slurm's controller.
 
-Sets of nodes are rows of bytes, one for each node. A job has an *entry* for each partition that it
+Sets of nodes are rows of words with a bit for each node. A job has an *entry* for each partition that it
 may run in; entries of jobs alike share an *option*: what they ask there, their limits, and the
 factors of their priorities that do not change. Tables are few, since compilation takes longer with
 each array that a function takes; so some hold several lists with places of their own.
@@ -79,13 +79,14 @@ PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
     SETTINGS,
 ) = range(41)  # fmt: skip
 
-# Places in ``Site.c`` behind them: what changes.
+# Places in ``Site.c`` behind them: what changes. The last ones are of the nodes that were looked at:
+# how many can be used, their cores, the most of one, and their GPUs.
 (
     LAST_MAIN, WANTED, URGENT, LOOKED_AT_ALL, LAST_BACKFILL, CHANGED, CALCULATED, RANKING, ENDED_AT,
     ARRIVED_AT, ORDERED, GONE, ALL_WAITING, ALL_RUNNING, FIRST_RUNNING, LAST_RUNNING, TENURES,
     SHARES, OVER, STOPPED, AGAIN, STAMP, STOPPED_BEFORE, PASSES, ALL_ACCEPTED,
-    NEXT_ELIGIBLE, C_COUNT,
-) = range(SETTINGS, SETTINGS + 27)  # fmt: skip
+    NEXT_ELIGIBLE, U_NODES, U_CORES, U_MOST, U_GPUS, C_COUNT,
+) = range(SETTINGS, SETTINGS + 31)  # fmt: skip
 
 # Rows of ``Site.demands``; amounts of TRES follow.
 (
@@ -163,8 +164,8 @@ class Site(NamedTuple):
     ends: Int64s  #: ends of running jobs, a heap, likewise
     c: Int64s  #: settings and scalars of the controller
     nodes: Int64s  #: by node: what it has, what is free, room to choose
-    sets: Any  #: sets of nodes, bytes, shape (sets, nodes)
-    spans: Any  #: nodes that nothing planned holds in a span of the plan, bytes, (spans, nodes)
+    sets: Int64s  #: sets of nodes, shape (sets, words)
+    spans: Int64s  #: nodes that nothing planned holds in a span of the plan, shape (spans, words)
     rules: Int64s  #: of partitions, reservations and QOS, a column for each
     reals: Any  #: by association: usage and share; and amounts
     people: Int64s  #: by association: the one above; and counts of backfilling

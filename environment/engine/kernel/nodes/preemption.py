@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.nodes import places as N
-from hpcrowd.environment.engine.kernel.nodes.placement import select, take
+from hpcrowd.environment.engine.kernel.nodes.placement import (
+    choose,
+    clear,
+    has,
+    look,
+    look_again,
+)
 from hpcrowd.environment.engine.kernel.nodes.queue import fate_of
 
 
@@ -23,7 +29,7 @@ def holds_any(g, tenure, nodes):
     """Return how many nodes of a set a tenure holds."""
     count = 0
     for i in range(g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]):
-        count += nodes[g.held[N.S_NODE, i]]
+        count += has(nodes, g.held[N.S_NODE, i])
     return count
 
 
@@ -103,25 +109,25 @@ def choose_victims(g, d, allowed, count):
         The number of chosen shares, -1 for none, and of candidates that were removed, the first in
         ``lists[VICTIM]``; marks in ``lists[IN_THE_WAY]`` say which hold some of the chosen nodes.
     """
-    victims, ledger, rows = g.lists, g.ledger, g.rows
+    victims, rows = g.lists, g.rows
     nodes, removed, shares = g.sets[N.WORK + 5], 0, -1
     reorder = g.c[N.REORDER]
     for again in range(reorder + 2):
         future = copy_stock(g)
+        look(g, future, d, allowed)
         removed, shares = 0, -1
         for i in range(count):
-            tenure = rows[N.TENURE, victims[N.VICTIM, i]]
-            take(g, future, ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure], 1)
+            look_again(g, future, d, rows[N.TENURE, victims[N.VICTIM, i]], allowed)
             removed += 1
-            shares = select(g, future, d, allowed)
+            shares = choose(g, future, d)
             if shares >= 0:
                 break
         if shares < 0:
             return -1, 0
-        for node in range(len(nodes)):
-            nodes[node] = 0
+        clear(nodes)
         for i in range(shares):
-            nodes[g.nodes[g.c[N.CHOSEN] + N.S_NODE, i]] = 1
+            node = g.nodes[g.c[N.CHOSEN] + N.S_NODE, i]
+            nodes[node >> 6] |= 1 << (node & 63)
         if again > reorder or count <= again + 1:
             break
         last = victims[N.VICTIM, removed - 1]

@@ -13,8 +13,8 @@ import numpy as np
 
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.places import wider
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
-from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.model import Limits, Preempt
 from hpcrowd.environment.schedulers.slurm.controller import NODES_KEPT, Controller
 from hpcrowd.environment.schedulers.slurm.limits import resource_word
@@ -346,8 +346,7 @@ class AskedBook:
                 yield Check(kind, 0, self._tres.get(name, -1), limit, word)
 
 
-def bytes_of(nodes: int, count: int) -> Any:
-    """Return a set of nodes as bytes, shape (count,)."""
-    found = np.zeros(count, np.uint8)
-    found[list(bits(nodes))] = 1
-    return found
+def words_of(nodes: int, count: int) -> Int64s:
+    """Return a set of nodes as words of 64 bits, of a machine with that many."""
+    words = -(-count // 64)
+    return np.frombuffer(nodes.to_bytes(8 * words, "little"), np.int64).copy()

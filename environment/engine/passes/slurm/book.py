@@ -17,7 +17,7 @@ from hpcrowd.environment.engine.kernel.places import wider
 from hpcrowd.environment.engine.passes.slurm.asked import (
     AskedBook,
     Grown,
-    bytes_of,
+    words_of,
 )
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
@@ -90,7 +90,7 @@ class SlurmBook:
         self.c = self._scalars()
         self.nodes = self._nodes()
         self.sets = self._sets_of_nodes()
-        self.spans = np.zeros((0, len(self.layout)), np.uint8)
+        self.spans = np.zeros((0, self.sets.shape[1]), np.int64)
         self.rules = self._rules()
         self.reals = np.zeros((N.REALS, N.AMOUNT_PLACES))
         self.reals[N.AMOUNTS] = self._amounts()
@@ -166,7 +166,7 @@ class SlurmBook:
         sets = [layout.all_nodes, *([0] * work)]
         sets += [layout.nodes_of(name) for name in layout.partitions]
         sets += [layout.nodes_in(one.nodes) for one in self.machine.reservations]
-        return np.stack([bytes_of(nodes, len(layout)) for nodes in sets])
+        return np.stack([words_of(nodes, len(layout)) for nodes in sets])
 
     def _rules(self) -> Int64s:
         """Return ``Site.rules``."""
@@ -204,7 +204,7 @@ class SlurmBook:
         first, sets = int(self.c[N.SETS]), self.asked.sets
         if first + len(sets) > len(self.sets):
             count = len(self.layout)
-            more = [bytes_of(nodes, count) for nodes in sets[len(self.sets) - first :]]
+            more = [words_of(nodes, count) for nodes in sets[len(self.sets) - first :]]
             self.sets = np.concatenate([self.sets, np.stack(more)])
         return (
             jobs, scalars, ends, self.c, self.nodes, self.sets, self.spans, self.rules, self.reals,
@@ -224,7 +224,7 @@ class SlurmBook:
         self.ledger = _roomy(self.ledger, c[N.TENURES] + starts)
         self.held = _roomy(self.held, c[N.SHARES] + shares)
         if spans > len(self.spans):
-            self.spans = np.zeros((2 * spans, len(self.layout)), np.uint8)
+            self.spans = np.zeros((2 * spans, self.sets.shape[1]), np.int64)
 
     # jobs
 
