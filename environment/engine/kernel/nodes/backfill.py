@@ -19,11 +19,17 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     has,
     has_as_many,
     keep_only,
+    look,
     look_again,
     select,
 )
 from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, copy_stock, holds_any
 from hpcrowd.environment.engine.kernel.nodes.queue import rejoin, waits
+from hpcrowd.environment.engine.kernel.nodes.releases import (
+    STALE,
+    note_start,
+    start_after_releases,
+)
 from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OUT, TIME_WINDOW
 
 
@@ -124,18 +130,20 @@ def _foretell(g, entry, free, now):
     shares = select(g, g.c[N.STOCK], d, free)
     if shares >= 0:
         return now, shares
+    victims = candidates(g, entry, now)
+    if not victims:
+        return start_after_releases(g, d, free, now)
     future = copy_stock(g)
+    look(g, future, d, free)
     g.c[N.STAMP] += 1
     stamp = g.c[N.STAMP]
-    victims = candidates(g, entry, now)
-    if victims:
-        for i in range(victims):
-            row = lists[N.VICTIM, i]
-            rows[N.MARK, row] = stamp
-            look_again(g, future, d, rows[N.TENURE, row], free)
-        shares = choose(g, future, d)
-        if shares >= 0:
-            return now, shares
+    for i in range(victims):
+        row = lists[N.VICTIM, i]
+        rows[N.MARK, row] = stamp
+        look_again(g, future, d, rows[N.TENURE, row], free)
+    shares = choose(g, future, d)
+    if shares >= 0:
+        return now, shares
     count, window = g.c[N.ALL_RUNNING], TIME_WINDOW
     place = _next_end(g, free, stamp, 0, count)
     if place == count:
@@ -210,6 +218,7 @@ def backfill_cycle(g, now):
     plan[N.SPAN_END, 0], plan[N.SPAN_NODES, 0] = window, 0
     copy_set(spans[0], g.sets[N.UP])
     count, tested, begun = 1, 0, 0
+    c[N.ALL_RELEASES] = STALE
     c[N.STAMP] += 1
     stamp = c[N.STAMP]
     for i in range(c[N.ORDERED]):
@@ -318,9 +327,11 @@ def _try(g, count, window, entry, now):
                 N.BY_BACKFILL,
             )  # fmt: skip
             if outcome == BEGUN:
+                note_start(g, row)
                 return 2, counted, count
             if outcome == LIMITED:
                 return 0, counted, count
+            g.c[N.ALL_RELEASES] = STALE  # it may have stopped others
             _copy(g, chosen, kept, shares)
             later = 0  # it preempts, or nodes are still in use: keep them
         if later and begin > later:

@@ -294,6 +294,7 @@ def has_room(g, ended, arrived, more):
         and g.s[S.RUNNING] + starts <= g.ends.shape[1]
         and c[N.TENURES] + starts <= g.ledger.shape[1]
         and c[N.SHARES] + shares <= g.held.shape[1]
+        and min(stops * g.nodes.shape[1], c[N.ALL_CORES]) + shares <= g.releases.shape[1]
     )
 
 

@@ -82,29 +82,40 @@ def free_gpus(g, stock, node, kind):
 @compiled
 def usable_cores(g, stock, d, node):
     """Return how many cores of a node a job could use; 0 if it cannot use the node."""
-    nodes, demands = g.nodes, g.demands
+    gpus = 0
+    if g.demands[N.NODE_GPUS, d]:
+        gpus = free_gpus(g, stock, node, g.demands[N.GPU_KIND, d])
+    return usable_of(
+        g, d, node, g.nodes[stock + N.FREE_CORES, node], g.nodes[stock + N.FREE_MEMORY, node],
+        g.nodes[stock + N.JOBS_HERE, node], gpus,
+    )  # fmt: skip
+
+
+@compiled
+def usable_of(g, d, node, cores, memory, jobs, gpus):
+    """Return how many cores of a node a job could use, of so many free cores, MB and GPUs."""
+    demands = g.demands
     whole = demands[N.WHOLE, d]
-    if whole and nodes[stock + N.JOBS_HERE, node]:
+    if whole and jobs:
         return 0
-    cores = min(nodes[stock + N.FREE_CORES, node], demands[N.MOST_CORES, d])
+    cores = min(cores, demands[N.MOST_CORES, d])
     if not demands[N.CORES_ONLY, d]:
-        memory = nodes[stock + N.FREE_MEMORY, node]
         if demands[N.ALL_MEMORY, d]:
-            if memory < nodes[N.MEMORY, node]:
+            if memory < g.nodes[N.MEMORY, node]:
                 return 0
         elif memory < demands[N.NODE_MEMORY, d]:
             return 0
         per_core = demands[N.CORE_MEMORY, d]
         if per_core:
             if whole:
-                if memory < per_core * nodes[N.CORES, node]:
+                if memory < per_core * g.nodes[N.CORES, node]:
                     return 0
             else:
                 cores = min(cores, memory // per_core)
-        each = demands[N.NODE_GPUS, d]
-        if each and free_gpus(g, stock, node, demands[N.GPU_KIND, d]) < each:
+        if gpus < demands[N.NODE_GPUS, d]:
             return 0
-    cores -= cores % demands[N.PER_TASK, d]
+    if demands[N.PER_TASK, d] > 1:
+        cores -= cores % demands[N.PER_TASK, d]
     return cores if cores >= demands[N.LEAST_CORES, d] else 0
 
 
@@ -127,7 +138,7 @@ def look(g, stock, d, allowed):
         word = allowed[i] & nodes[i]
         first, last = i << 6, min((i + 1) << 6, places)
         for node in range(first, last):
-            cores = 0
+            cores = gpus = 0
             if (word >> (node & 63)) & 1 and table[stock + N.FREE_CORES, node] > 0:
                 cores = usable_cores(g, stock, d, node)
                 if cores:
@@ -135,50 +146,62 @@ def look(g, stock, d, allowed):
                     c[N.U_CORES] += cores
                     c[N.U_MOST] = max(c[N.U_MOST], cores)
                     if counts_gpus:
-                        c[N.U_GPUS] += free_gpus(g, stock, node, kind)
-            table[N.USABLE, node] = cores
+                        gpus = free_gpus(g, stock, node, kind)
+                        c[N.U_GPUS] += gpus
+            table[N.USABLE, node], table[N.GPUS_HERE, node] = cores, gpus
 
 
 @compiled
 def look_again(g, stock, d, tenure, allowed):
     """Let a running job give its shares back, and note what that changes for a demand."""
-    c, held, table = g.c, g.held, g.nodes
+    held = g.held
     first, last = g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]
-    nodes = g.sets[c[N.SETS] + g.demands[N.SET, d]]
-    counts_gpus, kind = g.demands[N.GPUS, d] > 0, g.demands[N.GPU_KIND, d]
-    if counts_gpus:
-        for i in range(first, last):
-            node = held[N.S_NODE, i]
-            if table[N.USABLE, node]:
-                c[N.U_GPUS] -= free_gpus(g, stock, node, kind)
+    nodes, kind = g.sets[g.c[N.SETS] + g.demands[N.SET, d]], g.demands[N.GPU_KIND, d]
     take(g, stock, first, last, 1)
     for i in range(first, last):
         node = held[N.S_NODE, i]
-        if not (has(allowed, node) and has(nodes, node)):
-            continue
-        before, cores = table[N.USABLE, node], usable_cores(g, stock, d, node)
-        if cores:
-            c[N.U_NODES] += before == 0
-            c[N.U_MOST] = max(c[N.U_MOST], cores)
-            if counts_gpus:
-                c[N.U_GPUS] += free_gpus(g, stock, node, kind)
-        c[N.U_CORES] += cores - before
-        table[N.USABLE, node] = cores
+        if has(allowed, node) and has(nodes, node):
+            cores = usable_cores(g, stock, d, node)
+            note_usable(g, d, node, cores, free_gpus(g, stock, node, kind))
+
+
+@compiled
+def note_usable(g, d, node, cores, gpus):
+    """Note that a job could use so many cores of a node, which has so many GPUs."""
+    c, table = g.c, g.nodes
+    before = table[N.USABLE, node]
+    if cores:
+        c[N.U_NODES] += before == 0
+        c[N.U_MOST] = max(c[N.U_MOST], cores)
+        if g.demands[N.GPUS, d]:
+            c[N.U_GPUS] += gpus - table[N.GPUS_HERE, node]
+            table[N.GPUS_HERE, node] = gpus
+    c[N.U_CORES] += cores - before
+    table[N.USABLE, node] = cores
+
+
+@compiled
+def may_suffice(g, d):
+    """Return whether the nodes that were looked at have enough, if chosen well.
+
+    No choice has more than the largest nodes that it may take, or than all.
+    """
+    c, demands, wanted = g.c, g.demands, g.demands[N.WANTED_CORES, d]
+    return (
+        c[N.U_NODES] >= demands[N.LEAST, d]
+        and c[N.U_CORES] >= wanted
+        and c[N.U_MOST] * min(demands[N.MOST, d], c[N.U_NODES]) >= wanted
+        and c[N.U_GPUS] >= demands[N.GPUS, d]
+    )
 
 
 @compiled
 def choose(g, stock, d):
-    """Choose among the nodes that were looked at; return how many shares are chosen, -1 for none."""
+    """Choose among nodes that were looked at; return how many shares are chosen, -1 for none."""
     demands, table, c, places = g.demands, g.nodes, g.c, g.nodes.shape[1]
-    count, largest, wanted = c[N.U_NODES], c[N.U_MOST], demands[N.WANTED_CORES, d]
-    # No choice has more than the largest nodes that it may take, or than all.
-    if (
-        count < demands[N.LEAST, d]
-        or c[N.U_CORES] < wanted
-        or largest * min(demands[N.MOST, d], count) < wanted
-        or c[N.U_GPUS] < demands[N.GPUS, d]
-    ):
+    if not may_suffice(g, d):
         return -1
+    count, largest = c[N.U_NODES], c[N.U_MOST]
     found = _choose(g, stock, d, N.USABLE)
     if found < 0 and demands[N.MOST, d] < count:
         # A knapsack: the nodes with few cores are left out, the smallest first.

@@ -1,9 +1,9 @@
 """Constants and arrays of a machine of nodes under Slurm's controller.
 
-Sets of nodes are rows of words with a bit for each node. A job has an *entry* for each partition that it
-may run in; entries of jobs alike share an *option*: what they ask there, their limits, and the
-factors of their priorities that do not change. Tables are few, since compilation takes longer with
-each array that a function takes; so some hold several lists with places of their own.
+Sets of nodes are rows of words with a bit for each node. A job has an *entry* for each partition
+that it may run in; entries of jobs alike share an *option*: what they ask there, their limits, and
+the factors of their priorities that do not change. Tables are few, since compilation takes longer
+with each array that a function takes; so some hold several lists with places of their own.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ BY_MAIN, BY_BACKFILL = range(2)
 # free, a copy of that, a choice of shares, and a copy of that.
 (
     CORES, MEMORY, WEIGHT, USABLE, FULLER, RUN_FIRST, RUN_END, RUN_CORES, RUN_GPUS, RUN_USED,
-    NODE_ROWS,
-) = range(11)  # fmt: skip
+    GPUS_HERE, NODE_ROWS,
+) = range(12)  # fmt: skip
 
 # Rows of what is free: cores, MB, jobs on the node, then GPUs by type.
 FREE_CORES, FREE_MEMORY, JOBS_HERE, FREE_GPUS = range(4)
@@ -79,14 +79,14 @@ PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
     SETTINGS,
 ) = range(41)  # fmt: skip
 
-# Places in ``Site.c`` behind them: what changes. The last ones are of the nodes that were looked at:
-# how many can be used, their cores, the most of one, and their GPUs.
+# Places in ``Site.c`` behind them: what changes. U_... are of nodes that were looked at: how many
+# can be used, their cores, the most of one, and their GPUs.
 (
     LAST_MAIN, WANTED, URGENT, LOOKED_AT_ALL, LAST_BACKFILL, CHANGED, CALCULATED, RANKING, ENDED_AT,
     ARRIVED_AT, ORDERED, GONE, ALL_WAITING, ALL_RUNNING, FIRST_RUNNING, LAST_RUNNING, TENURES,
     SHARES, OVER, STOPPED, AGAIN, STAMP, STOPPED_BEFORE, PASSES, ALL_ACCEPTED,
-    NEXT_ELIGIBLE, U_NODES, U_CORES, U_MOST, U_GPUS, C_COUNT,
-) = range(SETTINGS, SETTINGS + 31)  # fmt: skip
+    NEXT_ELIGIBLE, U_NODES, U_CORES, U_MOST, U_GPUS, ALL_RELEASES, C_COUNT,
+) = range(SETTINGS, SETTINGS + 32)  # fmt: skip
 
 # Rows of ``Site.demands``; amounts of TRES follow.
 (
@@ -152,6 +152,10 @@ RUN_JOBS, ALL_JOBS, FIRST_TRES = range(3)
 # and by array and partition the first task in a pass, and the pass.
 TASKS, TASKS_PLANNED, TASKS_CYCLE, FIRST_IN, FIRST_TASK, TASK_ROWS = range(6)
 
+# Rows of ``Site.releases``, by latest end and job: both, a node that the job holds a share of, and
+# what is free there from then on: cores, MB, jobs on it, GPUs by type.
+R_END, R_JOB, R_NODE, R_CORES, R_MEMORY, R_HERE, R_GPUS = range(7)
+
 # Words for reasons that the controller itself gives, by place; limits have further ones.
 NONE, BEGIN_TIME, ARRAY_LIMIT, PRIORITY_WORD, RESOURCES, NODES_KEPT, PARTITION_DOWN = range(7)
 
@@ -180,3 +184,4 @@ class Site(NamedTuple):
     held: Int64s  #: shares of tenures, shape (S_GPUS + types, shares)
     lists: Int64s  #: shape (LISTS, places)
     tasks: Int64s  #: shape (TASK_ROWS, arrays * partitions)
+    releases: Int64s  #: what backfilling expects, shape (R_GPUS + types, shares)

@@ -102,6 +102,7 @@ class SlurmBook:
         self.held = np.zeros((N.S_GPUS + kinds, 16), np.int64)
         self.lists = np.zeros((N.LISTS, 16), np.int64)
         self.tasks = np.zeros((N.TASK_ROWS, 0), np.int64)
+        self.releases = np.zeros((N.R_GPUS + kinds, 16), np.int64)
         self._known = 0
         self._learn_associations()
         #: Rows that ended before a new pass object took over, and whether the queue is shown anew.
@@ -210,6 +211,7 @@ class SlurmBook:
             jobs, scalars, ends, self.c, self.nodes, self.sets, self.spans, self.rules, self.reals,
             self.people, demands, options, weights, checks, self.used, self.rows,
             self.entries.array, self.ledger, self.held, self.lists, self.tasks,
+            self.releases,
         )  # fmt: skip
 
     def grow(self, arrived: int, ended: int, more: int) -> None:
@@ -223,6 +225,9 @@ class SlurmBook:
         self.lists = _roomy(self.lists, listed)
         self.ledger = _roomy(self.ledger, c[N.TENURES] + starts)
         self.held = _roomy(self.held, c[N.SHARES] + shares)
+        most = min(stops * len(self.layout), c[N.ALL_CORES]) + shares
+        if most > self.releases.shape[1]:
+            self.releases = np.zeros((len(self.releases), most + most // 2), np.int64)
         if spans > len(self.spans):
             self.spans = np.zeros((2 * spans, self.sets.shape[1]), np.int64)
 

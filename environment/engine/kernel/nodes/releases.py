@@ -1,0 +1,154 @@
+"""What running jobs give back at their latest ends, and when a waiting job could start with it.
+
+On each node it is known what is free after each of those ends, whatever job looks for room; so that
+a start is foretold by going through the ends once, without releasing anything.
+"""
+
+from __future__ import annotations
+
+from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes.placement import (
+    choose,
+    has,
+    may_suffice,
+    note_usable,
+    usable_of,
+)
+from hpcrowd.environment.engine.kernel.nodes.preemption import copy_stock
+from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OUT, TIME_WINDOW
+
+#: Number of releases if they have not been laid out.
+STALE = -1
+
+
+@compiled
+def lay_out_releases(g):
+    """Lay out what is free after each end of a running job."""
+    future, to, out, nodes = copy_stock(g), 0, g.releases, g.nodes
+    for place in range(g.c[N.ALL_RUNNING]):
+        row = g.lists[N.END_OF, place]
+        tenure, end = g.rows[N.TENURE, row], g.lists[N.END_AT, place]
+        for i in range(g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]):
+            node = g.held[N.S_NODE, i]
+            nodes[future + N.FREE_CORES, node] += g.held[N.S_CORES, i]
+            nodes[future + N.FREE_MEMORY, node] += g.held[N.S_MEMORY, i]
+            nodes[future + N.JOBS_HERE, node] -= 1
+            for kind in range(g.c[N.KINDS]):
+                nodes[future + N.FREE_GPUS + kind, node] += g.held[N.S_GPUS + kind, i]
+                out[N.R_GPUS + kind, to] = nodes[future + N.FREE_GPUS + kind, node]
+            out[N.R_END, to], out[N.R_JOB, to], out[N.R_NODE, to] = end, row, node
+            out[N.R_CORES, to] = nodes[future + N.FREE_CORES, node]
+            out[N.R_MEMORY, to] = nodes[future + N.FREE_MEMORY, node]
+            out[N.R_HERE, to] = nodes[future + N.JOBS_HERE, node]
+            to += 1
+    g.c[N.ALL_RELEASES] = to
+
+
+@compiled
+def note_start(g, row):
+    """Correct what was laid out for a job that has just started."""
+    c, out, held = g.c, g.releases, g.held
+    if c[N.ALL_RELEASES] == STALE:
+        return
+    tenure = g.rows[N.TENURE, row]
+    first, last = g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]
+    end, count, stock = (
+        g.ledger[N.L_START, tenure] + g.rows[N.LIMIT, row],
+        c[N.ALL_RELEASES],
+        c[N.STOCK],
+    )
+    place = 0
+    while place < count and (
+        out[N.R_END, place] < end or (out[N.R_END, place] == end and out[N.R_JOB, place] < row)
+    ):
+        place += 1
+    added = last - first
+    for field in range(N.R_GPUS + c[N.KINDS]):
+        for i in range(count - 1, place - 1, -1):
+            out[field, i + added] = out[field, i]
+    for i in range(first, last):
+        node, to = held[N.S_NODE, i], place + i - first
+        # When it ends, all is as it would have been without it.
+        out[N.R_END, to], out[N.R_JOB, to], out[N.R_NODE, to] = end, row, node
+        out[N.R_CORES, to] = g.nodes[stock + N.FREE_CORES, node] + held[N.S_CORES, i]
+        out[N.R_MEMORY, to] = g.nodes[stock + N.FREE_MEMORY, node] + held[N.S_MEMORY, i]
+        out[N.R_HERE, to] = g.nodes[stock + N.JOBS_HERE, node] - 1
+        for kind in range(c[N.KINDS]):
+            gpus = g.nodes[stock + N.FREE_GPUS + kind, node] + held[N.S_GPUS + kind, i]
+            out[N.R_GPUS + kind, to] = gpus
+        for k in range(place):
+            if out[N.R_NODE, k] == node:
+                out[N.R_CORES, to], out[N.R_MEMORY, to] = out[N.R_CORES, k], out[N.R_MEMORY, k]
+                out[N.R_HERE, to] = out[N.R_HERE, k]
+                out[N.R_CORES, k] -= held[N.S_CORES, i]
+                out[N.R_MEMORY, k] -= held[N.S_MEMORY, i]
+                out[N.R_HERE, k] += 1
+                for kind in range(c[N.KINDS]):
+                    out[N.R_GPUS + kind, to] = out[N.R_GPUS + kind, k]
+                    out[N.R_GPUS + kind, k] -= held[N.S_GPUS + kind, i]
+    c[N.ALL_RELEASES] = count + added
+
+
+@compiled
+def start_after_releases(g, d, free, now):
+    """Return when a job could start on nodes that were looked at, and its shares; -1 for never.
+
+    Running jobs end at their limits; ends close to each other count as one.
+    """
+    if g.c[N.ALL_RELEASES] == STALE:
+        lay_out_releases(g)
+    out, count, demands = g.releases, g.c[N.ALL_RELEASES], g.demands
+    kind, whole_job = demands[N.GPU_KIND, d], -1
+    looks_at_gpus = demands[N.GPUS, d] > 0 or demands[N.NODE_GPUS, d] > 0
+    window, barrier, given, end = TIME_WINDOW, 0, 0, 0
+    for i in range(count):
+        node = out[N.R_NODE, i]
+        if not has(free, node):
+            continue
+        if out[N.R_JOB, i] != whole_job:
+            # The next job to end that holds some of the nodes.
+            whole_job, its_end = out[N.R_JOB, i], out[N.R_END, i]
+            if not given:
+                if not barrier:
+                    barrier = its_end + window - its_end % window
+            elif its_end > barrier + window or given > MOST_TAKEN_OUT:
+                while True:
+                    window *= 2
+                    if its_end <= barrier + window:
+                        break
+                if may_suffice(g, d):
+                    shares = _choose_after(g, d, i)
+                    if shares >= 0:
+                        return (end if end > now else now + KILL_WAIT), shares
+                given = 0
+            given += 1
+            end = its_end
+        gpus = 0
+        if looks_at_gpus:
+            if kind >= 0:
+                gpus = out[N.R_GPUS + kind, i]
+            elif kind == -1:
+                for one in range(g.c[N.KINDS]):
+                    gpus += out[N.R_GPUS + one, i]
+        cores = usable_of(g, d, node, out[N.R_CORES, i], out[N.R_MEMORY, i], out[N.R_HERE, i], gpus)
+        note_usable(g, d, node, cores, gpus)
+    if given and may_suffice(g, d):
+        shares = _choose_after(g, d, count)
+        if shares >= 0:
+            return (end if end > now else now + KILL_WAIT), shares
+    return -1, -1
+
+
+@compiled
+def _choose_after(g, d, count):
+    """Choose among the nodes that were looked at, after some of the releases."""
+    stock = g.c[N.STOCK]
+    if g.demands[N.GPUS, d] or g.demands[N.NODE_GPUS, d] or g.c[N.RULE] != N.CONSECUTIVE:
+        out, nodes, stock = g.releases, g.nodes, copy_stock(g)
+        for i in range(count):
+            node = out[N.R_NODE, i]
+            nodes[stock + N.FREE_CORES, node] = out[N.R_CORES, i]
+            for kind in range(g.c[N.KINDS]):
+                nodes[stock + N.FREE_GPUS + kind, node] = out[N.R_GPUS + kind, i]
+    return choose(g, stock, d)
