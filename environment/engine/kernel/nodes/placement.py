@@ -127,28 +127,41 @@ def select(g, stock, d, allowed):
 
 
 @compiled
+def _learn_nodes(g, stock, d):
+    """Note what a job could use of each node of its set now."""
+    table, nodes = g.nodes, g.sets[g.c[N.SETS] + g.demands[N.SET, d]]
+    counts_gpus, kind = g.demands[N.GPUS, d] > 0, g.demands[N.GPU_KIND, d]
+    for node in range(table.shape[1]):
+        cores = gpus = 0
+        if has(nodes, node) and table[stock + N.FREE_CORES, node] > 0:
+            cores = usable_cores(g, stock, d, node)
+            if cores and counts_gpus:
+                gpus = free_gpus(g, stock, node, kind)
+        table[N.BASE, node], table[N.BASE_GPUS, node] = cores, gpus
+
+
+@compiled
 def look(g, stock, d, allowed):
     """Note which nodes of a set a job could use, and in ``c`` what they have in all."""
-    table, c = g.nodes, g.c
-    nodes = g.sets[c[N.SETS] + g.demands[N.SET, d]]
-    c[N.U_NODES] = c[N.U_CORES] = c[N.U_MOST] = c[N.U_GPUS] = 0
-    counts_gpus, kind = g.demands[N.GPUS, d] > 0, g.demands[N.GPU_KIND, d]
-    places = table.shape[1]
+    table, c, places = g.nodes, g.c, g.nodes.shape[1]
+    if stock != c[N.STOCK] or c[N.BASE_OF] != d:
+        _learn_nodes(g, stock, d)
+        c[N.BASE_OF] = d if stock == c[N.STOCK] else -1
+    count, total, most, gpus = 0, 0, 0, 0
     for i in range(len(allowed)):
-        word = allowed[i] & nodes[i]
-        first, last = i << 6, min((i + 1) << 6, places)
-        for node in range(first, last):
-            cores = gpus = 0
-            if (word >> (node & 63)) & 1 and table[stock + N.FREE_CORES, node] > 0:
-                cores = usable_cores(g, stock, d, node)
-                if cores:
-                    c[N.U_NODES] += 1
-                    c[N.U_CORES] += cores
-                    c[N.U_MOST] = max(c[N.U_MOST], cores)
-                    if counts_gpus:
-                        gpus = free_gpus(g, stock, node, kind)
-                        c[N.U_GPUS] += gpus
-            table[N.USABLE, node], table[N.GPUS_HERE, node] = cores, gpus
+        word, last = allowed[i], min((i + 1) << 6, places)
+        for node in range(i << 6, last):
+            cores = table[N.BASE, node] * ((word >> (node & 63)) & 1)
+            count += cores > 0
+            total += cores
+            most = max(most, cores)
+            table[N.USABLE, node] = cores
+    if g.demands[N.GPUS, d]:
+        for node in range(places):
+            here = table[N.BASE_GPUS, node] if table[N.USABLE, node] else 0
+            gpus += here
+            table[N.GPUS_HERE, node] = here
+    c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS] = count, total, most, gpus
 
 
 @compiled

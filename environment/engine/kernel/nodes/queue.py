@@ -261,7 +261,8 @@ def leave(g, row, now):
     rows, c, ledger = g.rows, g.c, g.ledger
     tenure = rows[N.TENURE, row]
     first, last = ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure]
-    take(g, g.c[N.STOCK], first, last, 1)
+    take(g, c[N.STOCK], first, last, 1)
+    c[N.BASE_OF] = -1
     count_started(g, ledger[N.L_OPTION, tenure], first, last, -1)
     g.lists[N.OVER_OF, c[N.OVER]], g.lists[N.OVER_AT, c[N.OVER]] = tenure, now
     c[N.OVER] += 1
@@ -338,7 +339,8 @@ def begin(g, entry, now, shares, by):
     rows[N.STATUS, row], rows[N.TENURE, row], rows[N.REASON, row] = N.RUNNING, tenure, N.NONE
     c[N.ALL_WAITING] -= 1
     leaves_order(g, entry)
-    take(g, g.c[N.STOCK], first, first + shares, -1)
+    take(g, c[N.STOCK], first, first + shares, -1)
+    c[N.BASE_OF] = -1
     count_started(g, option, first, first + shares, 1)
     if rows[N.ARRAY, row] >= 0:
         g.tasks[N.TASKS, rows[N.ARRAY, row]] += 1

@@ -21,6 +21,9 @@ from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OU
 #: Number of releases if they have not been laid out.
 STALE = -1
 
+#: Releases of which it is noted at once what a job could use.
+AT_ONCE = 64
+
 
 @compiled
 def lay_out_releases(g):
@@ -42,7 +45,7 @@ def lay_out_releases(g):
             out[N.R_MEMORY, to] = nodes[future + N.FREE_MEMORY, node]
             out[N.R_HERE, to] = nodes[future + N.JOBS_HERE, node]
             to += 1
-    g.c[N.ALL_RELEASES] = to
+    g.c[N.ALL_RELEASES], g.c[N.EVENTS_OF] = to, -1
 
 
 @compiled
@@ -87,7 +90,7 @@ def note_start(g, row):
                 for kind in range(c[N.KINDS]):
                     out[N.R_GPUS + kind, to] = out[N.R_GPUS + kind, k]
                     out[N.R_GPUS + kind, k] -= held[N.S_GPUS + kind, i]
-    c[N.ALL_RELEASES] = count + added
+    c[N.ALL_RELEASES], c[N.EVENTS_OF] = count + added, -1
 
 
 @compiled
@@ -98,17 +101,18 @@ def start_after_releases(g, d, free, now):
     """
     if g.c[N.ALL_RELEASES] == STALE:
         lay_out_releases(g)
-    out, count, demands = g.releases, g.c[N.ALL_RELEASES], g.demands
-    kind, whole_job = demands[N.GPU_KIND, d], -1
-    looks_at_gpus = demands[N.GPUS, d] > 0 or demands[N.NODE_GPUS, d] > 0
+    c, out, job = g.c, g.releases, -1
+    if c[N.EVENTS_OF] != d:
+        c[N.EVENTS_OF], c[N.EVENTS] = d, 0
+    count = c[N.ALL_RELEASES]
     window, barrier, given, end = TIME_WINDOW, 0, 0, 0
     for i in range(count):
         node = out[N.R_NODE, i]
         if not has(free, node):
             continue
-        if out[N.R_JOB, i] != whole_job:
+        if out[N.R_JOB, i] != job:
             # The next job to end that holds some of the nodes.
-            whole_job, its_end = out[N.R_JOB, i], out[N.R_END, i]
+            job, its_end = out[N.R_JOB, i], out[N.R_END, i]
             if not given:
                 if not barrier:
                     barrier = its_end + window - its_end % window
@@ -124,20 +128,36 @@ def start_after_releases(g, d, free, now):
                 given = 0
             given += 1
             end = its_end
-        gpus = 0
-        if looks_at_gpus:
-            if kind >= 0:
-                gpus = out[N.R_GPUS + kind, i]
-            elif kind == -1:
-                for one in range(g.c[N.KINDS]):
-                    gpus += out[N.R_GPUS + one, i]
-        cores = usable_of(g, d, node, out[N.R_CORES, i], out[N.R_MEMORY, i], out[N.R_HERE, i], gpus)
-        note_usable(g, d, node, cores, gpus)
+        if i >= c[N.EVENTS]:
+            _learn_events(g, d, i)
+        note_usable(g, d, node, out[N.R_USABLE, i], out[N.R_USABLE_GPUS, i])
     if given and may_suffice(g, d):
         shares = _choose_after(g, d, count)
         if shares >= 0:
             return (end if end > now else now + KILL_WAIT), shares
     return -1, -1
+
+
+@compiled
+def _learn_events(g, d, last):
+    """Note what a job could use after releases up to one, and some more."""
+    c, out, demands = g.c, g.releases, g.demands
+    kind, set_of = demands[N.GPU_KIND, d], g.sets[g.c[N.SETS] + demands[N.SET, d]]
+    looks_at_gpus = demands[N.GPUS, d] > 0 or demands[N.NODE_GPUS, d] > 0
+    for i in range(c[N.EVENTS], min(last + AT_ONCE, c[N.ALL_RELEASES])):
+        node, gpus, cores = out[N.R_NODE, i], 0, 0
+        if has(set_of, node):
+            if looks_at_gpus:
+                if kind >= 0:
+                    gpus = out[N.R_GPUS + kind, i]
+                elif kind == -1:
+                    for one in range(c[N.KINDS]):
+                        gpus += out[N.R_GPUS + one, i]
+            cores = usable_of(
+                g, d, node, out[N.R_CORES, i], out[N.R_MEMORY, i], out[N.R_HERE, i], gpus
+            )
+        out[N.R_USABLE, i], out[N.R_USABLE_GPUS, i] = cores, gpus
+        c[N.EVENTS] = i + 1
 
 
 @compiled

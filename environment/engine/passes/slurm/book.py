@@ -143,7 +143,8 @@ class SlurmBook:
             N.STOCK: stock, N.FUTURE: stock + N.FREE_GPUS + kinds, N.CHOSEN: chosen,
             N.KEPT_CHOICE: chosen + N.S_GPUS + kinds,
             N.LAST_MAIN: -(2**40), N.LOOKED_AT_ALL: -1, N.CHANGED: -1, N.FIRST_RUNNING: -1,
-            N.LAST_RUNNING: -1, N.NEXT_ELIGIBLE: FOREVER, N.CALCULATED: self.controller.calculated,
+            N.LAST_RUNNING: -1, N.NEXT_ELIGIBLE: FOREVER, N.BASE_OF: -1,
+            N.EVENTS_OF: -1, N.CALCULATED: self.controller.calculated,
         }.items():  # fmt: skip
             c[place] = value
         return c
