@@ -429,6 +429,16 @@ def test_main_passes_obey_the_delay() -> None:
     assert [0, 3, 13] == starts(site, {}, {"at": 1}, {"at": 13})
 
 
+@pytest.mark.parametrize(("phase", "start"), [(0, 60), (25, 85), (55, 55)])
+def test_full_passes_have_a_rhythm_of_their_own(phase: int, start: int) -> None:
+    """They come every sched_interval seconds, whatever passes submissions cause in between."""
+    site = machine(
+        scheduling={"sched_interval": 60, "full_pass_phase": phase, "backfill": False},
+        reservations=(Reservation(name="all", start=0, end=50),),
+    )
+    assert start == starts(site, {"at": 30})[0]
+
+
 def test_jobs_that_can_never_start_do_not_keep_the_run_alive() -> None:
     """A job whose reservation is over stays unfinished, and the run ends."""
     site = machine(reservations=(Reservation(name="past", start=0, end=10),))

@@ -2,9 +2,10 @@
 
 Passes of the main scheduler come ``batch_sched_delay`` seconds after the last at the earliest when
 jobs were submitted or have ended, at once when a killed job has left its nodes, and every
-``sched_interval`` seconds with the whole queue. Cycles of the backfill scheduler come
-``bf_interval`` seconds after the end of the last. Priorities are computed at submission, and anew
-every ``calculation_period`` seconds (slurmctld; slurm.conf(5), SchedulerParameters).
+``sched_interval`` seconds with the whole queue, whatever passes there were in between. Cycles of
+the backfill scheduler come ``bf_interval`` seconds after the end of the last. Priorities are
+computed at submission, and anew every ``calculation_period`` seconds (slurmctld; slurm.conf(5),
+SchedulerParameters).
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ class Controller:
         self._tasks: dict[int, int] = {}  # running tasks by array
         self._wanted = self._urgent = False
         self._looked_at_all = -1  # the second of the last pass over the whole queue
-        self._last_main = self._last_full = -(2**40)
+        self._last_main = -(2**40)
+        self._next_full = self.settings.full_pass_phase
         self._next_backfill = self.settings.backfill_phase
         self._last_backfill = 0
         self._changed = -1  # the second of the last change of a job
@@ -149,6 +151,7 @@ class Controller:
         last_main: int,
         last_backfill: int,
         next_backfill: float,
+        next_full: int,
         looked_at_all: int,
         wanted: bool,
         urgent: bool,
@@ -160,7 +163,7 @@ class Controller:
         waiting, running, over
             Jobs that wait, by submission; that run, by start; and that ended since the last
             calculation, with start and end, s.
-        calculated, changed, last_main, last_backfill, next_backfill, looked_at_all
+        calculated, changed, last_main, last_backfill, next_backfill, next_full, looked_at_all
             s.
         wanted, urgent
             Whether a pass is wanted.
@@ -178,7 +181,8 @@ class Controller:
         self._over = list(over)
         self._calculated, self._changed, self._last_main = calculated, changed, last_main
         self._last_backfill, self._next_backfill = last_backfill, next_backfill
-        self._looked_at_all, self._wanted, self._urgent = looked_at_all, wanted, urgent
+        self._next_full, self._looked_at_all = next_full, looked_at_all
+        self._wanted, self._urgent = wanted, urgent
 
     def is_current(self, now: int) -> bool:
         """Return whether usage and priorities have been computed for all periods until now."""
@@ -220,9 +224,10 @@ class Controller:
         settings, due = self.settings, math.ceil(self._last_main + self.settings.batch_sched_delay)
         if self._wanted and due < now:
             self._last_main, self._wanted, self._urgent = due, False, False
-        if settings.sched_interval > 0 and self._last_main >= 0:
-            passed = max(now - 1 - self._last_main, 0)
-            self._last_main += passed // settings.sched_interval * settings.sched_interval
+        if settings.sched_interval > 0 and self._next_full < now:
+            every = settings.sched_interval
+            last = now - 1 - (now - 1 - self._next_full) % every
+            self._last_main, self._next_full = max(self._last_main, last), last + every
         if settings.backfill:
             at = max(math.ceil(self._next_backfill), self._changed)
             while at < now and self._changed >= self._last_backfill:
@@ -231,8 +236,8 @@ class Controller:
 
     def _cycle_at(self, now: int) -> None:
         """Note that a cycle of backfilling happens; after a quiet time the rhythm begins anew."""
-        settings = self.settings
-        self._next_backfill = max(self._next_backfill, now - LOOK_EVERY)
+        settings, late = self.settings, max(now - self._next_backfill, 0)
+        self._next_backfill += late // LOOK_EVERY * LOOK_EVERY
         self._next_backfill += settings.bf_interval + settings.cycle_time
         self._last_backfill = now
 
@@ -270,7 +275,7 @@ class Controller:
             delay = self.settings.batch_sched_delay
             times.append(max(int(self._last_main + delay), now + 1))
         if self.settings.sched_interval > 0:
-            times.append(max(self._last_main + self.settings.sched_interval, now + 1))
+            times.append(max(self._next_full, now + 1))
         for job in self.waiting.values():
             if job.eligible > now:
                 times.append(job.eligible)
@@ -297,11 +302,13 @@ class Controller:
         self._pass_quietly(now)
         self.calculate(now)
         settings = self.settings
-        full = settings.sched_interval > 0 and now - self._last_main >= settings.sched_interval
+        full = settings.sched_interval > 0 and now >= self._next_full
         due = self._wanted and now - self._last_main >= settings.batch_sched_delay
         if full or due or self._urgent:
             if full or due:
                 self._last_main = now
+            if full:
+                self._next_full = now + settings.sched_interval
             for _ in range(MOST_PASSES):
                 self._wanted = self._urgent = False
                 stopped = len(self.stopped)

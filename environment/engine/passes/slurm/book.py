@@ -143,6 +143,7 @@ class SlurmBook:
             N.KEPT_CHOICE: chosen + N.S_GPUS + kinds,
             N.LAST_MAIN: -(2**40), N.LOOKED_AT_ALL: -1, N.CHANGED: -1, N.FIRST_RUNNING: -1,
             N.LAST_RUNNING: -1, N.NEXT_ELIGIBLE: FOREVER, N.CALCULATED: self.controller.calculated,
+            N.NEXT_FULL: settings.full_pass_phase,
         }.items():  # fmt: skip
             c[place] = value
         return c
@@ -451,7 +452,7 @@ class SlurmBook:
             waiting, running, over, calculated=int(c[N.CALCULATED]), changed=int(c[N.CHANGED]),
             last_main=int(c[N.LAST_MAIN]), last_backfill=int(c[N.LAST_BACKFILL]),
             next_backfill=float(self.reals[N.AMOUNTS, N.NEXT_BACKFILL]),
-            looked_at_all=int(c[N.LOOKED_AT_ALL]),
+            next_full=int(c[N.NEXT_FULL]), looked_at_all=int(c[N.LOOKED_AT_ALL]),
             wanted=bool(c[N.WANTED]), urgent=bool(c[N.URGENT]),
         )  # fmt: skip
         return state
