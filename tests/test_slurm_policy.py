@@ -21,6 +21,7 @@ from hpcrowd.environment.machine.model import (
     SchedulingSettings,
 )
 from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.schedulers.slurm.backfill import BackfillCycle
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 
@@ -493,6 +494,29 @@ def test_backfilling_has_a_phase(phase: float, start: int) -> None:
         {"cores": 3, "run": 100}, {"at": 1, "cores": 4}, {"at": 2, "run": 20, "limit": 20},
     ]  # fmt: skip
     assert start == starts(site, *jobs)[2]
+
+
+@pytest.mark.parametrize(
+    ("taken", "cycles"), [(3, [1, 31, 61, 91, 121, 151, 181]), (4, [1, 31, 200])]
+)
+def test_cycles_follow_a_plan_on_nodes_that_are_not_full(
+    taken: int, cycles: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Marking a node as planned is a change, and so is taking the mark away, a cycle later."""
+    seen: list[int] = []
+    plan = BackfillCycle.run
+
+    def count(cycle: BackfillCycle) -> None:
+        seen.append(cycle.now)
+        plan(cycle)
+
+    monkeypatch.setattr(BackfillCycle, "run", count)
+    site = machine(
+        NodeType(name="n1", cores=4),
+        scheduling={"bf_interval": 30, "sched_interval": 600, "backfill_phase": 1},
+    )
+    assert [0, 200] == starts(site, {"cores": taken, "run": 200}, {"at": 1, "cores": 4}, plain=True)
+    assert cycles == seen
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import NamedTuple
 
-from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.model import Machine, Preempt
 from hpcrowd.environment.machine.selection import RULES, Rule, select
 from hpcrowd.environment.machine.stock import Holding, Stock
@@ -100,7 +100,8 @@ class Controller:
         self._next_full = self.settings.full_pass_phase
         self._next_backfill = self.settings.backfill_phase
         self._last_backfill = 0
-        self._changed = -1  # the second of the last change of a job
+        self._changed = -1  # the second of the last change of a job or node
+        self._planned = False  # whether the last cycle marked nodes as planned
         self._over: list[tuple[QueuedJob, int, int]] = []  # ran since the last calculation
         self._reservations = [
             (one, self.layout.nodes_in(one.nodes)) for one in machine.reservations
@@ -148,6 +149,7 @@ class Controller:
         *,
         calculated: int,
         changed: int,
+        planned: bool,
         last_main: int,
         last_backfill: int,
         next_backfill: float,
@@ -165,6 +167,8 @@ class Controller:
             calculation, with start and end, s.
         calculated, changed, last_main, last_backfill, next_backfill, next_full, looked_at_all
             s.
+        planned
+            Whether the last cycle marked nodes as planned.
         wanted, urgent
             Whether a pass is wanted.
         """
@@ -179,7 +183,8 @@ class Controller:
             if job.array >= 0:
                 self._tasks[job.array] = self._tasks.get(job.array, 0) + 1
         self._over = list(over)
-        self._calculated, self._changed, self._last_main = calculated, changed, last_main
+        self._calculated, self._changed, self._planned = calculated, changed, planned
+        self._last_main = last_main
         self._last_backfill, self._next_backfill = last_backfill, next_backfill
         self._next_full, self._looked_at_all = next_full, looked_at_all
         self._wanted, self._urgent = wanted, urgent
@@ -240,6 +245,8 @@ class Controller:
         self._next_backfill += late // LOOK_EVERY * LOOK_EVERY
         self._next_backfill += settings.bf_interval + settings.cycle_time
         self._last_backfill = now
+        if self._planned:
+            self._changed, self._planned = now, False
 
     def withdraw(self, row: int) -> None:
         """Take a waiting job out of the queue."""
@@ -248,6 +255,12 @@ class Controller:
     def note_change(self, now: int) -> None:
         """Note that jobs have changed, so that backfilling has something to look at."""
         self._changed = now
+
+    def plan_on(self, nodes: int, now: int) -> None:
+        """Mark nodes as planned that are not full; a change, now and when the mark is removed."""
+        self._planned = any(self.stock.cores[node] > 0 for node in bits(nodes))
+        if self._planned:
+            self._changed = now
 
     def wake_up(self) -> None:
         """Note that something else has changed, so that a pass is worth while."""

@@ -218,6 +218,9 @@ def backfill_cycle(g, now):
     plan[N.SPAN_END, 0], plan[N.SPAN_NODES, 0] = window, 0
     copy_set(spans[0], g.sets[N.UP])
     count, tested, begun = 1, 0, 0
+    planned = g.sets[N.WORK + 6]
+    for node in range(len(planned)):
+        planned[node] = 0
     c[N.STAMP] += 1
     stamp = c[N.STAMP]
     for i in range(c[N.ORDERED]):
@@ -270,8 +273,9 @@ def backfill_cycle(g, now):
                 g.tasks[N.FIRST_TASK, place] = -1
                 if done == 1:
                     g.tasks[N.TASKS_PLANNED, array] += 1
-    if tested:
-        c[N.CHANGED] = now  # jobs that it tries count as changed
+    for node in range(len(planned)):
+        if planned[node] and g.nodes[c[N.STOCK] + N.FREE_CORES, node] > 0:
+            c[N.CHANGED], c[N.PLANNED_ON] = now, 1  # nodes that are not full are marked as planned
     rejoin(g)
 
 
@@ -315,7 +319,8 @@ def _try(g, count, window, entry, now):
             if not later:
                 return 0, counted, count
             continue
-        begin = max(begin, start)
+        if begin < start:
+            g.c[N.CHANGED], begin = now, start  # others' plans put it off
         if begin > now:
             first, last = _slot(begin, limit, resolution)
             if _clashes(g, count, first, last, shares):
@@ -361,6 +366,8 @@ def _try(g, count, window, entry, now):
         count = _keep(g, count, first, last, shares)
         if rows[N.PLANNED, row] < 0 or begin < rows[N.PLANNED, row]:
             rows[N.PLANNED, row] = begin
+            for i in range(shares):
+                g.sets[N.WORK + 6, g.nodes[chosen + N.S_NODE, i]] = 1
         return 1, counted, count
 
 

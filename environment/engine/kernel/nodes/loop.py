@@ -148,6 +148,8 @@ def _cycle_at(g, now):
     amounts[N.NEXT_BACKFILL] += late // LOOK_EVERY * LOOK_EVERY
     amounts[N.NEXT_BACKFILL] += amounts[N.CYCLE]
     g.c[N.LAST_BACKFILL] = now
+    if g.c[N.PLANNED_ON]:
+        g.c[N.CHANGED], g.c[N.PLANNED_ON] = now, 0
 
 
 @compiled

@@ -52,7 +52,7 @@ S_NODE, S_CORES, S_MEMORY, S_GPUS = range(4)
 
 # Sets of nodes: those that are up, room for work, and then those of partitions; those of
 # reservations and demands follow, from the places in ``Site.c`` on.
-UP, WORK, MEMBERS = 0, 1, 7
+UP, WORK, MEMBERS = 0, 1, 8
 
 # Rows of ``Site.rules``: of partitions the rank of the tier from the highest, the tier, whether it
 # is up, and room; of reservations begin, end and whether others may be used; of QOS priority, and
@@ -84,8 +84,8 @@ PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
     LAST_MAIN, WANTED, URGENT, LOOKED_AT_ALL, LAST_BACKFILL, CHANGED, CALCULATED, RANKING, ENDED_AT,
     ARRIVED_AT, ORDERED, GONE, ALL_WAITING, ALL_RUNNING, FIRST_RUNNING, LAST_RUNNING, TENURES,
     SHARES, OVER, STOPPED, AGAIN, STAMP, STOPPED_BEFORE, PASSES, ALL_ACCEPTED,
-    NEXT_ELIGIBLE, NEXT_FULL, C_COUNT,
-) = range(SETTINGS, SETTINGS + 28)  # fmt: skip
+    NEXT_ELIGIBLE, NEXT_FULL, PLANNED_ON, C_COUNT,
+) = range(SETTINGS, SETTINGS + 29)  # fmt: skip
 
 # Rows of ``Site.demands``; amounts of TRES follow.
 (

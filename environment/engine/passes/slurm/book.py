@@ -450,6 +450,7 @@ class SlurmBook:
             over.append((job, job.start, second))
         state.restore(
             waiting, running, over, calculated=int(c[N.CALCULATED]), changed=int(c[N.CHANGED]),
+            planned=bool(c[N.PLANNED_ON]),
             last_main=int(c[N.LAST_MAIN]), last_backfill=int(c[N.LAST_BACKFILL]),
             next_backfill=float(self.reals[N.AMOUNTS, N.NEXT_BACKFILL]),
             next_full=int(c[N.NEXT_FULL]), looked_at_all=int(c[N.LOOKED_AT_ALL]),
