@@ -440,6 +440,55 @@ def test_full_passes_have_a_rhythm_of_their_own(phase: int, start: int) -> None:
     assert start == starts(site, {"at": 30})[0]
 
 
+def test_a_job_at_a_limit_of_cores_keeps_nobody_waiting() -> None:
+    """Its limit goes before the nodes it lacks, so that the job behind it may start."""
+    lean = Qos(name="lean", limits=Limits(max_tres_per_user={"cpu": 3}))
+    site = machine(
+        NodeType(name="n1", cores=4),
+        qos=(Qos(name="free"), lean),
+        scheduling={"enforce_limits": True, "backfill": False},
+    )
+    jobs = [
+        {"cores": 3, "run": 100, "qos": "lean"},
+        {"at": 1, "cores": 2, "qos": "lean"},
+        {"at": 2, "qos": "free", "user": 2},
+    ]
+    made, at = table(*jobs)
+    policy = Slurm()
+    model = Simulation(made, 4, policy, machine=site)
+    model.submit(Nobody(), np.arange(3), at)
+    model.run(until=50)
+    assert [0, UNKNOWN, 2] == made.start.tolist()
+    assert "QOSMaxCpuPerUserLimit" == policy.state.waiting[1].reason
+
+
+def test_a_job_without_its_nodes_does_not_block_its_partition() -> None:
+    """Where other partitions keep the nodes with memory, smaller jobs of its partition start."""
+    site = machine(
+        NodeType(name="n1", cores=4, memory=1000),
+        NodeType(name="n2", cores=4, memory=9000),
+        partitions=(
+            Partition(name="all", nodes=("n1", "n2"), default=True),
+            Partition(name="big", nodes=("n2",), priority_tier=9),
+        ),
+        scheduling={"backfill": False, "memory_counts": True},
+    )
+    jobs = [
+        {"cores": 3, "partitions": "big", "memory_per_node": 100},
+        {"at": 1, "cores": 4, "partitions": "big", "memory_per_node": 100},
+        {"at": 2, "memory_per_node": 5000, "partitions": "all"},
+        {"at": 3, "memory_per_node": 100, "partitions": "all"},
+    ]
+    made, at = table(*jobs)
+    policy = Slurm()
+    model = Simulation(made, 8, policy, machine=site)
+    model.submit(Nobody(), np.arange(4), at)
+    model.run(until=50)
+    assert [0, UNKNOWN, UNKNOWN, 3] == made.start.tolist()
+    words = [policy.state.waiting[row].reason for row in (1, 2)]
+    assert ["Resources", "ReqNodeNotAvail"] == words
+
+
 def test_jobs_that_can_never_start_do_not_keep_the_run_alive() -> None:
     """A job whose reservation is over stays unfinished, and the run ends."""
     site = machine(reservations=(Reservation(name="past", start=0, end=10),))

@@ -131,9 +131,7 @@ class BackfillCycle:
                 break
             if job.holding or job.preempting:
                 continue
-            reason = controller.limits.before(job, partition)
-            if reason and not settings.assoc_limit_stop:
-                job.reason = reason
+            if not settings.assoc_limit_stop and not controller.within_limits(job, partition):
                 continue
             if job.array >= 0:
                 if (job.array, partition) in rejected:

@@ -33,6 +33,9 @@ NODES_KEPT = (
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 )
 
+#: Reason of jobs that do not fit on the nodes that are left, even if those were free.
+NOT_AVAILABLE = "ReqNodeNotAvail"
+
 #: Reasons that the main scheduler may replace by ``Priority``.
 PASSING = frozenset({"None", "Resources", NODES_KEPT})
 
@@ -460,9 +463,8 @@ class Controller:
             if not layout.partitions[partition].up:
                 job.reason = "PartitionDown"
                 continue
-            reason = self.limits.before(job, partition)
-            if reason:
-                job.reason = reason
+            # Only a job that was at a limit is asked again before its nodes are counted.
+            if is_limit(job.reason) and not self.within_limits(job, partition):
                 continue
             demand = job.demands[partition]
             there = available & layout.nodes_of(partition)
@@ -487,13 +489,12 @@ class Controller:
         Returns
         -------
         str
-            ``started``; ``limit`` if a limit forbids it; ``busy`` if nodes are in use or others are
+            ``started``; ``limit`` if a limit forbids it; ``unavailable`` if the main scheduler has
+            not the nodes for it even when they are free; ``busy`` if nodes are in use or others are
             preempted for it.
         """
         demand = job.demands[partition]
-        reason = self.limits.before(job, partition)
-        if reason:
-            job.reason = reason
+        if not self.within_limits(job, partition):
             return "limit"
         barred, _ = self.reserved(job, now, job.limit)
         nodes = allowed & self.up & ~barred
@@ -509,6 +510,12 @@ class Controller:
                         self._stop(other, now)
                     job.reason = "Resources"
                     return "busy"
+            # A limit that it would exceed goes before what it would have to wait for.
+            if self._limited(job, partition):
+                return "limit"
+            if by == "main" and not allowed & barred and self._never_fits(job, partition, nodes):
+                job.reason = NOT_AVAILABLE
+                return "unavailable"
             job.reason = "Resources"
             return "busy"
         if self._limited(job, partition, holding):
@@ -516,7 +523,21 @@ class Controller:
         self.begin(job, partition, now, holding, by)
         return "started"
 
-    def _limited(self, job: QueuedJob, partition: str, holding: Holding) -> bool:
+    def _never_fits(self, job: QueuedJob, partition: str, nodes: int) -> bool:
+        """Return whether a job would not fit on some of its nodes if they were free."""
+        demand = job.demands[partition]
+        if not demand.nodes & ~nodes:
+            return False
+        return select(Stock(self.layout), demand, nodes, self.rule) is None
+
+    def within_limits(self, job: QueuedJob, partition: str) -> bool:
+        """Return whether no number of jobs is at its limit; an earlier limit is forgotten."""
+        reason = self.limits.before(job, partition)
+        if reason or is_limit(job.reason):
+            job.reason = reason or "None"
+        return not reason
+
+    def _limited(self, job: QueuedJob, partition: str, holding: Holding | None = None) -> bool:
         reason = self.limits.after(job, partition, holding)
         if reason:
             job.reason = reason
@@ -551,6 +572,11 @@ class Controller:
         """Yield waiting jobs with the reason that each was given last."""
         for job in self.waiting.values():
             yield job, job.reason
+
+
+def is_limit(reason: str) -> bool:
+    """Return whether a reason is a limit of a QOS or an association."""
+    return reason.startswith(("QOS", "Assoc"))
 
 
 def _again(job: QueuedJob, now: int, delay: int) -> QueuedJob:

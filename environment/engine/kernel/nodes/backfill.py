@@ -12,6 +12,7 @@ from hpcrowd.environment.engine.kernel.nodes.main_pass import (
     note_begin_times,
     throttled,
     try_start,
+    within_limits,
 )
 from hpcrowd.environment.engine.kernel.nodes.placement import (
     copy_set,
@@ -239,15 +240,8 @@ def backfill_cycle(g, now):
         if not waits(g, entry):
             continue
         partition = g.options[N.PARTITION, option]
-        if g.c[N.ENFORCED]:
-            word = first_limit(
-                g, g.options[N.BEFORE, option],
-                g.options[N.BEFORE_END, option], g.options[N.DEMAND, option],
-                rows[N.LIMIT, row], 0,
-            )  # fmt: skip
-            if word and not g.c[N.LIMIT_STOPS]:
-                rows[N.REASON, row] = word
-                continue
+        if not g.c[N.LIMIT_STOPS] and not within_limits(g, row, option):
+            continue
         array = rows[N.ARRAY, row]
         place = array * partitions + partition
         if array >= 0:

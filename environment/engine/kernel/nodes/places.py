@@ -152,7 +152,10 @@ RUN_JOBS, ALL_JOBS, FIRST_TRES = range(3)
 TASKS, TASKS_PLANNED, TASKS_CYCLE, FIRST_IN, FIRST_TASK, TASK_ROWS = range(6)
 
 # Words for reasons that the controller itself gives, by place; limits have further ones.
-NONE, BEGIN_TIME, ARRAY_LIMIT, PRIORITY_WORD, RESOURCES, NODES_KEPT, PARTITION_DOWN = range(7)
+(
+    NONE, BEGIN_TIME, ARRAY_LIMIT, PRIORITY_WORD, RESOURCES, NODES_KEPT, PARTITION_DOWN,
+    NOT_AVAILABLE,
+) = range(8)  # fmt: skip
 
 
 class Site(NamedTuple):
