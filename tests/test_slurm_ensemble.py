@@ -100,13 +100,14 @@ def test_phases_are_anywhere_in_their_periods() -> None:
     assert drawn_phases(site, 7) == draws[7]
     assert drawn_phases(site, 7, seed=1) != draws[7]
     assert {*range(7)} == {one.limit_check for one in draws}
-    for name, most in (("backfill", 10), ("calculation", 100)):
+    for name, most in (("backfill", 1), ("calculation", 100), ("full_pass", 60)):
         values = [getattr(one, name) for one in draws]
         assert 0 <= min(values) < 0.05 * most
         assert 0.95 * most < max(values) < most
     assert 0.4 <= min(one.arrived for one in draws) < 0.45
     assert 0.95 < max(one.arrived for one in draws) <= 1
     scheduling = draws[3].on(site).scheduling
+    assert draws[3].full_pass == scheduling.full_pass_phase
     assert draws[3][:3] == (
         scheduling.backfill_phase, scheduling.limit_check_phase, scheduling.calculation_phase,
     )  # fmt: skip

@@ -21,6 +21,7 @@ from hpcrowd.environment.machine.model import (
     SchedulingSettings,
 )
 from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.schedulers.slurm.backfill import BackfillCycle
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 
@@ -429,6 +430,65 @@ def test_main_passes_obey_the_delay() -> None:
     assert [0, 3, 13] == starts(site, {}, {"at": 1}, {"at": 13})
 
 
+@pytest.mark.parametrize(("phase", "start"), [(0, 60), (25, 85), (55, 55)])
+def test_full_passes_have_a_rhythm_of_their_own(phase: int, start: int) -> None:
+    """They come every sched_interval seconds, whatever passes submissions cause in between."""
+    site = machine(
+        scheduling={"sched_interval": 60, "full_pass_phase": phase, "backfill": False},
+        reservations=(Reservation(name="all", start=0, end=50),),
+    )
+    assert start == starts(site, {"at": 30})[0]
+
+
+def test_a_job_at_a_limit_of_cores_keeps_nobody_waiting() -> None:
+    """Its limit goes before the nodes it lacks, so that the job behind it may start."""
+    lean = Qos(name="lean", limits=Limits(max_tres_per_user={"cpu": 3}))
+    site = machine(
+        NodeType(name="n1", cores=4),
+        qos=(Qos(name="free"), lean),
+        scheduling={"enforce_limits": True, "backfill": False},
+    )
+    jobs = [
+        {"cores": 3, "run": 100, "qos": "lean"},
+        {"at": 1, "cores": 2, "qos": "lean"},
+        {"at": 2, "qos": "free", "user": 2},
+    ]
+    made, at = table(*jobs)
+    policy = Slurm()
+    model = Simulation(made, 4, policy, machine=site)
+    model.submit(Nobody(), np.arange(3), at)
+    model.run(until=50)
+    assert [0, UNKNOWN, 2] == made.start.tolist()
+    assert "QOSMaxCpuPerUserLimit" == policy.state.waiting[1].reason
+
+
+def test_a_job_without_its_nodes_does_not_block_its_partition() -> None:
+    """Where other partitions keep the nodes with memory, smaller jobs of its partition start."""
+    site = machine(
+        NodeType(name="n1", cores=4, memory=1000),
+        NodeType(name="n2", cores=4, memory=9000),
+        partitions=(
+            Partition(name="all", nodes=("n1", "n2"), default=True),
+            Partition(name="big", nodes=("n2",), priority_tier=9),
+        ),
+        scheduling={"backfill": False, "memory_counts": True},
+    )
+    jobs = [
+        {"cores": 3, "partitions": "big", "memory_per_node": 100},
+        {"at": 1, "cores": 4, "partitions": "big", "memory_per_node": 100},
+        {"at": 2, "memory_per_node": 5000, "partitions": "all"},
+        {"at": 3, "memory_per_node": 100, "partitions": "all"},
+    ]
+    made, at = table(*jobs)
+    policy = Slurm()
+    model = Simulation(made, 8, policy, machine=site)
+    model.submit(Nobody(), np.arange(4), at)
+    model.run(until=50)
+    assert [0, UNKNOWN, UNKNOWN, 3] == made.start.tolist()
+    words = [policy.state.waiting[row].reason for row in (1, 2)]
+    assert ["Resources", "ReqNodeNotAvail"] == words
+
+
 def test_jobs_that_can_never_start_do_not_keep_the_run_alive() -> None:
     """A job whose reservation is over stays unfinished, and the run ends."""
     site = machine(reservations=(Reservation(name="past", start=0, end=10),))
@@ -483,6 +543,29 @@ def test_backfilling_has_a_phase(phase: float, start: int) -> None:
         {"cores": 3, "run": 100}, {"at": 1, "cores": 4}, {"at": 2, "run": 20, "limit": 20},
     ]  # fmt: skip
     assert start == starts(site, *jobs)[2]
+
+
+@pytest.mark.parametrize(
+    ("taken", "cycles"), [(3, [1, 31, 61, 91, 121, 151, 181]), (4, [1, 31, 200])]
+)
+def test_cycles_follow_a_plan_on_nodes_that_are_not_full(
+    taken: int, cycles: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Marking a node as planned is a change, and so is taking the mark away, a cycle later."""
+    seen: list[int] = []
+    plan = BackfillCycle.run
+
+    def count(cycle: BackfillCycle) -> None:
+        seen.append(cycle.now)
+        plan(cycle)
+
+    monkeypatch.setattr(BackfillCycle, "run", count)
+    site = machine(
+        NodeType(name="n1", cores=4),
+        scheduling={"bf_interval": 30, "sched_interval": 600, "backfill_phase": 1},
+    )
+    assert [0, 200] == starts(site, {"cores": taken, "run": 200}, {"at": 1, "cores": 4}, plain=True)
+    assert cycles == seen
 
 
 @pytest.mark.parametrize(

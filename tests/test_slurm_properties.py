@@ -30,7 +30,7 @@ class Nobody:
 def run(site: Machine, jobs: JobTable, placement: str, overrun: Any) -> Slurm:
     """Run jobs under Slurm in plain Python to the end, and return the scheduler."""
     policy = Slurm(placement)
-    model = Simulation(jobs, site.cores, policy, machine=site, overrun=overrun)
+    model = Simulation(jobs, site.cores, policy, machine=site, overrun=overrun, plain=True)
     model.submit(Nobody(), np.arange(len(jobs)), jobs.recorded_submit)
     model.run()
     return policy

@@ -113,6 +113,7 @@ class BackfillCycle:
         self.window = (now + self.settings.bf_window) // resolution * resolution
         self.plan = Plan(begin, self.window, controller.up)
         self.tested = self.started = 0
+        self.planned = 0  # nodes of plans
 
     def run(self) -> None:
         """Start what can start, and plan the others."""
@@ -130,9 +131,7 @@ class BackfillCycle:
                 break
             if job.holding or job.preempting:
                 continue
-            reason = controller.limits.before(job, partition)
-            if reason and not settings.assoc_limit_stop:
-                job.reason = reason
+            if not settings.assoc_limit_stop and not controller.within_limits(job, partition):
                 continue
             if job.array >= 0:
                 if (job.array, partition) in rejected:
@@ -153,9 +152,8 @@ class BackfillCycle:
                 rejected.pop((job.array, partition), None)
                 if not job.holding and job.array >= 0:
                     planned_tasks[job.array] = planned_tasks.get(job.array, 0) + 1
-        if self.tested:
-            # Slurm notes jobs that it tries as changed, so that the next cycle comes in any case.
-            controller.note_change(self.now)
+
+        controller.plan_on(self.planned, self.now)
 
     def _too_many(self, job: QueuedJob, partition: str, counts: dict[tuple[str, str], int]) -> bool:
         """Count jobs of a user, partition or association, and return whether there are too many."""
@@ -204,7 +202,10 @@ class BackfillCycle:
             nodes = 0
             for share in holding:
                 nodes |= 1 << share.node
-            begin = max(begin, start)
+            if begin < start:
+                # Slurm notes a job as changed that other plans put off.
+                controller.note_change(now)
+                begin = start
             if begin > now:
                 first, last = self._slot(begin, limit)
                 if self.plan.clashes(first, last, nodes):
@@ -237,6 +238,7 @@ class BackfillCycle:
             self.plan.keep(first, last, nodes)
             if job.planned < 0 or begin < job.planned:
                 job.planned = begin
+                self.planned |= nodes
             return True
 
     def _slot(self, begin: int, limit: int) -> tuple[int, int]:

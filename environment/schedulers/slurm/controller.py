@@ -2,9 +2,10 @@
 
 Passes of the main scheduler come ``batch_sched_delay`` seconds after the last at the earliest when
 jobs were submitted or have ended, at once when a killed job has left its nodes, and every
-``sched_interval`` seconds with the whole queue. Cycles of the backfill scheduler come
-``bf_interval`` seconds after the end of the last. Priorities are computed at submission, and anew
-every ``calculation_period`` seconds (slurmctld; slurm.conf(5), SchedulerParameters).
+``sched_interval`` seconds with the whole queue, whatever passes there were in between. Cycles of
+the backfill scheduler come ``bf_interval`` seconds after the end of the last. Priorities are
+computed at submission, and anew every ``calculation_period`` seconds (slurmctld; slurm.conf(5),
+SchedulerParameters).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import NamedTuple
 
-from hpcrowd.environment.machine.layout import Layout
+from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.model import Machine, Preempt
 from hpcrowd.environment.machine.selection import RULES, Rule, select
 from hpcrowd.environment.machine.stock import Holding, Stock
@@ -31,6 +32,9 @@ from hpcrowd.environment.stops import FOREVER
 NODES_KEPT = (
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 )
+
+#: Reason of jobs that do not fit on the nodes that are left, even if those were free.
+NOT_AVAILABLE = "ReqNodeNotAvail"
 
 #: Reasons that the main scheduler may replace by ``Priority``.
 PASSING = frozenset({"None", "Resources", NODES_KEPT})
@@ -95,10 +99,12 @@ class Controller:
         self._tasks: dict[int, int] = {}  # running tasks by array
         self._wanted = self._urgent = False
         self._looked_at_all = -1  # the second of the last pass over the whole queue
-        self._last_main = self._last_full = -(2**40)
+        self._last_main = -(2**40)
+        self._next_full = self.settings.full_pass_phase
         self._next_backfill = self.settings.backfill_phase
         self._last_backfill = 0
-        self._changed = -1  # the second of the last change of a job
+        self._changed = -1  # the second of the last change of a job or node
+        self._planned = False  # whether the last cycle marked nodes as planned
         self._over: list[tuple[QueuedJob, int, int]] = []  # ran since the last calculation
         self._reservations = [
             (one, self.layout.nodes_in(one.nodes)) for one in machine.reservations
@@ -146,9 +152,11 @@ class Controller:
         *,
         calculated: int,
         changed: int,
+        planned: bool,
         last_main: int,
         last_backfill: int,
         next_backfill: float,
+        next_full: int,
         looked_at_all: int,
         wanted: bool,
         urgent: bool,
@@ -160,8 +168,10 @@ class Controller:
         waiting, running, over
             Jobs that wait, by submission; that run, by start; and that ended since the last
             calculation, with start and end, s.
-        calculated, changed, last_main, last_backfill, next_backfill, looked_at_all
+        calculated, changed, last_main, last_backfill, next_backfill, next_full, looked_at_all
             s.
+        planned
+            Whether the last cycle marked nodes as planned.
         wanted, urgent
             Whether a pass is wanted.
         """
@@ -176,9 +186,11 @@ class Controller:
             if job.array >= 0:
                 self._tasks[job.array] = self._tasks.get(job.array, 0) + 1
         self._over = list(over)
-        self._calculated, self._changed, self._last_main = calculated, changed, last_main
+        self._calculated, self._changed, self._planned = calculated, changed, planned
+        self._last_main = last_main
         self._last_backfill, self._next_backfill = last_backfill, next_backfill
-        self._looked_at_all, self._wanted, self._urgent = looked_at_all, wanted, urgent
+        self._next_full, self._looked_at_all = next_full, looked_at_all
+        self._wanted, self._urgent = wanted, urgent
 
     def is_current(self, now: int) -> bool:
         """Return whether usage and priorities have been computed for all periods until now."""
@@ -220,9 +232,10 @@ class Controller:
         settings, due = self.settings, math.ceil(self._last_main + self.settings.batch_sched_delay)
         if self._wanted and due < now:
             self._last_main, self._wanted, self._urgent = due, False, False
-        if settings.sched_interval > 0 and self._last_main >= 0:
-            passed = max(now - 1 - self._last_main, 0)
-            self._last_main += passed // settings.sched_interval * settings.sched_interval
+        if settings.sched_interval > 0 and self._next_full < now:
+            every = settings.sched_interval
+            last = now - 1 - (now - 1 - self._next_full) % every
+            self._last_main, self._next_full = max(self._last_main, last), last + every
         if settings.backfill:
             at = max(math.ceil(self._next_backfill), self._changed)
             while at < now and self._changed >= self._last_backfill:
@@ -231,10 +244,12 @@ class Controller:
 
     def _cycle_at(self, now: int) -> None:
         """Note that a cycle of backfilling happens; after a quiet time the rhythm begins anew."""
-        settings = self.settings
-        self._next_backfill = max(self._next_backfill, now - LOOK_EVERY)
+        settings, late = self.settings, max(now - self._next_backfill, 0)
+        self._next_backfill += late // LOOK_EVERY * LOOK_EVERY
         self._next_backfill += settings.bf_interval + settings.cycle_time
         self._last_backfill = now
+        if self._planned:
+            self._changed, self._planned = now, False
 
     def withdraw(self, row: int) -> None:
         """Take a waiting job out of the queue."""
@@ -243,6 +258,12 @@ class Controller:
     def note_change(self, now: int) -> None:
         """Note that jobs have changed, so that backfilling has something to look at."""
         self._changed = now
+
+    def plan_on(self, nodes: int, now: int) -> None:
+        """Mark nodes as planned that are not full; a change, now and when the mark is removed."""
+        self._planned = any(self.stock.cores[node] > 0 for node in bits(nodes))
+        if self._planned:
+            self._changed = now
 
     def wake_up(self) -> None:
         """Note that something else has changed, so that a pass is worth while."""
@@ -270,7 +291,7 @@ class Controller:
             delay = self.settings.batch_sched_delay
             times.append(max(int(self._last_main + delay), now + 1))
         if self.settings.sched_interval > 0:
-            times.append(max(self._last_main + self.settings.sched_interval, now + 1))
+            times.append(max(self._next_full, now + 1))
         for job in self.waiting.values():
             if job.eligible > now:
                 times.append(job.eligible)
@@ -297,11 +318,13 @@ class Controller:
         self._pass_quietly(now)
         self.calculate(now)
         settings = self.settings
-        full = settings.sched_interval > 0 and now - self._last_main >= settings.sched_interval
+        full = settings.sched_interval > 0 and now >= self._next_full
         due = self._wanted and now - self._last_main >= settings.batch_sched_delay
         if full or due or self._urgent:
             if full or due:
                 self._last_main = now
+            if full:
+                self._next_full = now + settings.sched_interval
             for _ in range(MOST_PASSES):
                 self._wanted = self._urgent = False
                 stopped = len(self.stopped)
@@ -440,9 +463,8 @@ class Controller:
             if not layout.partitions[partition].up:
                 job.reason = "PartitionDown"
                 continue
-            reason = self.limits.before(job, partition)
-            if reason:
-                job.reason = reason
+            # Only a job that was at a limit is asked again before its nodes are counted.
+            if is_limit(job.reason) and not self.within_limits(job, partition):
                 continue
             demand = job.demands[partition]
             there = available & layout.nodes_of(partition)
@@ -467,13 +489,12 @@ class Controller:
         Returns
         -------
         str
-            ``started``; ``limit`` if a limit forbids it; ``busy`` if nodes are in use or others are
+            ``started``; ``limit`` if a limit forbids it; ``unavailable`` if the main scheduler has
+            not the nodes for it even when they are free; ``busy`` if nodes are in use or others are
             preempted for it.
         """
         demand = job.demands[partition]
-        reason = self.limits.before(job, partition)
-        if reason:
-            job.reason = reason
+        if not self.within_limits(job, partition):
             return "limit"
         barred, _ = self.reserved(job, now, job.limit)
         nodes = allowed & self.up & ~barred
@@ -489,6 +510,12 @@ class Controller:
                         self._stop(other, now)
                     job.reason = "Resources"
                     return "busy"
+            # A limit that it would exceed goes before what it would have to wait for.
+            if self._limited(job, partition):
+                return "limit"
+            if by == "main" and not allowed & barred and self._never_fits(job, partition, nodes):
+                job.reason = NOT_AVAILABLE
+                return "unavailable"
             job.reason = "Resources"
             return "busy"
         if self._limited(job, partition, holding):
@@ -496,7 +523,21 @@ class Controller:
         self.begin(job, partition, now, holding, by)
         return "started"
 
-    def _limited(self, job: QueuedJob, partition: str, holding: Holding) -> bool:
+    def _never_fits(self, job: QueuedJob, partition: str, nodes: int) -> bool:
+        """Return whether a job would not fit on some of its nodes if they were free."""
+        demand = job.demands[partition]
+        if not demand.nodes & ~nodes:
+            return False
+        return select(Stock(self.layout), demand, nodes, self.rule) is None
+
+    def within_limits(self, job: QueuedJob, partition: str) -> bool:
+        """Return whether no number of jobs is at its limit; an earlier limit is forgotten."""
+        reason = self.limits.before(job, partition)
+        if reason or is_limit(job.reason):
+            job.reason = reason or "None"
+        return not reason
+
+    def _limited(self, job: QueuedJob, partition: str, holding: Holding | None = None) -> bool:
         reason = self.limits.after(job, partition, holding)
         if reason:
             job.reason = reason
@@ -531,6 +572,11 @@ class Controller:
         """Yield waiting jobs with the reason that each was given last."""
         for job in self.waiting.values():
             yield job, job.reason
+
+
+def is_limit(reason: str) -> bool:
+    """Return whether a reason is a limit of a QOS or an association."""
+    return reason.startswith(("QOS", "Assoc"))
 
 
 def _again(job: QueuedJob, now: int, delay: int) -> QueuedJob:

@@ -12,9 +12,11 @@ from hpcrowd.environment.engine.kernel.nodes.main_pass import (
     note_begin_times,
     throttled,
     try_start,
+    within_limits,
 )
 from hpcrowd.environment.engine.kernel.nodes.placement import (
     choose,
+    clear,
     copy_set,
     has,
     has_as_many,
@@ -219,6 +221,8 @@ def backfill_cycle(g, now):
     copy_set(spans[0], g.sets[N.UP])
     count, tested, begun = 1, 0, 0
     c[N.ALL_RELEASES] = STALE
+    planned = g.sets[N.WORK + 6]
+    clear(planned)
     c[N.STAMP] += 1
     stamp = c[N.STAMP]
     for i in range(c[N.ORDERED]):
@@ -237,15 +241,8 @@ def backfill_cycle(g, now):
         if not waits(g, entry):
             continue
         partition = g.options[N.PARTITION, option]
-        if g.c[N.ENFORCED]:
-            word = first_limit(
-                g, g.options[N.BEFORE, option],
-                g.options[N.BEFORE_END, option], g.options[N.DEMAND, option],
-                rows[N.LIMIT, row], 0,
-            )  # fmt: skip
-            if word and not g.c[N.LIMIT_STOPS]:
-                rows[N.REASON, row] = word
-                continue
+        if not g.c[N.LIMIT_STOPS] and not within_limits(g, row, option):
+            continue
         array = rows[N.ARRAY, row]
         place = array * partitions + partition
         if array >= 0:
@@ -271,8 +268,9 @@ def backfill_cycle(g, now):
                 g.tasks[N.FIRST_TASK, place] = -1
                 if done == 1:
                     g.tasks[N.TASKS_PLANNED, array] += 1
-    if tested:
-        c[N.CHANGED] = now  # jobs that it tries count as changed
+    for node in range(g.nodes.shape[1]):
+        if has(planned, node) and g.nodes[c[N.STOCK] + N.FREE_CORES, node] > 0:
+            c[N.CHANGED], c[N.PLANNED_ON] = now, 1  # nodes that are not full are marked as planned
     rejoin(g)
 
 
@@ -313,7 +311,8 @@ def _try(g, count, window, entry, now):
             if not later:
                 return 0, counted, count
             continue
-        begin = max(begin, start)
+        if begin < start:
+            g.c[N.CHANGED], begin = now, start  # others' plans put it off
         if begin > now:
             first, last = _slot(begin, limit, resolution)
             if _clashes(g, count, first, last, shares):
@@ -361,6 +360,9 @@ def _try(g, count, window, entry, now):
         count = _keep(g, count, first, last, shares)
         if rows[N.PLANNED, row] < 0 or begin < rows[N.PLANNED, row]:
             rows[N.PLANNED, row] = begin
+            for i in range(shares):
+                node = g.nodes[chosen + N.S_NODE, i]
+                g.sets[N.WORK + 6, node >> 6] |= 1 << (node & 63)
         return 1, counted, count
 
 

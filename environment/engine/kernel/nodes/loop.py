@@ -130,9 +130,9 @@ def pass_quietly(g, now):
     if c[N.WANTED] and due < now:
         c[N.LAST_MAIN], c[N.WANTED], c[N.URGENT] = due, 0, 0
     every = c[N.SCHED_INTERVAL]
-    if every > 0 and c[N.LAST_MAIN] >= 0:
-        passed = max(now - 1 - c[N.LAST_MAIN], 0)
-        c[N.LAST_MAIN] += passed // every * every
+    if every > 0 and c[N.NEXT_FULL] < now:
+        last = now - 1 - (now - 1 - c[N.NEXT_FULL]) % every
+        c[N.LAST_MAIN], c[N.NEXT_FULL] = max(c[N.LAST_MAIN], last), last + every
     if c[N.BACKFILL]:
         at = max(math.ceil(amounts[N.NEXT_BACKFILL]), c[N.CHANGED])
         while at < now and c[N.CHANGED] >= c[N.LAST_BACKFILL]:
@@ -144,9 +144,12 @@ def pass_quietly(g, now):
 def _cycle_at(g, now):
     """Note that a cycle of backfilling happens; after a quiet time the rhythm begins anew."""
     amounts = g.reals[N.AMOUNTS]
-    amounts[N.NEXT_BACKFILL] = max(amounts[N.NEXT_BACKFILL], now - LOOK_EVERY)
+    late = max(now - amounts[N.NEXT_BACKFILL], 0.0)
+    amounts[N.NEXT_BACKFILL] += late // LOOK_EVERY * LOOK_EVERY
     amounts[N.NEXT_BACKFILL] += amounts[N.CYCLE]
     g.c[N.LAST_BACKFILL] = now
+    if g.c[N.PLANNED_ON]:
+        g.c[N.CHANGED], g.c[N.PLANNED_ON] = now, 0
 
 
 @compiled
@@ -178,7 +181,7 @@ def next_pass(g, now):
     if c[N.WANTED]:
         found = min(found, max(int(c[N.LAST_MAIN] + amounts[N.DELAY]), now + 1))
     if c[N.SCHED_INTERVAL] > 0:
-        found = min(found, max(c[N.LAST_MAIN] + c[N.SCHED_INTERVAL], now + 1))
+        found = min(found, max(c[N.NEXT_FULL], now + 1))
     if c[N.NEXT_ELIGIBLE] < FOREVER:
         c[N.NEXT_ELIGIBLE] = FOREVER
         for i in range(c[N.ORDERED]):
@@ -211,11 +214,13 @@ def run_controller(g, now):
     """Do the passes that are due at a second."""
     c, amounts = g.c, g.reals[N.AMOUNTS]
     every, since = c[N.SCHED_INTERVAL], now - c[N.LAST_MAIN]
-    full = every > 0 and since >= every
+    full = every > 0 and now >= c[N.NEXT_FULL]
     due = c[N.WANTED] and since >= amounts[N.DELAY]
     if full or due or c[N.URGENT]:
         if full or due:
             c[N.LAST_MAIN] = now
+        if full:
+            c[N.NEXT_FULL] = now + every
         for _ in range(MOST_PASSES):
             c[N.WANTED] = c[N.URGENT] = 0
             stopped = c[N.STOPPED]

@@ -12,13 +12,14 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     keep_only,
     remove,
     select,
+    size,
 )
 from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, choose_victims
 from hpcrowd.environment.engine.kernel.nodes.queue import begin, rejoin, stop, waits
 from hpcrowd.environment.stops import FOREVER
 
 # What comes of trying to start a job.
-BEGUN, LIMITED, BUSY = range(3)
+BEGUN, LIMITED, BUSY, UNAVAILABLE = range(4)
 
 
 @compiled
@@ -56,15 +57,11 @@ def try_start(g, entry, now, allowed, by):
     rows = g.rows
     row, option = g.entries[N.OWNER, entry], g.entries[N.OPTION, entry]
     d, limit = g.options[N.DEMAND, option], rows[N.LIMIT, row]
-    if g.c[N.ENFORCED]:
-        word = first_limit(
-            g, g.options[N.BEFORE, option],
-            g.options[N.BEFORE_END, option], d, limit, 0,
-        )  # fmt: skip
-        if word:
-            rows[N.REASON, row] = word
-            return LIMITED
+    if not within_limits(g, row, option):
+        return LIMITED
+    left = size(allowed) if g.c[N.RESERVATIONS] else 0
     bar_reserved(g, row, now, limit, allowed)
+    left -= size(allowed) if g.c[N.RESERVATIONS] else 0
     keep_only(allowed, g.sets[N.UP])
     shares = select(g, g.c[N.STOCK], d, allowed)
     if shares < 0:
@@ -78,12 +75,52 @@ def try_start(g, entry, now, allowed, by):
                     if g.lists[N.IN_THE_WAY, i]:
                         other = g.lists[N.VICTIM, i]
                         stop(g, other, now)
+                rows[N.REASON, row] = N.RESOURCES
+                return BUSY
+        # A limit that it would exceed goes before what it would have to wait for.
+        if _limited(g, row, option, 0):
+            return LIMITED
+        if by == N.BY_MAIN and not left and _never_fits(g, d, allowed):
+            rows[N.REASON, row] = N.NOT_AVAILABLE
+            return UNAVAILABLE
         rows[N.REASON, row] = N.RESOURCES
         return BUSY
     if _limited(g, row, option, shares):
         return LIMITED
     begin(g, entry, now, shares, by)
     return BEGUN
+
+
+@compiled
+def _never_fits(g, d, allowed):
+    """Return whether a job would not fit on some of its nodes if they were free."""
+    nodes, future, wanted = g.nodes, g.c[N.FUTURE], g.sets[g.c[N.SETS] + g.demands[N.SET, d]]
+    missing = 0
+    for i in range(len(allowed)):
+        missing |= wanted[i] & ~allowed[i]
+    if not missing:
+        return False
+    for node in range(nodes.shape[1]):
+        nodes[future + N.FREE_CORES, node] = nodes[N.CORES, node]
+        nodes[future + N.FREE_MEMORY, node] = nodes[N.MEMORY, node]
+        nodes[future + N.JOBS_HERE, node] = 0
+        for kind in range(g.c[N.KINDS]):
+            nodes[future + N.FREE_GPUS + kind, node] = nodes[g.c[N.ALL_GPUS] + kind, node]
+    return select(g, future, d, allowed) < 0
+
+
+@compiled
+def within_limits(g, row, option):
+    """Return whether no number of jobs is at its limit; an earlier limit is forgotten."""
+    if not g.c[N.ENFORCED]:
+        return True
+    word = first_limit(
+        g, g.options[N.BEFORE, option],
+        g.options[N.BEFORE_END, option], g.options[N.DEMAND, option], g.rows[N.LIMIT, row], 0,
+    )  # fmt: skip
+    if word or g.rows[N.REASON, row] > N.NOT_AVAILABLE:
+        g.rows[N.REASON, row] = word
+    return word == 0
 
 
 @compiled
@@ -147,14 +184,9 @@ def main_pass(g, now, full):
             rows[N.REASON, row] = N.PARTITION_DOWN
             continue
         d = g.options[N.DEMAND, option]
-        if c[N.ENFORCED]:
-            word = first_limit(
-                g, g.options[N.BEFORE, option],
-                g.options[N.BEFORE_END, option], d, rows[N.LIMIT, row], 0,
-            )  # fmt: skip
-            if word:
-                rows[N.REASON, row] = word
-                continue
+        # Only a job that was at a limit is asked again before its nodes are counted.
+        if rows[N.REASON, row] > N.NOT_AVAILABLE and not within_limits(g, row, option):
+            continue
         copy_set(allowed, available)
         keep_only(allowed, g.sets[N.MEMBERS + partition])
         if not has_as_many(allowed, g.demands[N.LEAST, d]):
@@ -165,7 +197,7 @@ def main_pass(g, now, full):
         if outcome == BEGUN:
             if array >= 0:
                 g.tasks[N.FIRST_TASK, array * partitions + partition] = -1
-        elif outcome == BUSY or c[N.LIMIT_STOPS]:
+        elif outcome == BUSY or (outcome == LIMITED and c[N.LIMIT_STOPS]):
             if now - rows[N.ELIGIBLE, row] < c[N.BF_LEAST_AGE]:
                 continue
             if entries[N.PRIORITY, entry] < c[N.BF_LEAST_PRIORITY]:

@@ -27,6 +27,18 @@ def has_as_many(nodes, least):
 
 
 @compiled
+def size(nodes):
+    """Return how many nodes a set holds."""
+    count = 0
+    for i in range(len(nodes)):
+        word = nodes[i]
+        while word:
+            word &= word - 1
+            count += 1
+    return count
+
+
+@compiled
 def copy_set(nodes, others):
     """Make a set of nodes equal to another one."""
     for i in range(len(nodes)):

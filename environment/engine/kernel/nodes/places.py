@@ -52,7 +52,7 @@ S_NODE, S_CORES, S_MEMORY, S_GPUS = range(4)
 
 # Sets of nodes: those that are up, room for work, and then those of partitions; those of
 # reservations and demands follow, from the places in ``Site.c`` on.
-UP, WORK, MEMBERS = 0, 1, 7
+UP, WORK, MEMBERS = 0, 1, 8
 
 # Rows of ``Site.rules``: of partitions the rank of the tier from the highest, the tier, whether it
 # is up, and room; of reservations begin, end and whether others may be used; of QOS priority, and
@@ -87,8 +87,8 @@ PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
     ARRIVED_AT, ORDERED, GONE, ALL_WAITING, ALL_RUNNING, FIRST_RUNNING, LAST_RUNNING, TENURES,
     SHARES, OVER, STOPPED, AGAIN, STAMP, STOPPED_BEFORE, PASSES, ALL_ACCEPTED,
     NEXT_ELIGIBLE, U_NODES, U_CORES, U_MOST, U_GPUS, ALL_RELEASES, BASE_OF,
-    EVENTS, EVENTS_OF, C_COUNT,
-) = range(SETTINGS, SETTINGS + 35)  # fmt: skip
+    EVENTS, EVENTS_OF, NEXT_FULL, PLANNED_ON, C_COUNT,
+) = range(SETTINGS, SETTINGS + 37)  # fmt: skip
 
 # Rows of ``Site.demands``; amounts of TRES follow.
 (
@@ -160,7 +160,10 @@ TASKS, TASKS_PLANNED, TASKS_CYCLE, FIRST_IN, FIRST_TASK, TASK_ROWS = range(6)
 R_END, R_JOB, R_NODE, R_CORES, R_MEMORY, R_HERE, R_USABLE, R_USABLE_GPUS, R_GPUS = range(9)
 
 # Words for reasons that the controller itself gives, by place; limits have further ones.
-NONE, BEGIN_TIME, ARRAY_LIMIT, PRIORITY_WORD, RESOURCES, NODES_KEPT, PARTITION_DOWN = range(7)
+(
+    NONE, BEGIN_TIME, ARRAY_LIMIT, PRIORITY_WORD, RESOURCES, NODES_KEPT, PARTITION_DOWN,
+    NOT_AVAILABLE,
+) = range(8)  # fmt: skip
 
 
 class Site(NamedTuple):

@@ -16,13 +16,17 @@ from hpcrowd.environment.engine.kernel.places import wider
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.model import Limits, Preempt
-from hpcrowd.environment.schedulers.slurm.controller import NODES_KEPT, Controller
+from hpcrowd.environment.schedulers.slurm.controller import (
+    NODES_KEPT,
+    NOT_AVAILABLE,
+    Controller,
+)
 from hpcrowd.environment.schedulers.slurm.limits import resource_word
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
 
 #: Words of the controller itself, by place.
 WORDS = ("None", "BeginTime", "JobArrayTaskLimit", "Priority", "Resources", NODES_KEPT,
-         "PartitionDown")  # fmt: skip
+         "PartitionDown", NOT_AVAILABLE)  # fmt: skip
 
 #: Amounts beyond this are as good as it, so that sums of them do not overflow.
 LARGEST = 2**61

@@ -145,6 +145,7 @@ class SlurmBook:
             N.LAST_MAIN: -(2**40), N.LOOKED_AT_ALL: -1, N.CHANGED: -1, N.FIRST_RUNNING: -1,
             N.LAST_RUNNING: -1, N.NEXT_ELIGIBLE: FOREVER, N.BASE_OF: -1,
             N.EVENTS_OF: -1, N.CALCULATED: self.controller.calculated,
+            N.NEXT_FULL: settings.full_pass_phase,
         }.items():  # fmt: skip
             c[place] = value
         return c
@@ -455,9 +456,10 @@ class SlurmBook:
             over.append((job, job.start, second))
         state.restore(
             waiting, running, over, calculated=int(c[N.CALCULATED]), changed=int(c[N.CHANGED]),
+            planned=bool(c[N.PLANNED_ON]),
             last_main=int(c[N.LAST_MAIN]), last_backfill=int(c[N.LAST_BACKFILL]),
             next_backfill=float(self.reals[N.AMOUNTS, N.NEXT_BACKFILL]),
-            looked_at_all=int(c[N.LOOKED_AT_ALL]),
+            next_full=int(c[N.NEXT_FULL]), looked_at_all=int(c[N.LOOKED_AT_ALL]),
             wanted=bool(c[N.WANTED]), urgent=bool(c[N.URGENT]),
         )  # fmt: skip
         return state
