@@ -375,11 +375,11 @@ def _engine(
             f"estimates {estimates.name}: the recorded schedule uses no predictions; choose a "
             "scheduler, or use `hpcrowd predict` to evaluate predictions of a recorded trace"
         )
-    on_nodes = policy is not None and policy.nodes
-    # Users' jobs are counted by several engines, or predicted, in plain Python only there.
-    plain = plain or (
-        on_nodes and (options["units"] is not None or isinstance(estimates, Predictor))
-    )
+    if policy is not None and policy.nodes:
+        # With predictions, and where several engines count users' jobs, in plain Python only.
+        plain |= options["units"] is not None or isinstance(estimates, Predictor)
+    if policy is not None:
+        plain |= policy.plain_only
     if plain or not (policy is None or runs_compiled(policy)):
         from hpcrowd.environment.engine.plain import PlainEngine
 

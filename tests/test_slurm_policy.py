@@ -585,3 +585,18 @@ def test_the_calculation_of_priorities_has_a_phase(phase: int, found: list[int])
         {"user": 2, "account": "lab", "at": 50, "run": 10},
     ]
     assert found == starts(site, *jobs)
+
+
+def test_placement_of_ones_own() -> None:
+    """A function names nodes in the order in which they are used: here the last one first."""
+
+    def last_first(stock: Any, demand: Any, usable: dict[int, int]) -> list[int]:
+        return sorted(usable, reverse=True)
+
+    made, at = table({"cores": 2}, {"cores": 2}, {"cores": 3})
+    policy = Slurm(last_first)
+    model = Simulation(made, 8, policy, machine=machine())
+    model.submit(Nobody(), np.arange(3), at)
+    model.run()
+    held = {one.row: [share.node for share in one.holding] for one in policy.ledger}
+    assert {0: [1], 1: [1], 2: [0]} == held

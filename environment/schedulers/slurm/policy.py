@@ -15,7 +15,7 @@ from hpcrowd.environment.jobs import Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, Preempt
 from hpcrowd.environment.machine.outlook import Outlook
-from hpcrowd.environment.machine.selection import RULES
+from hpcrowd.environment.machine.selection import RULES, Rule
 from hpcrowd.environment.schedulers.base import (
     EndedJob,
     Look,
@@ -42,7 +42,8 @@ class Slurm(Scheduler):
     ----------
     placement
         Which nodes a job gets: ``slurm`` (consecutive, small weights first), ``first-fit``,
-        ``best-fit`` or ``spread``.
+        ``best-fit`` or ``spread``; or your own function, a
+        :data:`~hpcrowd.environment.machine.selection.Rule`, with which it runs in plain Python.
 
     Attributes
     ----------
@@ -57,9 +58,11 @@ class Slurm(Scheduler):
     machine: Machine | None = None
     book: SlurmBook | None = None
 
-    def __init__(self, placement: str = "slurm") -> None:
-        check_choice("placement", placement, RULES)
+    def __init__(self, placement: str | Rule = "slurm") -> None:
+        if isinstance(placement, str):
+            check_choice("placement", placement, RULES)
         self.placement = placement
+        self.plain_only = not isinstance(placement, str)
 
     @override
     def on_machine(self, machine: Machine, jobs: JobTable) -> None:
