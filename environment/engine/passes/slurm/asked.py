@@ -110,6 +110,7 @@ class AskedBook:
         self._options = Grown(N.OPTIONS)
         self._factors = Grown(N.FACTORS, np.float64)
         self._known_options: dict[Any, int] = {}
+        self._known_rules: dict[Any, tuple[int, ...]] = {}
         self._checks, self._charged = Grown(N.CHARGED), Grown(0)
         self._known_checks: dict[tuple[Check, ...], tuple[int, int]] = {}
         self._known_uses: dict[tuple[int, ...], tuple[int, int]] = {}
@@ -150,28 +151,33 @@ class AskedBook:
 
     def option(self, job: QueuedJob, partition: str) -> int:
         """Return the number of what a job asks in a partition."""
-        controller = self.controller
         demand = self._demand(job, partition)
-        priorities = controller.priorities
-        factors = priorities.of(job, partition, -1)
+        factors = self.controller.priorities.of(job, partition, -1)
         static = (factors.size, factors.partition, factors.qos, factors.tres)
-        before, after = tuple(self._before(job, partition)), tuple(self._after(job, partition))
-        uses = tuple(self._uses_of(job, partition))
-        submit = tuple(self._at_submission(job, partition))
-        no_plan = any(qos.no_reserve for qos, _ in controller.limits.rules(job, partition))
-        fate = self._fate(job, partition)
-        key = demand, partition, static, before, after, submit, uses, no_plan, fate
+        whose = job.user, job.association.place, job.qos, partition
+        if whose not in self._known_rules:
+            self._known_rules[whose] = self._rules_of(job, partition)
+        rules = self._known_rules[whose]
+        key = demand, static, rules
         if key not in self._known_options:
             self._arrays = None
             self._factors.add(static)
-            found = self._options.add(
-                (
-                    demand, self.partitions[partition], fate, no_plan, *self._list(submit),
-                    *self._list(before), *self._list(after), *self._charges(uses),
-                )
-            )  # fmt: skip
+            found = self._options.add((demand, rules[-1], *rules[:-1]))
             self._known_options[key] = found
         return self._known_options[key]
+
+    def _rules_of(self, job: QueuedJob, partition: str) -> tuple[int, ...]:
+        """Return the rows of an option behind ``PARTITION``, and last the partition itself.
+
+        They do not depend on what a job asks for.
+        """
+        rules = self.controller.limits.rules(job, partition)
+        lists = (self._at_submission, self._before, self._after)
+        return (
+            self._fate(job, partition), any(qos.no_reserve for qos, _ in rules),
+            *(place for one in lists for place in self._list(tuple(one(job, partition)))),
+            *self._charges(tuple(self._uses_of(job, partition))), self.partitions[partition],
+        )  # fmt: skip
 
     def _fate(self, job: QueuedJob, partition: str) -> int:
         """Return what happens to such a job that is preempted, if it may be requeued."""
