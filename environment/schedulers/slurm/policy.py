@@ -32,7 +32,7 @@ from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
+    from hpcrowd.environment.engine.passes.slurm.book import SlurmBook  # circle: for its type only
 
 
 class Slurm(Scheduler):
