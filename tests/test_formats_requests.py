@@ -24,6 +24,7 @@ from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.request_columns import request_columns
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS, requests_of
 from hpcrowd.environment.traces.trace import Trace
 
@@ -87,6 +88,16 @@ def test_tables_are_read_back_as_they_were(generate: object, parse: object) -> N
     assert ASKED == {name: texts.tolist() for name, texts in again.extra.items()}
     assert found_in(trace) == found_in(again)
     assert not {name for name, _ in lost.counts} & set(ASKED)
+
+
+def test_requests_become_the_columns_that_they_were() -> None:
+    """Requests that were read are written as the same columns; one partition is the queue."""
+    trace = asking()
+    requests = requests_of(trace, np.arange(3))
+    assert requests is not None
+    columns = request_columns(requests, trace["submit"].astype(np.int64))
+    expected = ASKED | {"partitions": ["short,long", "", ""]}
+    assert expected == {name: texts.tolist() for name, texts in columns.items()}
 
 
 def test_parquet_shows_what_requests_mean() -> None:

@@ -19,6 +19,8 @@ PLACEMENTS = ("slurm", "first-fit", "best-fit", "spread")
 
 seeds = st.integers(0, 2**32 - 1)
 
+forms = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
 
 class Nobody:
     """Submits, and waits for nothing."""
@@ -27,37 +29,43 @@ class Nobody:
         """Do nothing."""
 
 
-def run(site: Machine, jobs: JobTable, placement: str, overrun: Any) -> Slurm:
-    """Run jobs under Slurm in plain Python to the end, and return the scheduler."""
+def run(
+    site: Machine, jobs: JobTable, placement: str, overrun: Any, *, plain: bool = False
+) -> Slurm:
+    """Run jobs under Slurm to the end, and return the scheduler."""
     policy = Slurm(placement)
-    model = Simulation(jobs, site.cores, policy, machine=site, overrun=overrun, plain=True)
+    model = Simulation(jobs, site.cores, policy, machine=site, overrun=overrun, plain=plain)
     model.submit(Nobody(), np.arange(len(jobs)), jobs.recorded_submit)
     model.run()
     return policy
 
 
+@forms
 @given(seeds, st.sampled_from(PLACEMENTS), st.sampled_from(["keep", "kill"]))
-@settings(deadline=None, max_examples=250)
-def test_random_machines_are_never_overcommitted(seed: int, placement: str, overrun: str) -> None:
+@settings(deadline=None, max_examples=60)
+def test_random_machines_are_never_overcommitted(
+    plain: bool, seed: int, placement: str, overrun: str
+) -> None:
     """Nodes, limits, throttles and reservations hold, and jobs get what they ask for."""
     rng = np.random.default_rng(seed)
     site = random_machine(rng)
     jobs = random_jobs(rng, site)
-    policy = run(site, jobs, placement, overrun)
+    policy = run(site, jobs, placement, overrun, plain=plain)
     assert [] == faults(site, jobs, policy.ledger)
-    assert not policy.controller.running
+    assert not policy.state.running
     left = np.flatnonzero(jobs.state == State.UNFINISHED).tolist()
-    assert set(left) == set(policy.controller.waiting)  # jobs in = jobs out
+    assert set(left) == set(policy.state.waiting)  # jobs in = jobs out
 
 
+@forms
 @given(seeds, st.sampled_from(PLACEMENTS))
-@settings(deadline=None, max_examples=40)
-def test_all_is_given_back(seed: int, placement: str) -> None:
+@settings(deadline=None, max_examples=30)
+def test_all_is_given_back(plain: bool, seed: int, placement: str) -> None:
     """After the last job all is free, and nothing counts on limits but what still waits."""
     rng = np.random.default_rng(seed)
     site = random_machine(rng)
     jobs = random_jobs(rng, site)
-    controller = run(site, jobs, placement, "kill").controller
+    controller = run(site, jobs, placement, "kill", plain=plain).state
     assert controller.stock.cores == controller.layout.cores
     assert controller.stock.memory == controller.layout.memory
     assert controller.stock.gpus == controller.layout.gpus
@@ -95,6 +103,6 @@ def test_random_machines_show_what_they_are_for() -> None:
         seen |= {"preempted" for one in policy.ledger if one.end >= 0}
         seen |= {"again" for row in ran if ran.count(row) > 1}
         seen |= {one.by for one in policy.ledger}
-        seen |= {job.reason for job in policy.controller.waiting.values()}
+        seen |= {job.reason for job in policy.state.waiting.values()}
     assert {"preempted", "again", "main", "backfill", "RESERVATION", "THROTTLE", "GPUS",
             "FEATURES", "EXCLUSIVE", "BEGIN", "MEMORY_PER_NODE"} <= seen  # fmt: skip

@@ -260,6 +260,20 @@ def test_new_users_have_a_place_by_priority() -> None:
     )
 
 
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_a_job_that_left_an_empty_queue_counts_no_more(plain: bool) -> None:
+    """The last job that waits is taken back; its user may submit another one at the limit."""
+    site = two(
+        qos=(Qos(name="normal", limits=Limits(max_submit=2)),), scheduling={"enforce_limits": True}
+    )
+    model = model_of(site, {**BUSY, "user": 2}, {**FULL, "user": 2}, {"user": 2}, plain=plain)
+    model.cluster.submit(np.arange(3), np.array([0, 0, 60]))
+    model.call_at(50, model.cancel, [1])
+    model.run()
+    assert [State.COMPLETED, State.CANCELLED, State.COMPLETED] == model.jobs.state.tolist()
+    assert {} == model.cluster.engine.refused
+
+
 jobs_of_a_run = st.lists(
     st.fixed_dictionaries(
         {

@@ -145,7 +145,7 @@ class Generated:
             all_columns(known, size),
             source=source,
             names={field: dict(enumerate(words, 1)) for field, words in names.items()},
-            extra=request_columns(self.requests, jobs.processors),
+            extra=request_columns(self.requests, known["submit"]),
         )
 
     def _header(self) -> list[bytes]:

@@ -212,6 +212,7 @@ class PlainEngine(Engine):
         self.settle()
         self._wake = FOREVER
         if not self._queue:
+            scheduler.nothing_waits(self.now)
             return
         scheduler.windows = self.windows
         shown = self._queue

@@ -96,6 +96,7 @@ class _Run(NamedTuple):
     partition: Partition
     whole: bool
     reservation: str
+    current: bool = True  #: of the last submission
 
 
 class _Payer(NamedTuple):
@@ -157,8 +158,9 @@ class _Audit:
         runs = list(self._sound_runs())
         self._check_table()
         for run in runs:
-            self._check_place(run)
-            self._check_request(run)
+            if run.current:
+                self._check_place(run)
+                self._check_request(run)
         self._check_reservations(runs)
         self._check_nodes(runs)
         self._check_throttles(runs)
@@ -211,7 +213,15 @@ class _Audit:
             yield _Run(
                 row, one.start, NEVER if ended == UNKNOWN else ended, self._limit(row),
                 one.holding, partition, whole, self._word(Ask.RESERVATION, row),
+                self._current(one),
             )  # fmt: skip
+
+    def _current(self, one: HeldRun) -> bool:
+        """Return whether a run is of the last submission of its job.
+
+        Of one that was preempted, left the queue and came back, the table tells the last only.
+        """
+        return one.end == UNKNOWN or one.submitted >= int(self.jobs.submit[one.row])
 
     def _limit(self, row: int) -> int:
         """Return the time limit of a job, s."""
@@ -258,10 +268,11 @@ class _Audit:
             self._check_duration(row, state, start, int(end))
 
     def _check_start(self, row: int, one: HeldRun) -> None:
-        least = max(one.submitted, one.eligible, int(self.jobs.submit[row]))
-        least = max(least, self._number(Ask.BEGIN, row))
-        if self.jobs.enqueued[row] != UNKNOWN:
-            least = max(least, int(self.jobs.enqueued[row]))
+        least = max(one.submitted, one.eligible)
+        if self._current(one):
+            least = max(least, int(self.jobs.submit[row]), self._number(Ask.BEGIN, row))
+            if self.jobs.enqueued[row] != UNKNOWN:
+                least = max(least, int(self.jobs.enqueued[row]))
         if one.start < least:
             self._fault(row, f"started at {one.start} s, before it could, {least} s")
         if one.end != UNKNOWN and one.end < one.start:

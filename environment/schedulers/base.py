@@ -417,6 +417,9 @@ class Scheduler(Announced):
         """Return the jobs to start now, in order."""
         raise NotImplementedError(f"{type(self).__name__} must define select()")
 
+    def nothing_waits(self, now: int) -> None:
+        """Take note, in place of a pass, that no job waits; on machines of nodes."""
+
     def changed(self, now: int) -> None:
         """Take note that the platform changed: running jobs may have gone back to the queue.
 

@@ -151,6 +151,10 @@ class OnNodes(Scheduler):
             found = self._placed(found, {job.row: job for job in shown})
         return found  # type: ignore[no-any-return]
 
+    @override
+    def nothing_waits(self, now: int) -> None:
+        self.nodes_now.update((), now)
+
     def _placed(self, found: Iterable[Any], shown: dict[int, WaitingJob]) -> Iterator[WaitingJob]:
         """Yield what the policy starts; jobs get nodes if it has not chosen them itself."""
         nodes = self.nodes_now

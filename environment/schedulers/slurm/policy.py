@@ -7,7 +7,7 @@ processors, in the partition that its queue is called after, or else the default
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, override
 
 from hpcrowd.environment.errors import check_choice
@@ -32,7 +32,7 @@ from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
+    from hpcrowd.environment.engine.passes.slurm.book import SlurmBook  # circle: for its type only
 
 
 class Slurm(Scheduler):
@@ -125,8 +125,7 @@ class Slurm(Scheduler):
     def select(self, look: Look) -> Iterable[WaitingJob]:
         controller, now = self.controller, look.now
         here = {job.row: job for job in look.waiting}
-        for row in [row for row in controller.waiting if row not in here]:
-            controller.withdraw(row)
+        self._leave_out(here)
         for job in look.waiting:
             if job.row not in controller.waiting:
                 controller.submit(self.admission.queued(job.row, now), now)
@@ -143,6 +142,15 @@ class Slurm(Scheduler):
         controller.stopped.clear()
         controller.started.clear()
         return started
+
+    @override
+    def nothing_waits(self, now: int) -> None:
+        self._leave_out(())
+
+    def _leave_out(self, here: Container[int]) -> None:
+        """Take jobs out of the queue of the controller that wait no more."""
+        for row in [row for row in self.controller.waiting if row not in here]:
+            self.controller.withdraw(row)
 
     @override
     def wake(self, now: int) -> int | None:
