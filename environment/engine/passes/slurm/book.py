@@ -143,7 +143,7 @@ class SlurmBook:
             N.KEPT_CHOICE: chosen + N.S_GPUS + kinds,
             N.LAST_MAIN: -(2**40), N.LOOKED_AT_ALL: -1, N.CHANGED: -1, N.FIRST_RUNNING: -1,
             N.LAST_RUNNING: -1, N.NEXT_ELIGIBLE: FOREVER, N.CALCULATED: self.controller.calculated,
-            N.NEXT_FULL: settings.full_pass_phase,
+            N.NEXT_FULL: -1, N.FULL_PHASE: settings.full_pass_phase,
         }.items():  # fmt: skip
             c[place] = value
         return c
