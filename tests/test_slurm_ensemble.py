@@ -61,7 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         place = "fast" if cores == 1 and number % 5 == 0 else "main"
         array, throttle, runs = ("0-1", "1", f"{run} {run}") if number == 10 else ("", "", f"{run}")
-        depends = ("afterany", "10") if number == 20 else ("", "")
+        depends = ("afterany", "10") if number == 11 else ("", "")
         plan.append(
             f"{number},{at:.1f},{user},lab,{place},,,{cores},,,,,,,{limit},{array},{throttle},"
             f"{','.join(depends)},,,{runs}"

@@ -430,7 +430,7 @@ def test_main_passes_obey_the_delay() -> None:
     assert [0, 3, 13] == starts(site, {}, {"at": 1}, {"at": 13})
 
 
-@pytest.mark.parametrize(("phase", "start"), [(0, 60), (25, 85), (55, 55)])
+@pytest.mark.parametrize(("phase", "start"), [(0, 90), (25, 55), (55, 85)])
 def test_full_passes_have_a_rhythm_of_their_own(phase: int, start: int) -> None:
     """They come every sched_interval seconds, whatever passes submissions cause in between."""
     site = machine(

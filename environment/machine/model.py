@@ -313,7 +313,9 @@ class SchedulingSettings(Entry):
     limit_check_phase: Seconds = Field(
         0, ge=0, description="second of the first such check; others are whole periods away"
     )
-    full_pass_phase: Seconds = Field(0, ge=0, description="s before which no full pass comes")
+    full_pass_phase: Seconds = Field(
+        0, ge=0, description="s from the first submission to the first full pass"
+    )
     backfill_phase: float = Field(0.0, ge=0, description="s before which no backfill cycle comes")
     calculation_phase: Seconds = Field(
         0, ge=0, description="s until priorities are first computed anew; 0: a whole period"

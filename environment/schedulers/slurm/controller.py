@@ -100,7 +100,7 @@ class Controller:
         self._wanted = self._urgent = False
         self._looked_at_all = -1  # the second of the last pass over the whole queue
         self._last_main = -(2**40)
-        self._next_full = self.settings.full_pass_phase
+        self._next_full = -1  # unknown before the first submission
         self._next_backfill = self.settings.backfill_phase
         self._last_backfill = 0
         self._changed = -1  # the second of the last change of a job or node
@@ -204,6 +204,8 @@ class Controller:
         self.calculate(now)
         self.waiting[job.row] = job
         self.limits.submitted(job)
+        if self._next_full < 0:
+            self._next_full = now + self.settings.full_pass_phase
         self._weigh(job, now)
         self._wanted, self._changed, self._looked_at_all = True, now, -1
 
@@ -232,7 +234,7 @@ class Controller:
         settings, due = self.settings, math.ceil(self._last_main + self.settings.batch_sched_delay)
         if self._wanted and due < now:
             self._last_main, self._wanted, self._urgent = due, False, False
-        if settings.sched_interval > 0 and self._next_full < now:
+        if settings.sched_interval > 0 and 0 <= self._next_full < now:
             every = settings.sched_interval
             last = now - 1 - (now - 1 - self._next_full) % every
             self._last_main, self._next_full = max(self._last_main, last), last + every

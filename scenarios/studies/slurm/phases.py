@@ -29,7 +29,7 @@ class Phases(NamedTuple):
     limit_check: int  #: second of the first check of time limits
     calculation: int  #: s until priorities are first computed anew; 0 for a whole period
     arrived: float  #: share of the time that sbatch takes until the controller has a job
-    full_pass: int  #: s before the first pass over the whole queue
+    full_pass: int  #: s from the first submission to the first pass over the whole queue
 
     def on(self, machine: Machine) -> Machine:
         """Return a machine whose controller has these phases."""

@@ -130,7 +130,7 @@ def pass_quietly(g, now):
     if c[N.WANTED] and due < now:
         c[N.LAST_MAIN], c[N.WANTED], c[N.URGENT] = due, 0, 0
     every = c[N.SCHED_INTERVAL]
-    if every > 0 and c[N.NEXT_FULL] < now:
+    if every > 0 and 0 <= c[N.NEXT_FULL] < now:
         last = now - 1 - (now - 1 - c[N.NEXT_FULL]) % every
         c[N.LAST_MAIN], c[N.NEXT_FULL] = max(c[N.LAST_MAIN], last), last + every
     if c[N.BACKFILL]:

@@ -228,6 +228,8 @@ def join(g, row, now):
     if rows[N.STATUS, row] != N.ACCEPTED:
         accept(g, row)
     c[N.ALL_ACCEPTED] -= 1
+    if c[N.NEXT_FULL] < 0:
+        c[N.NEXT_FULL] = now + c[N.FULL_PHASE]
     rows[N.STATUS, row] = N.WAITING
     rows[N.SUBMITTED, row] = now
     rows[N.ELIGIBLE, row] = max(now, rows[N.BEGIN, row])

@@ -145,7 +145,7 @@ class SlurmBook:
             N.LAST_MAIN: -(2**40), N.LOOKED_AT_ALL: -1, N.CHANGED: -1, N.FIRST_RUNNING: -1,
             N.LAST_RUNNING: -1, N.NEXT_ELIGIBLE: FOREVER, N.BASE_OF: -1,
             N.EVENTS_OF: -1, N.CALCULATED: self.controller.calculated,
-            N.NEXT_FULL: settings.full_pass_phase,
+            N.NEXT_FULL: -1, N.FULL_PHASE: settings.full_pass_phase,
         }.items():  # fmt: skip
             c[place] = value
         return c
