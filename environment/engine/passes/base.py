@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
+from hpcrowd.environment.engine.attempts import Attempt
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.registry import imported
 from hpcrowd.environment.schedulers.base import Scheduler
@@ -26,7 +27,12 @@ class Machine(Protocol):
 
     jobs: JobTable
     scalars: Int64s
+    ends: Int64s
     up: int
+    latency: int
+    kill_every: int
+    kill_phase: int
+    attempts: list[Attempt]
     windows: tuple[tuple[int, int], ...]
     predictor: Predictor | None
 

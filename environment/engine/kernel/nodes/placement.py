@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel.nodes import places as N
 
 
@@ -91,7 +91,7 @@ def free_gpus(g, stock, node, kind):
     return found
 
 
-@compiled
+@inlined
 def usable_cores(g, stock, d, node):
     """Return how many cores of a node a job could use; 0 if it cannot use the node."""
     gpus = 0
@@ -103,7 +103,7 @@ def usable_cores(g, stock, d, node):
     )  # fmt: skip
 
 
-@compiled
+@inlined
 def usable_of(g, d, node, cores, memory, jobs, gpus):
     """Return how many cores of a node a job could use, of so many free cores, MB and GPUs."""
     demands = g.demands
