@@ -248,7 +248,8 @@ class MachineRequests(Part):
 
 def steps_of(run_time: Any) -> Int64s:
     """Return run times (s) in :data:`STEPS` of doublings of 1 s, rounded; at least 0."""
-    return np.rint(STEPS * np.log2(np.maximum(run_time, 1.0))).astype(np.int64)
+    steps: Int64s = np.rint(STEPS * np.log2(np.maximum(run_time, 1.0))).astype(np.int64)
+    return steps
 
 
 def _profile(numbers: list[int], requests: Requests) -> tuple[tuple[str, int | str], ...]:
@@ -398,7 +399,8 @@ class _Deck:
         nearest = nearest[np.argsort(distance[nearest], kind="stable")]
         enough = int(np.searchsorted(np.cumsum(self.count[rows][nearest]), self.least))
         last = distance[nearest[min(enough, first - 1)]]
-        return rows[distance <= last]
+        near: Int64s = rows[distance <= last]
+        return near
 
 
 def _about(processors: Int64s) -> Int64s:
