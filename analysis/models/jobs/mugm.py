@@ -480,7 +480,7 @@ class Mugm(JobModel):
         area = run_time * processors
         of_job = label[place]
         total = np.bincount(of_job, area)
-        made: list[Any] = []
+        made: list[UserGroup] = []
         kinds = np.zeros(len(workload), np.int64)
         counted = np.flatnonzero(workload.run_time > 0)
         for group in np.argsort(-total, kind="stable").tolist():

@@ -248,8 +248,8 @@ class MachineRequests(Part):
 
 def steps_of(run_time: Any) -> Int64s:
     """Return run times (s) in :data:`STEPS` of doublings of 1 s, rounded; at least 0."""
-    found: Int64s = np.rint(STEPS * np.log2(np.maximum(run_time, 1.0))).astype(np.int64)
-    return found
+    steps: Int64s = np.rint(STEPS * np.log2(np.maximum(run_time, 1.0))).astype(np.int64)
+    return steps
 
 
 def _profile(numbers: list[int], requests: Requests) -> tuple[tuple[str, int | str], ...]:
