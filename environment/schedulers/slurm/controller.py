@@ -221,6 +221,11 @@ class Controller:
         if not self.waiting and self._due(now):
             self._last_main, self._wanted, self._urgent = now, False, False
 
+    def nothing_waits(self, now: int) -> None:
+        """Note that the pass of a second finds nothing that waits."""
+        if self._wanted and self._due(now):
+            self._last_main, self._wanted, self._urgent = now, False, False
+
     def _due(self, now: int) -> bool:
         return self._urgent or now - self._last_main >= self.settings.batch_sched_delay
 

@@ -146,6 +146,7 @@ class Slurm(Scheduler):
     @override
     def nothing_waits(self, now: int) -> None:
         self._leave_out(())
+        self.controller.nothing_waits(now)
 
     def _leave_out(self, here: Container[int]) -> None:
         """Take jobs out of the queue of the controller that wait no more."""

@@ -275,6 +275,8 @@ def pass_on_nodes(g, before, ended, gone, arrived):
         run_controller(g, now)
         s[S.WAKE] = next_pass(g, now)
     else:
+        if c[N.WANTED] and (c[N.URGENT] or now - c[N.LAST_MAIN] >= g.reals[N.AMOUNTS, N.DELAY]):
+            c[N.LAST_MAIN], c[N.WANTED], c[N.URGENT] = now, 0, 0
         s[S.WAKE] = FOREVER
     c[N.ENDED_AT] = c[N.ARRIVED_AT] = 0
     c[N.PASSES] += 1

@@ -427,10 +427,10 @@ class SlurmBook:
         table = self.rows[:, row].tolist()
         job = copy(self._groups[int(self._group_of[row])].job)
         requests = self.jobs.requests
-        job.row, job.array, job.throttle = row, table[N.ARRAY], table[N.THROTTLE]
+        job.row, job.throttle = row, table[N.THROTTLE]
         job.nice, job.requeue = table[N.NICE], bool(table[N.REQUEUES])
         if requests is not None:
-            job.task = int(requests[Ask.TASK][row])
+            job.array, job.task = int(requests[Ask.ARRAY][row]), int(requests[Ask.TASK][row])
         job.submitted, job.eligible = table[N.SUBMITTED], table[N.ELIGIBLE]
         job.reason, job.planned = self.asked.words[table[N.REASON]], table[N.PLANNED]
         weighed = table[N.WEIGHED]
