@@ -144,7 +144,7 @@ def change(folder: Path, source: str) -> None:
 def test_all_sources_count() -> None:
     """What compiled code imports is among the sources of which a change is noticed."""
     imported = set()
-    for path in (ROOT / "environment").glob("**/kernel/*.py"):
+    for path in (ROOT / "environment").glob("**/kernel/**/*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hpcrowd"):
                 base = (node.module or "").removeprefix("hpcrowd.environment.").replace(".", "/")

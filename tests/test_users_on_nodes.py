@@ -20,6 +20,7 @@ from hpcrowd.agents import (
     Recorded,
     ReplayUser,
     SessionDefinition,
+    Switch,
     Trigger,
     Work,
     add_users,
@@ -67,11 +68,7 @@ def two(**more: Any) -> Machine:
 
 
 def model_of(
-    site: Machine,
-    *jobs: dict[str, Any],
-    asks: bool = True,
-    scheduler: str = "slurm",
-    **more: Any,
+    site: Machine, *jobs: dict[str, Any], asks: bool = True, scheduler: str = "slurm", **more: Any
 ) -> Simulation:
     """Return a simulation of jobs on a machine, without users; jobs may ask for processors only."""
     made, at = table(*jobs)
@@ -89,12 +86,11 @@ def run(
 ) -> list[ReplayUser]:
     """Run with users who submit each job at its recorded second, unless they react."""
     work = Work.of(model.jobs, EVERY_JOB)
-    users = add_users(
-        model,
-        work,
-        lambda work: Composed(Recorded(work), reactions=reactions, patience=patience),
-        log=log,
-    )
+
+    def composed(work: Work) -> Composed:
+        return Composed(Recorded(work), reactions=reactions, patience=patience)
+
+    users = add_users(model, work, composed, log=log)
     model.run()
     return users
 
@@ -658,14 +654,10 @@ def test_a_pool_has_no_partitions(reaction: Reaction, told: str) -> None:
 
 def test_partitions_that_are_not_there() -> None:
     """A name is checked before anything runs."""
-    for reaction in (
-        SwitchPartition(ALWAYS, to="debgu"),
-        SwitchPartition(ALWAYS, among=("debgu",)),
-    ):
-        with pytest.raises(
-            QuantityError, match=r"during: partition 'debgu': not known; did you mean debug\?"
-        ):
-            run(model_of(two(), {}), reaction)
+    told = r"during: partition 'debgu': not known; did you mean debug\?"
+    for wrong in ({"to": "debgu"}, {"among": ("debgu",)}):
+        with pytest.raises(QuantityError, match=told):
+            run(model_of(two(), {}), SwitchPartition(ALWAYS, **wrong))
 
 
 @pytest.mark.parametrize(
@@ -688,8 +680,6 @@ def test_numbers_out_of_range(make: Any, told: str) -> None:
 
 def test_other_clusters_are_left_alone() -> None:
     """A job that goes to another cluster keeps its partition."""
-    from hpcrowd.agents import Switch
-
     model = model_of(two(), BUSY, {**FULL, "at": 10}, others={"pool": ClusterSpec(4)})
     users = run(model, Switch(ALWAYS, "pool"), SwitchPartition(ALWAYS, to="debug"))
     assert [1, 1] == model.jobs.cluster.tolist()

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.environment.engine.attempts import Attempt
+from hpcrowd.environment.engine.attempts import Attempt, attempt_of
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
@@ -327,6 +328,11 @@ class Engine(Announced, ABC):
         """Return how long jobs hold their processors, s, but for checks of limits."""
         run = self.jobs.run_time[rows] + self.latency
         return np.minimum(run, self.jobs.requested_time[rows]) if self.kill else run
+
+    def note_preempted(self, row: int, start: int, now: int, fate: str) -> None:
+        """Note a run of a job that was stopped to make room, with its start, s, and its fate."""
+        noted = attempt_of(self.jobs, row, now, "preempted", fate)
+        self.attempts.append(replace(noted, start=start))
 
     @property
     def ended_in_pass(self) -> list[int]:

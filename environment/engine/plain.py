@@ -8,7 +8,6 @@ from typing import Any, override
 
 import numpy as np
 
-from hpcrowd.environment.engine.attempts import attempt_of
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.lock_step import LockStep
 from hpcrowd.environment.errors import HpcrowdError, SchedulerError, echo
@@ -279,7 +278,7 @@ class PlainEngine(Engine):
         self.free += int(jobs.processors[rows].sum())
         for row in rows.tolist():
             del self._expected[row]
-            self.attempts.append(attempt_of(jobs, row, now, "preempted", stops[row]))
+            self.note_preempted(row, int(jobs.start[row]), now, stops[row])
         requeued = np.array([row for row in rows.tolist() if stops[row] == "requeue"], np.int64)
         failed = np.setdiff1d(rows, requeued)
         jobs.start[requeued] = jobs.end[requeued] = UNKNOWN

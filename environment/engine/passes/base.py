@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
-from hpcrowd.environment.engine.attempts import Attempt
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.registry import imported
 from hpcrowd.environment.schedulers.base import Scheduler
@@ -32,7 +31,6 @@ class Machine(Protocol):
     latency: int
     kill_every: int
     kill_phase: int
-    attempts: list[Attempt]
     windows: tuple[tuple[int, int], ...]
     predictor: Predictor | None
 
@@ -46,6 +44,9 @@ class Machine(Protocol):
 
     def arrays(self) -> tuple[Int64s, ...]:
         """Return the fields of ``kernel.places.Cluster``."""
+
+    def note_preempted(self, row: int, start: int, now: int, fate: str) -> None:
+        """Note a run of a job that was stopped to make room, see ``engine.attempts``."""
 
 
 class CompiledPass(ABC):

@@ -6,7 +6,6 @@ from typing import Any, override
 
 import numpy as np
 
-from hpcrowd.environment.engine.attempts import Attempt
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.loop import advance_on_nodes
@@ -104,12 +103,7 @@ class SlurmPass(CompiledPass):
     def _note_stops(self) -> None:
         """Note the runs of preempted jobs."""
         book, engine, c = self.book, self.engine, self.book.c
-        jobs = engine.jobs
         stops = book.lists[N.STOPPED_ROW : N.STOPPED_START + 1, : c[N.STOPPED]]
         for row, at, fate, start in stops.T.tolist():
-            number, cluster = int(jobs.number[row]), int(jobs.cluster[row])
-            submit, held = int(jobs.submit[row]), int(jobs.processors[row])
-            engine.attempts.append(
-                Attempt(row, number, cluster, submit, start, at, held, "preempted", FATES[fate])
-            )
+            engine.note_preempted(row, start, at, FATES[fate])
         c[N.STOPPED] = c[N.STOPPED_BEFORE] = 0
