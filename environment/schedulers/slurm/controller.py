@@ -352,7 +352,7 @@ class Controller:
 
     def calculate(self, now: int) -> None:
         """Compute usage and priorities for each calculation period that has ended."""
-        period = self.priorities.settings.calculation_period
+        period, passed = self.priorities.settings.calculation_period, False
         while self._calculated + period <= now:
             begin, end = self._calculated, self._calculated + period
             self._calculated = end
@@ -365,11 +365,14 @@ class Controller:
             self._over = left
             for job in self.running.values():
                 self._charge(job, max(job.start, begin), end)
+            passed = True
+        if passed:
+            # Nothing asked for those of earlier periods.
             self.shares.rank()
             if self.waiting:
                 self._changed = now
             for job in self.waiting.values():
-                self._weigh(job, end)
+                self._weigh(job, self._calculated)
 
     def _charge(self, job: QueuedJob, begin: int, end: int) -> None:
         if end > begin:
