@@ -50,7 +50,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_slurm_policy import machine, table
 
-ALWAYS = During([(0, 10**5)])
+ALWAYS = During([(0, 10**6)])
 EVERY_JOB = SessionDefinition("arrival", None)
 
 #: A partition with a node for everything, and one with a node for short jobs.
