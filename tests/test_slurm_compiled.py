@@ -34,13 +34,14 @@ from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.audit import faults
-from hpcrowd.environment.machine.model import Machine, SchedulingSettings
+from hpcrowd.environment.machine.model import Machine, Partition, SchedulingSettings
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from machine_cases import random_jobs, random_machine
+from test_slurm_policy import machine, table
 
 PLACEMENTS = ("slurm", "first-fit", "best-fit", "spread")
 
@@ -75,7 +76,7 @@ REACTIONS: list[Callable[[], Reaction]] = [
     lambda: Delay(AtLimit(), by=7),
     lambda: Delay(FairShareBelow(0.5), by=5),
     lambda: Renounce(QueueLonger(6)),
-    lambda: LookAgain(QueueLonger(3), every=4),
+    lambda: LookAgain(QueueLonger(3), every=4, most=50),  # a queue may be kept for ever
     lambda: Degrade(ALWAYS, factor=0.5),
 ]
 
@@ -371,3 +372,19 @@ def test_what_is_compared_happens() -> None:
             seen.add("throttle")
     assert {"requeue", "main", "backfill", "refused", "throttle"} <= seen
     assert len(seen) > 10
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_runs_end_though_users_would_look_for_ever(plain: bool) -> None:
+    """Jobs of partitions that are down wait; users look elsewhere until nothing else happens."""
+    site = machine(partitions=tuple(Partition(name=name, up=False) for name in ("one", "other")))
+    jobs, at = table({}, {"at": 3, "user": 2})
+    jobs.recorded_submit[:] = at
+    model = Simulation(jobs, site.cores, "slurm", machine=site, plain=plain)
+    patience = Patience(5, then="elsewhere")
+    add_users(
+        model, Work.of(jobs, EVERY_JOB), lambda work: Composed(Recorded(work), patience=patience)
+    )
+    model.run()
+    assert [State.UNFINISHED] * 2 == jobs.state.tolist()
+    assert model.time < 100

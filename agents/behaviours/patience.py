@@ -21,6 +21,7 @@ from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.resizing import resize
 from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
@@ -130,6 +131,7 @@ class Leaving:
         self.name = f"patience {patience.then}"
         self._streams: dict[int, np.random.Generator] = {}
         self._came_back: dict[int, int] = {}  # how often, by row
+        self._looked: dict[int, int] = {}  # events in all at the last look, by row
 
     def begin(self, user: ReplayUser) -> None:
         """Prepare for a user, before the run begins."""
@@ -182,7 +184,8 @@ class Leaving:
             others = [one for one in outlook.partitions if one not in here]
             to, best = outlook.soonest(row, others) if others else ("", outlook.forecast(row))
             if not to or best.start >= outlook.forecast(row).start:
-                model.call_at(now + self._length(user, row), self._lose, user, row, at)
+                if not self._in_vain(user, row):
+                    model.call_at(now + self._length(user, row), self._lose, user, row, at)
                 return
             moved = "partition", ",".join(here), to
         self._came_back[row] = back + 1
@@ -202,6 +205,22 @@ class Leaving:
         after = int(jobs.processors[row]), int(jobs.run_time[row])
         self._note(user, row, before, after, now - at, later, moved)
         self.submitted(user, rows)
+
+    def _in_vain(self, user: ReplayUser, row: int) -> bool:
+        """Return whether nothing is left to happen but looks that will see the same as before.
+
+        Otherwise a run would not end in which a limit keeps jobs waiting for ever.
+        """
+        model = user.model
+        engines = [cluster.engine for cluster in model.clusters.values()]
+        if any(engine.next_time() < FOREVER for engine in engines):
+            return False
+        self._looked[row] = events = sum(engine.events for engine in engines)
+        return all(
+            isinstance(owner := getattr(function, "__self__", None), Leaving)
+            and owner._looked.get(arguments[1]) == events
+            for _, function, arguments in model.due()
+        )
 
     def _note(
         self,
