@@ -254,7 +254,7 @@ class Watch(event.Listener):
         self.said = True
         if sys.stderr is not None:  # a windowed program has none
             print(
-                "Compiling the simulation, once on this machine (half a minute at most) ...",
+                "Compiling the simulation, once on this machine (a minute or two at most) ...",
                 file=sys.stderr,
                 flush=True,
             )

@@ -17,7 +17,7 @@ from hpcrowd.environment.compilation import ENDING, MARK, SOURCES
 ROOT = Path(__file__).resolve().parents[1]
 
 #: What a process says once that compiles for more than a second.
-COMPILING = "Compiling the simulation, once on this machine (half a minute at most) ..."
+COMPILING = "Compiling the simulation, once on this machine (a minute or two at most) ..."
 
 #: Runs two jobs and prints how often the loop was found compiled, and the starts.
 SCRIPT = """
