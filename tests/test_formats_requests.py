@@ -1,4 +1,4 @@
-"""What jobs ask of a machine in tables: CSV, Parquet, one's own table, and the jobs of a run."""
+"""What jobs ask of a machine in tables: CSV, Parquet, your own table, and the jobs of a run."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ class _Audit:
     def _current(self, one: HeldRun) -> bool:
         """Return whether a run is of the last submission of its job.
 
-        Of one that was preempted, left the queue and came back, the table tells the last only.
+        Of one that was preempted, left the queue and came back, the table has the last only.
         """
         return one.end == UNKNOWN or one.submitted >= int(self.jobs.submit[one.row])
 
@@ -241,7 +241,7 @@ class _Audit:
         return [queue if queue in self.partitions else self.default]
 
     def _check_table(self) -> None:
-        """Check that the ledger and the table tell the same story of each job."""
+        """Check that the ledger and the table agree on each job."""
         jobs, by_row = self.jobs, defaultdict(list)
         for one in self.ledger:
             by_row[one.row].append(one)

@@ -146,7 +146,7 @@ def _set_arrays(requests: Requests, identifiers: list[str]) -> None:
 
 
 def _share_throttles(requests: Requests) -> None:
-    """Set the throttle of every task of an array of which some record tells it."""
+    """Set the throttle of every task of an array that some record has."""
     arrays, throttles = requests[Ask.ARRAY], requests[Ask.THROTTLE]
     tasks = np.flatnonzero(arrays != UNKNOWN)
     if not np.any(throttles[tasks] != UNKNOWN):
@@ -207,7 +207,7 @@ def tres(text: str) -> dict[str, float]:
 
 
 def _resources(asked: str, held: str, nodes: str, cores: int) -> dict[Ask, int | str]:
-    """Return what a job asked for, as far as the resources in all tell.
+    """Return what a job asked for, as far as the resources in all show it.
 
     Slurm multiplies what is asked for each core or node out. Of the ways to divide it, one counts
     that also gives what the job held: memory per core before per node, GPUs per node before GPUs of

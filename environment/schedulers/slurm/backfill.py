@@ -129,7 +129,7 @@ class BackfillCycle:
                 settings.bf_max_job_start and self.started >= settings.bf_max_job_start
             ):
                 break
-            if job.holding or job.preempting:
+            if job.holding:
                 continue
             if not settings.assoc_limit_stop and not controller.within_limits(job, partition):
                 continue
@@ -142,8 +142,6 @@ class BackfillCycle:
                 rejected[job.array, partition] = job
                 if controller.throttled(job):
                     continue
-            if not controller.ready(job, self.now):
-                continue
             if self._too_many(job, partition, counts):
                 continue
             if not controller.layout.partitions[partition].up:
@@ -283,7 +281,7 @@ class BackfillCycle:
         window, place, barrier = TIME_WINDOW, 0, 0
         while place < len(running):
             if not barrier:
-                first = controller.believed_end(running[0])
+                first = running[0].end
                 barrier = first + window - first % window
             taken = 0
             while True:

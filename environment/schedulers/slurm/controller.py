@@ -11,7 +11,7 @@ SchedulerParameters).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from typing import NamedTuple
 
@@ -58,9 +58,6 @@ class Controller:
     rule
         The rule of placement, one of :data:`~hpcrowd.environment.machine.selection.RULES`, or a
         function.
-    ready
-        Called with a job and the second: whether nothing but priority and room keeps it, such as
-        dependencies.
 
     Attributes
     ----------
@@ -78,7 +75,6 @@ class Controller:
         self,
         machine: Machine,
         rule: str | Rule = "slurm",
-        ready: Callable[[QueuedJob, int], bool] | None = None,
     ) -> None:
         self.layout = Layout(machine)
         self.settings = machine.scheduling
@@ -95,7 +91,6 @@ class Controller:
         self.running: dict[int, QueuedJob] = {}
         self.started: list[QueuedJob] = []
         self.stopped: list[Stopped] = []
-        self._ready = ready
         self._tasks: dict[int, int] = {}  # running tasks by array
         self._wanted = self._urgent = False
         self._looked_at_all = -1  # the second of the last pass over the whole queue
@@ -272,10 +267,6 @@ class Controller:
         if self._planned:
             self._changed = now
 
-    def wake_up(self) -> None:
-        """Note that something else has changed, so that a pass is worth while."""
-        self._wanted = True
-
     def _leave(self, job: QueuedJob, now: int) -> None:
         """Let a job give back what it holds."""
         del self.running[job.row]
@@ -402,13 +393,6 @@ class Controller:
         found.sort(key=lambda one: one[0])
         return [(job, name) for _, job, name in found]
 
-    def ready(self, job: QueuedJob, now: int) -> bool:
-        """Return whether nothing but priority and room keeps a job."""
-        if self._ready is not None and not self._ready(job, now):
-            job.reason = "Dependency"
-            return False
-        return True
-
     def throttled(self, job: QueuedJob) -> bool:
         """Return whether as many tasks of its array run as may."""
         if job.throttle and self._tasks.get(job.array, 0) >= job.throttle:
@@ -430,11 +414,6 @@ class Controller:
                 ends = min(ends, one.end) if ends else one.end
         return barred, ends
 
-    @staticmethod
-    def believed_end(job: QueuedJob) -> int:
-        """Return when a running job ends at the latest, s."""
-        return job.end
-
     # the main scheduler
 
     def _main(self, now: int, full: bool) -> None:
@@ -446,8 +425,6 @@ class Controller:
         counts: dict[str, int] = {}
         for job, partition in self.ordered(now):
             if job.holding:
-                continue
-            if not self.ready(job, now):
                 continue
             if job.array >= 0:
                 first = rejected.setdefault((job.array, partition), job)

@@ -66,7 +66,6 @@ class QueuedJob:
     partition: str = ""
     planned: int = UNKNOWN
     by: str = ""
-    preempting: bool = False
     counted: dict[str, int] = field(default_factory=dict)
 
     def is_eligible(self, now: int) -> bool:

@@ -22,17 +22,16 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     has_as_many,
     keep_only,
     look,
-    look_again,
     select,
 )
-from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, copy_stock, holds_any
+from hpcrowd.environment.engine.kernel.nodes.preemption import candidates
 from hpcrowd.environment.engine.kernel.nodes.queue import rejoin, waits
 from hpcrowd.environment.engine.kernel.nodes.releases import (
     STALE,
+    copy_without,
     note_start,
     start_after_releases,
 )
-from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OUT, TIME_WINDOW
 
 
 @compiled
@@ -128,60 +127,22 @@ def _foretell(g, entry, free, now):
 
     Running jobs end at their limits; ends close to each other count as one.
     """
-    rows, lists, d = g.rows, g.lists, g.options[N.DEMAND, g.entries[N.OPTION, entry]]
-    shares = select(g, g.c[N.STOCK], d, free)
+    c, d = g.c, g.options[N.DEMAND, g.entries[N.OPTION, entry]]
+    shares = select(g, c[N.STOCK], d, free)
     if shares >= 0:
         return now, shares
     victims = candidates(g, entry, now)
-    if not victims:
-        return start_after_releases(g, d, free, now)
-    future = copy_stock(g)
-    look(g, future, d, free)
-    g.c[N.STAMP] += 1
-    stamp = g.c[N.STAMP]
-    for i in range(victims):
-        row = lists[N.VICTIM, i]
-        rows[N.MARK, row] = stamp
-        look_again(g, future, d, rows[N.TENURE, row], free)
-    shares = choose(g, future, d)
-    if shares >= 0:
-        return now, shares
-    count, window = g.c[N.ALL_RUNNING], TIME_WINDOW
-    place = _next_end(g, free, stamp, 0, count)
-    if place == count:
-        return -1, -1
-    first = lists[N.END_AT, place]
-    barrier = first + window - first % window
-    while place < count:
-        taken = 0
-        while True:
-            end = lists[N.END_AT, place]
-            look_again(g, future, d, rows[N.TENURE, lists[N.END_OF, place]], free)
-            place = _next_end(g, free, stamp, place + 1, count)
-            if place == count or lists[N.END_AT, place] > barrier + window:
-                break
-            taken += 1
-            if taken > MOST_TAKEN_OUT:
-                break
-        while True:
-            window *= 2
-            if place == count or lists[N.END_AT, place] <= barrier + window:
-                break
+    if victims:
+        c[N.ALL_RELEASES] = STALE
+        future = copy_without(g, victims)
+        look(g, future, d, free)
         shares = choose(g, future, d)
         if shares >= 0:
-            return (end if end > now else now + KILL_WAIT), shares
-    return -1, -1
-
-
-@compiled
-def _next_end(g, free, stamp, place, count):
-    """Return the place of the next job to end that holds some of the nodes and is not marked."""
-    while place < count:
-        row = g.lists[N.END_OF, place]
-        if g.rows[N.MARK, row] != stamp and holds_any(g, g.rows[N.TENURE, row], free):
-            break
-        place += 1
-    return place
+            return now, shares
+    begin, shares = start_after_releases(g, d, free, now, victims)
+    if victims:
+        c[N.ALL_RELEASES] = STALE
+    return begin, shares
 
 
 @compiled

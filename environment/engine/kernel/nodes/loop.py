@@ -171,7 +171,7 @@ def calculated(g, now):
 
 @compiled
 def next_pass(g, now):
-    """Return when to have a pass although nothing happens; FOREVER if that is no use."""
+    """Return when to have a pass although nothing happens; FOREVER if none would help."""
     c, amounts = g.c, g.reals[N.AMOUNTS]
     if _stuck(g):
         return FOREVER

@@ -105,7 +105,7 @@ def usable_cores(g, stock, d, node):
 
 @inlined
 def usable_of(g, d, node, cores, memory, jobs, gpus):
-    """Return how many cores of a node a job could use, of so many free cores, MB and GPUs."""
+    """Return how many cores of a node a job could use, given what is free there."""
     demands = g.demands
     whole = demands[N.WHOLE, d]
     if whole and jobs:
@@ -192,7 +192,7 @@ def look_again(g, stock, d, tenure, allowed):
 
 @compiled
 def note_usable(g, d, node, cores, gpus):
-    """Note that a job could use so many cores of a node, which has so many GPUs."""
+    """Note how many cores of a node a job could use now, and the GPUs there."""
     c, table = g.c, g.nodes
     before = table[N.USABLE, node]
     if cores:

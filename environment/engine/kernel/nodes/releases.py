@@ -13,6 +13,7 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     has,
     may_suffice,
     note_usable,
+    take,
     usable_of,
 )
 from hpcrowd.environment.engine.kernel.nodes.preemption import copy_stock
@@ -26,11 +27,26 @@ AT_ONCE = 64
 
 
 @compiled
-def lay_out_releases(g):
-    """Lay out what is free after each end of a running job."""
-    future, to, out, nodes = copy_stock(g), 0, g.releases, g.nodes
+def copy_without(g, victims):
+    """Copy what is free without the first candidates of preemption, and return its place."""
+    future = copy_stock(g)
+    for i in range(victims):
+        tenure = g.rows[N.TENURE, g.lists[N.VICTIM, i]]
+        take(g, future, g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure], 1)
+    return future
+
+
+@compiled
+def lay_out_releases(g, victims):
+    """Lay out what is free after each end of a running job, but for candidates of preemption."""
+    future, to, out, nodes = copy_without(g, victims), 0, g.releases, g.nodes
+    g.c[N.STAMP] += 1
+    for i in range(victims):
+        g.rows[N.MARK, g.lists[N.VICTIM, i]] = g.c[N.STAMP]
     for place in range(g.c[N.ALL_RUNNING]):
         row = g.lists[N.END_OF, place]
+        if g.rows[N.MARK, row] == g.c[N.STAMP]:
+            continue
         tenure, end = g.rows[N.TENURE, row], g.lists[N.END_AT, place]
         for i in range(g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]):
             node = g.held[N.S_NODE, i]
@@ -94,13 +110,14 @@ def note_start(g, row):
 
 
 @compiled
-def start_after_releases(g, d, free, now):
+def start_after_releases(g, d, free, now, victims):
     """Return when a job could start on nodes that were looked at, and its shares; -1 for never.
 
-    Running jobs end at their limits; ends close to each other count as one.
+    Running jobs end at their limits; ends close to each other count as one. The first ``victims``
+    candidates of preemption have been let go.
     """
     if g.c[N.ALL_RELEASES] == STALE:
-        lay_out_releases(g)
+        lay_out_releases(g, victims)
     c, out, job = g.c, g.releases, -1
     if c[N.EVENTS_OF] != d:
         c[N.EVENTS_OF], c[N.EVENTS] = d, 0
@@ -122,7 +139,7 @@ def start_after_releases(g, d, free, now):
                     if its_end <= barrier + window:
                         break
                 if may_suffice(g, d):
-                    shares = _choose_after(g, d, i)
+                    shares = _choose_after(g, d, i, victims)
                     if shares >= 0:
                         return (end if end > now else now + KILL_WAIT), shares
                 given = 0
@@ -132,7 +149,7 @@ def start_after_releases(g, d, free, now):
             _learn_events(g, d, i)
         note_usable(g, d, node, out[N.R_USABLE, i], out[N.R_USABLE_GPUS, i])
     if given and may_suffice(g, d):
-        shares = _choose_after(g, d, count)
+        shares = _choose_after(g, d, count, victims)
         if shares >= 0:
             return (end if end > now else now + KILL_WAIT), shares
     return -1, -1
@@ -161,11 +178,11 @@ def _learn_events(g, d, last):
 
 
 @compiled
-def _choose_after(g, d, count):
+def _choose_after(g, d, count, victims):
     """Choose among the nodes that were looked at, after some of the releases."""
     stock = g.c[N.STOCK]
     if g.demands[N.GPUS, d] or g.demands[N.NODE_GPUS, d] or g.c[N.RULE] != N.CONSECUTIVE:
-        out, nodes, stock = g.releases, g.nodes, copy_stock(g)
+        out, nodes, stock = g.releases, g.nodes, copy_without(g, victims)
         for i in range(count):
             node = out[N.R_NODE, i]
             nodes[stock + N.FREE_CORES, node] = out[N.R_CORES, i]

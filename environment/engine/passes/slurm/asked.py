@@ -59,12 +59,6 @@ class Grown:
         self.array: Any = np.zeros((rows, 16) if rows else 16, kind)
         self.count = 0
 
-    @property
-    def width(self) -> int:
-        """Columns for which there is room."""
-        found: int = self.array.shape[-1]
-        return found
-
     def reserve(self, more: int) -> None:
         """Make room for more columns."""
         if self.count + more > self.array.shape[-1]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.header import decode
 from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.traces.formats.slurm.submit_lines import TOLD
+from hpcrowd.environment.traces.formats.slurm.submit_lines import IN_SUBMIT_LINES
 from hpcrowd.environment.traces.formats.slurm.table import Rows
 from hpcrowd.environment.traces.formats.slurm.values import parse_requested_memory
 
@@ -24,7 +24,7 @@ def request_columns(
     rows: Rows, row: Int64s, apart: Sequence[int], lines: Sequence[Mapping[str, str]],
     which: Int64s, queue: str,
 ) -> dict[str, Texts]:  # fmt: skip
-    """Return the columns that submit lines tell, and those that an older version has.
+    """Return the columns that submit lines have, and those that an older version has.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def request_columns(
         The column of the accounting that is the queue.
     """
     told: dict[str, Texts] = {}
-    for name in TOLD:
+    for name in IN_SUBMIT_LINES:
         texts = [line.get(name, "") for line in lines]
         if any(texts) and not (name in IN_ACCOUNTING and name in rows.words):
             told[name] = np.array(texts, np.object_)[which]

@@ -51,9 +51,11 @@ GPUS = {"gpus": "--gpus", "gpus_per_node": "--gpus-per-node", "gpus_per_task": "
 #: Columns of which :func:`line_of` writes options.
 HELD = (*WRITTEN, "asked_nodes", "asked_max_nodes", *GPUS, "gpu_type")
 
-#: Columns that a submit line can tell.
-TOLD = (*(name for name in HELD if name not in ("dependency", "begin", "throttle", "exclusive")),
-        "constraints", "reservation", "qos")  # fmt: skip
+#: Columns that a submit line may have.
+IN_SUBMIT_LINES = (
+    *(name for name in HELD if name not in ("dependency", "begin", "throttle", "exclusive")),
+    "constraints", "reservation", "qos",
+)  # fmt: skip
 
 #: Seconds of the units of ``--begin=now+COUNT UNIT``.
 UNITS = {"": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -91,7 +93,7 @@ class Asked:
     exclusive
         Whether whole nodes.
     columns
-        The other columns of :data:`TOLD` that it tells, by name.
+        The other columns of :data:`IN_SUBMIT_LINES` that it has, by name.
     moment
         The earliest start as a local time of sacct; empty if it is counted from the submission.
     """
