@@ -228,15 +228,15 @@ class Engine(Announced, ABC):
         if len(to_come):
             self.withdraw(to_come)
         if here.any():
-            self._take_note(rows[runs])
+            self._take_note(rows[runs], rows[here & ~runs])
             self.take_over(np.setdiff1d(waiting, rows), np.setdiff1d(running, rows))
 
     def look_again(self) -> None:
         """Do nothing: only a broker of several engines may have to look again."""
 
     @abstractmethod
-    def _take_note(self, ended: Int64s) -> None:
-        """Notify the scheduler, once it is settled, of jobs that were stopped now."""
+    def _take_note(self, ended: Int64s, left: Int64s) -> None:
+        """Notify the scheduler, once it is settled, of jobs that were stopped or left the queue."""
 
     @abstractmethod
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:

@@ -202,7 +202,7 @@ class CompiledEngine(Engine):
         s[S.HEAP_SIZE] = without(self._heap, int(s[S.HEAP_SIZE]), rows)
 
     @override
-    def _take_note(self, ended: Int64s) -> None:
+    def _take_note(self, ended: Int64s, left: Int64s) -> None:
         self._unheard = np.concatenate((self._unheard, np.sort(ended)))
 
     @override

@@ -119,9 +119,12 @@ class PlainEngine(Engine):
         heapq.heapify(self._arrivals)
 
     @override
-    def _take_note(self, ended: Int64s) -> None:
-        if len(ended) and self.scheduler is not None:
+    def _take_note(self, ended: Int64s, left: Int64s) -> None:
+        if self.scheduler is None:
+            return
+        if len(ended):
             self.scheduler.ended(self.now, [self._as_ended(row) for row in np.sort(ended).tolist()])
+        self.scheduler.taken_back(np.sort(left))
 
     @override
     def advance(self, halt: int = FOREVER, events: int = FOREVER) -> Stop:

@@ -417,6 +417,9 @@ class Scheduler(Announced):
         """Return the jobs to start now, in order."""
         raise NotImplementedError(f"{type(self).__name__} must define select()")
 
+    def taken_back(self, rows: Int64s) -> None:
+        """Take note of waiting jobs that have left the queue; on machines of nodes."""
+
     def nothing_waits(self, now: int) -> None:
         """Take note, in place of a pass, that no job waits; on machines of nodes."""
 

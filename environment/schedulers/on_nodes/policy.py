@@ -134,6 +134,14 @@ class OnNodes(Scheduler):
         self.policy.changed(now)
 
     @override
+    def taken_back(self, rows: Int64s) -> None:
+        for row in rows.tolist():
+            if row in self.nodes_now.waiting:
+                self.nodes_now.withdraw(row)
+            self.nodes_now.admission.uncount(row)
+        self.policy.taken_back(rows)
+
+    @override
     def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
         for job in jobs:
             if job.row in self.nodes_now.running:

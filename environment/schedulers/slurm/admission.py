@@ -14,7 +14,7 @@ from copy import copy
 from functools import cache
 from typing import Protocol, Self
 
-from hpcrowd.environment.jobs import UNKNOWN, JobTable, State, name_of
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, name_of
 from hpcrowd.environment.machine.demand import Demand, demand_of, partitions_asked
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Partition
@@ -142,7 +142,7 @@ class Admission:
         what it asks for by then counts.
         """
         self._known.pop(row, None)
-        self._uncount(row)
+        self.uncount(row)
         job, jobs = self._job(row), self.jobs
         if jobs.requested_time[row] < 0:
             jobs.requested_time[row] = job.limit
@@ -174,17 +174,12 @@ class Admission:
         """
         job, limits = self._job(row), self.controller.limits
         reason = self.refusal_of(job)
-        if reason and self._arrived:
-            # Users may have taken back what came before, in this second.
-            for other in [one for one in self._arrived if self.jobs.state[one] != State.UNFINISHED]:
-                self._uncount(other)
-            reason = self.refusal_of(job)
         if not reason and limits.enforced:
             self._arrived[row] = job
             limits.submitted(job)
         return reason
 
-    def _uncount(self, row: int) -> None:
+    def uncount(self, row: int) -> None:
         """Take an accepted job off the limits: it is queued now, or comes again."""
         job = self._arrived.pop(row, None)
         if job is not None:
@@ -257,7 +252,7 @@ class Admission:
 
     def queued(self, row: int, now: int) -> QueuedJob:
         """Return a job that joins the queue now."""
-        self._uncount(row)
+        self.uncount(row)
         job = self._known.pop(row, None) or self.resolved(row)
         job.submitted = now
         job.eligible = max(now, self._number(Ask.BEGIN, row, now))

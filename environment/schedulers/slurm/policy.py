@@ -7,7 +7,7 @@ processors, in the partition that its queue is called after, or else the default
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, override
 
 from hpcrowd.environment.errors import check_choice
@@ -114,6 +114,13 @@ class Slurm(Scheduler):
         return self.admission.refusal(row)
 
     @override
+    def taken_back(self, rows: Int64s) -> None:
+        for row in rows.tolist():
+            if row in self.controller.waiting:
+                self.controller.withdraw(row)
+            self.admission.uncount(row)
+
+    @override
     def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
         state = self.jobs.column(Column.STATE)
         for job in jobs:
@@ -125,7 +132,6 @@ class Slurm(Scheduler):
     def select(self, look: Look) -> Iterable[WaitingJob]:
         controller, now = self.controller, look.now
         here = {job.row: job for job in look.waiting}
-        self._leave_out(here)
         for job in look.waiting:
             if job.row not in controller.waiting:
                 controller.submit(self.admission.queued(job.row, now), now)
@@ -145,13 +151,7 @@ class Slurm(Scheduler):
 
     @override
     def nothing_waits(self, now: int) -> None:
-        self._leave_out(())
         self.controller.nothing_waits(now)
-
-    def _leave_out(self, here: Container[int]) -> None:
-        """Take jobs out of the queue of the controller that wait no more."""
-        for row in [row for row in self.controller.waiting if row not in here]:
-            self.controller.withdraw(row)
 
     @override
     def wake(self, now: int) -> int | None:

@@ -22,7 +22,6 @@ from hpcrowd.environment.engine.kernel.nodes.queue import (
     join,
     order_again,
     use_up,
-    withdraw,
 )
 from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import close_gaps, enqueue, turned_away
@@ -237,17 +236,21 @@ def run_controller(g, now):
 
 
 @compiled
-def pass_on_nodes(g, before, ended, gone, arrived):
-    """Let jobs end and join, then do the passes of now; return False if shares are needed first.
+def let_these_end(site_arrays, ended):
+    """Let jobs end between two passes; return False if shares are needed first."""
+    g = N.Site(*site_arrays)
+    if not let_end(g, ended):
+        return False
+    g.c[N.ENDED_AT] = 0
+    return True
 
-    It goes on where it was when it is called again.
-    """
-    c, s, jobs, rows = g.c, g.s, g.jobs, g.rows
-    now = s[S.NOW]
-    first = len(before)
-    while c[N.ENDED_AT] < first + len(ended):
-        place = c[N.ENDED_AT]
-        job = before[place] if place < first else ended[place - first]
+
+@compiled
+def let_end(g, ended):
+    """Let jobs end; return False if shares are needed first, then go on where it was."""
+    c, jobs, rows = g.c, g.jobs, g.rows
+    while c[N.ENDED_AT] < len(ended):
+        job = ended[c[N.ENDED_AT]]
         if rows[N.STATUS, job] == N.RUNNING:
             end = jobs[S.END, job]
             pass_quietly(g, end)
@@ -256,9 +259,19 @@ def pass_on_nodes(g, before, ended, gone, arrived):
             killed = jobs[S.STATE, job] != S.COMPLETED
             finish(g, job, end, killed)
         c[N.ENDED_AT] += 1
-    for row in gone:
-        if rows[N.STATUS, row] == N.WAITING:
-            withdraw(g, row)
+    return True
+
+
+@compiled
+def pass_on_nodes(g, ended, arrived):
+    """Let jobs end and join, then do the passes of now; return False if shares are needed first.
+
+    It goes on where it was when it is called again.
+    """
+    c, s, rows = g.c, g.s, g.rows
+    now = s[S.NOW]
+    if not let_end(g, ended):
+        return False
     while c[N.ARRIVED_AT] < len(arrived):
         job = arrived[c[N.ARRIVED_AT]]
         if rows[N.STATUS, job] in (N.AWAY, N.ACCEPTED):
@@ -335,12 +348,8 @@ def _note_cancelled(g, finished, remaining):
 
 
 @compiled
-def advance_on_nodes(cluster_arrays, remaining, halt, site_arrays, before, gone):
-    """Run until users must be notified, ``halt``, or something is needed; return why it stopped.
-
-    ``before`` and ``gone`` are the rows of jobs that had ended, and that had left the queue, when
-    the engine was settled last.
-    """
+def advance_on_nodes(cluster_arrays, remaining, halt, site_arrays):
+    """Run until users must be notified, ``halt``, or something is needed; return why it stopped."""
     cluster, g = Cluster(*cluster_arrays), N.Site(*site_arrays)
     s = g.s
     while True:
@@ -376,12 +385,11 @@ def advance_on_nodes(cluster_arrays, remaining, halt, site_arrays, before, gone)
             more = 0
             for job in arrived:
                 more += g.rows[N.COUNT, job]
-            if not has_room(g, len(before) + len(ended), len(arrived), more):
+            if not has_room(g, len(ended), len(arrived), more):
                 return N.GROW
-            if not pass_on_nodes(g, before, ended, gone, arrived):
+            if not pass_on_nodes(g, ended, arrived):
                 return N.RANK
             s[S.EXPECTED_END] = s[S.QUEUE_HEAD] = s[S.QUEUE_TAIL] = 0
-            before, gone = before[:0], gone[:0]
             _sort_stops(g)
             s[S.PHASE] = N.NOTING
         if not _note_cancelled(g, cluster.finished, remaining):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpcrowd.environment.engine.kernel.nodes import places as N
+from hpcrowd.environment.engine.kernel.nodes.loop import let_these_end
 from hpcrowd.environment.engine.kernel.nodes.queue import withdraw
 from hpcrowd.environment.engine.kernel.places import wider
 from hpcrowd.environment.engine.passes.slurm.asked import (
@@ -105,8 +106,7 @@ class SlurmBook:
         self.releases = np.zeros((N.R_GPUS + kinds, 16), np.int64)
         self._known = 0
         self._learn_associations()
-        #: Rows that ended before a new pass object took over, and whether the queue is shown anew.
-        self.unheard = np.zeros(0, np.int64)
+        #: Whether the next pass is shown the whole queue, since a new pass object took over.
         self.shown_anew = False
 
     def _scalars(self) -> Int64s:
@@ -360,12 +360,20 @@ class SlurmBook:
         empty = np.zeros((1, 1), np.int64)
         withdraw(N.Site(*self.site(self.jobs.matrix, empty[0], empty)), row)
 
-    def drop_taken_back(self) -> None:
-        """Let accepted jobs count no more that were taken back before they joined the queue."""
-        if self.c[N.ALL_ACCEPTED]:
+    def let_end(self, matrix: Int64s, scalars: Int64s, ends: Int64s, ended: Int64s) -> None:
+        """Let jobs end between two passes; the arrays are the engine's."""
+        self.grow(0, len(ended), 0)
+        while not let_these_end(self.site(matrix, scalars, ends), ended):
+            self.rank()
+
+    def leave_out(self, queue: Int64s) -> None:
+        """Take jobs out that wait no more, or were taken back before they joined the queue."""
+        waiting, c = self.waiting, self.c
+        if c[N.ALL_ACCEPTED]:
             accepted = np.flatnonzero(self.rows[N.STATUS, : len(self.jobs)] == N.ACCEPTED)
-            for row in accepted[self.jobs.state[accepted] != State.UNFINISHED].tolist():
-                self.withdraw(row)
+            waiting = np.concatenate((waiting, accepted))
+        for row in np.setdiff1d(waiting, queue).tolist():
+            self.withdraw(row)
 
     def rank(self) -> None:
         """Compute the factors of fair share."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, override
 
-import numpy as np
-
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.loop import advance_on_nodes
@@ -38,10 +36,10 @@ class SlurmPass(CompiledPass):
 
     @override
     def inherit(self, before: Any, ended: Int64s) -> None:
-        book = self.book
-        book.unheard = np.concatenate((book.unheard, ended))
+        book, (matrix, scalars, _, _, queue, ends, _, _) = self.book, self.engine.arrays()
+        book.let_end(matrix, scalars, ends, ended)
+        book.leave_out(queue[0, scalars[S.QUEUE_HEAD] : scalars[S.QUEUE_TAIL]])
         book.shown_anew = True
-        book.drop_taken_back()
 
     @override
     def tell(self) -> None:
@@ -69,17 +67,12 @@ class SlurmPass(CompiledPass):
         c[N.KILL_PHASE] = engine.kill_phase
         passes = int(c[N.PASSES])
         while True:
-            gone = book.unheard[:0]
-            if book.shown_anew:
-                s = engine.scalars
-                shown = cluster[4][0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
-                gone = np.setdiff1d(book.waiting, shown)
             matrix, scalars, *_, ends, _, _ = cluster
             site = book.site(matrix, scalars, ends)
-            stop: int = advance_on_nodes(cluster, remaining, halt, site, book.unheard, gone)
+            stop: int = advance_on_nodes(cluster, remaining, halt, site)
             if c[N.PASSES] > passes:
                 passes = int(c[N.PASSES])
-                book.unheard, book.shown_anew = book.unheard[:0], False
+                book.shown_anew = False
             if stop == N.RANK:
                 book.rank()
             elif stop == N.GROW:
@@ -95,7 +88,7 @@ class SlurmPass(CompiledPass):
         book, engine, s = self.book, self.engine, self.engine.scalars
         rows = engine.arrays()[4][0, s[S.QUEUE_HEAD] : s[S.QUEUE_TAIL]]
         arrived, more = len(rows), int(book.rows[N.COUNT, rows].sum())
-        book.grow(arrived, int(s[S.EXPECTED_END]) + len(book.unheard), more)
+        book.grow(arrived, int(s[S.EXPECTED_END]), more)
         need = int(s[S.RUNNING] + book.c[N.ALL_WAITING] + book.c[N.ALL_RUNNING]) + arrived
         engine.ends = S.with_room(engine.ends, 2 * need)
         return engine.arrays()
