@@ -23,6 +23,7 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     keep_only,
     look,
     select,
+    size,
 )
 from hpcrowd.environment.engine.kernel.nodes.preemption import candidates
 from hpcrowd.environment.engine.kernel.nodes.queue import rejoin, waits
@@ -128,6 +129,9 @@ def _foretell(g, entry, free, now):
     Running jobs end at their limits; ends close to each other count as one.
     """
     c, d = g.c, g.options[N.DEMAND, g.entries[N.OPTION, entry]]
+    most = min(size(free), g.demands[N.MOST, d]) * c[N.LARGEST_NODE]
+    if most < g.demands[N.WANTED_CORES, d]:
+        return -1, -1  # not even with all of them empty
     shares = select(g, c[N.STOCK], d, free)
     if shares >= 0:
         return now, shares

@@ -12,15 +12,20 @@ def has(nodes, node):
     return (nodes[node >> 6] >> (node & 63)) & 1
 
 
+@inlined
+def bits_of(word):
+    """Return how many bits of a word are set, counted in pairs, nibbles and bytes."""
+    word = word - ((word >> 1) & 0x5555555555555555)
+    word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
+    return (((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F) * 0x0101010101010101) >> 56
+
+
 @compiled
 def has_as_many(nodes, least):
     """Return whether a set holds as many nodes."""
     count = 0
     for i in range(len(nodes)):
-        word = nodes[i]
-        while word and count < least:
-            word &= word - 1
-            count += 1
+        count += bits_of(nodes[i])
         if count >= least:
             return True
     return count >= least
@@ -31,10 +36,7 @@ def size(nodes):
     """Return how many nodes a set holds."""
     count = 0
     for i in range(len(nodes)):
-        word = nodes[i]
-        while word:
-            word &= word - 1
-            count += 1
+        count += bits_of(nodes[i])
     return count
 
 
@@ -161,13 +163,18 @@ def look(g, stock, d, allowed):
         c[N.BASE_OF] = d if stock == c[N.STOCK] else -1
     count, total, most, gpus = 0, 0, 0, 0
     for i in range(len(allowed)):
-        word, last = allowed[i], min((i + 1) << 6, places)
-        for node in range(i << 6, last):
-            cores = table[N.BASE, node] * ((word >> (node & 63)) & 1)
+        # Short rows, which the compiler goes through several nodes at a time.
+        word, first, last = allowed[i], i << 6, min((i + 1) << 6, places)
+        base, usable = table[N.BASE, first:last], table[N.USABLE, first:last]
+        if not word:
+            usable[:] = 0
+            continue
+        for bit in range(len(base)):
+            cores = base[bit] & -((word >> bit) & 1)
             count += cores > 0
             total += cores
             most = max(most, cores)
-            table[N.USABLE, node] = cores
+            usable[bit] = cores
     if g.demands[N.GPUS, d]:
         for node in range(places):
             here = table[N.BASE_GPUS, node] if table[N.USABLE, node] else 0
@@ -182,27 +189,39 @@ def look_again(g, stock, d, tenure, allowed):
     held = g.held
     first, last = g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]
     nodes, kind = g.sets[g.c[N.SETS] + g.demands[N.SET, d]], g.demands[N.GPU_KIND, d]
+    c, counts_gpus, sums = g.c, g.demands[N.GPUS, d] > 0, sums_of_usable(g.c)
     take(g, stock, first, last, 1)
     for i in range(first, last):
         node = held[N.S_NODE, i]
         if has(allowed, node) and has(nodes, node):
             cores = usable_cores(g, stock, d, node)
-            note_usable(g, d, node, cores, free_gpus(g, stock, node, kind))
+            gpus = free_gpus(g, stock, node, kind)
+            sums = note_usable(g.nodes, counts_gpus, node, cores, gpus, sums)
+    c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS] = sums
 
 
-@compiled
-def note_usable(g, d, node, cores, gpus):
-    """Note how many cores of a node a job could use now, and the GPUs there."""
-    c, table = g.c, g.nodes
+@inlined
+def note_usable(table, counts_gpus, node, cores, gpus, sums):
+    """Note how many cores of a node a job could use now, and the GPUs there; return the sums.
+
+    ``sums`` are of all nodes: number, cores, most of one, GPUs.
+    """
+    count, total, most, all_gpus = sums
     before = table[N.USABLE, node]
     if cores:
-        c[N.U_NODES] += before == 0
-        c[N.U_MOST] = max(c[N.U_MOST], cores)
-        if g.demands[N.GPUS, d]:
-            c[N.U_GPUS] += gpus - table[N.GPUS_HERE, node]
+        count += before == 0
+        most = max(most, cores)
+        if counts_gpus:
+            all_gpus += gpus - table[N.GPUS_HERE, node]
             table[N.GPUS_HERE, node] = gpus
-    c[N.U_CORES] += cores - before
     table[N.USABLE, node] = cores
+    return count, total + cores - before, most, all_gpus
+
+
+@inlined
+def sums_of_usable(c):
+    """Return number, cores, most of one and GPUs of the nodes that were looked at."""
+    return c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS]
 
 
 @compiled

@@ -41,8 +41,8 @@ BY_MAIN, BY_BACKFILL = range(2)
 # free, a copy of that, a choice of shares, and a copy of that.
 (
     CORES, MEMORY, WEIGHT, USABLE, FULLER, RUN_FIRST, RUN_END, RUN_CORES, RUN_GPUS, RUN_USED,
-    GPUS_HERE, BASE, BASE_GPUS, NODE_ROWS,
-) = range(14)  # fmt: skip
+    GPUS_HERE, BASE, BASE_GPUS, FIRST_RELEASE, NODE_ROWS,
+) = range(15)  # fmt: skip
 
 # Rows of what is free: cores, MB, jobs on the node, then GPUs by type.
 FREE_CORES, FREE_MEMORY, JOBS_HERE, FREE_GPUS = range(4)
@@ -76,19 +76,19 @@ PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
     LIMIT_STOPS, ENFORCED, RULE, PREEMPTS, YOUNGEST_FIRST, EXEMPT, REORDER, MAY_REQUEUE,
     REQUEUE_DELAY, PERIOD, MAX_AGE, BASIC, ALL_CORES, LATENCY, KILL_EVERY, KILL_PHASE,
     KINDS, PARTITIONS, RESERVATIONS, RESERVED, SETS, ALL_GPUS, STOCK, FUTURE, CHOSEN, KEPT_CHOICE,
-    FULL_PHASE, SETTINGS,
-) = range(42)  # fmt: skip
+    FULL_PHASE, LARGEST_NODE, SETTINGS,
+) = range(43)  # fmt: skip
 
 # Places in ``Site.c`` behind them: what changes. U_... are of nodes that were looked at: how many
 # can be used, their cores, the most of one, and their GPUs. BASE_OF and EVENTS_OF are the demands
-# for which nodes and releases are known.
+# for which nodes and releases are known, CHAINED says whether the releases of each node are.
 (
     LAST_MAIN, WANTED, URGENT, LOOKED_AT_ALL, LAST_BACKFILL, CHANGED, CALCULATED, RANKING, ENDED_AT,
     ARRIVED_AT, ORDERED, GONE, ALL_WAITING, ALL_RUNNING, FIRST_RUNNING, LAST_RUNNING, TENURES,
     SHARES, OVER, STOPPED, AGAIN, STAMP, STOPPED_BEFORE, PASSES, ALL_ACCEPTED,
     NEXT_ELIGIBLE, U_NODES, U_CORES, U_MOST, U_GPUS, ALL_RELEASES, BASE_OF,
-    EVENTS, EVENTS_OF, NEXT_FULL, PLANNED_ON, C_COUNT,
-) = range(SETTINGS, SETTINGS + 37)  # fmt: skip
+    EVENTS, EVENTS_OF, NEXT_FULL, PLANNED_ON, CHAINED, C_COUNT,
+) = range(SETTINGS, SETTINGS + 38)  # fmt: skip
 
 # Rows of ``Site.demands``; amounts of TRES follow.
 (
@@ -156,8 +156,12 @@ TASKS, TASKS_PLANNED, TASKS_CYCLE, FIRST_IN, FIRST_TASK, TASK_ROWS = range(6)
 
 # Rows of ``Site.releases``, by latest end and job: both, a node that the job holds a share of, and
 # what is free there from then on: cores, MB, jobs on it; then what of that the demand EVENTS_OF
-# could use, cores and GPUs; and GPUs by type.
-R_END, R_JOB, R_NODE, R_CORES, R_MEMORY, R_HERE, R_USABLE, R_USABLE_GPUS, R_GPUS = range(9)
+# could use, cores and GPUs; the next release of the node; words with a bit for each release; and
+# GPUs by type.
+(
+    R_END, R_JOB, R_NODE, R_CORES, R_MEMORY, R_HERE, R_USABLE, R_USABLE_GPUS, R_NEXT, R_MARKS,
+    R_GPUS,
+) = range(11)  # fmt: skip
 
 # Words for reasons that the controller itself gives, by place; limits have further ones.
 (

@@ -9,10 +9,13 @@ from __future__ import annotations
 from hpcrowd.environment.compilation import compiled
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.placement import (
+    bits_of,
     choose,
     has,
     may_suffice,
     note_usable,
+    size,
+    sums_of_usable,
     take,
     usable_of,
 )
@@ -21,6 +24,9 @@ from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OU
 
 #: Number of releases if they have not been laid out.
 STALE = -1
+
+#: With at most this part of all nodes to look at, only the releases of those are gone through.
+FEW_NODES = 4
 
 #: Releases of which it is noted at once what a job could use.
 AT_ONCE = 64
@@ -61,7 +67,7 @@ def lay_out_releases(g, victims):
             out[N.R_MEMORY, to] = nodes[future + N.FREE_MEMORY, node]
             out[N.R_HERE, to] = nodes[future + N.JOBS_HERE, node]
             to += 1
-    g.c[N.ALL_RELEASES], g.c[N.EVENTS_OF] = to, -1
+    g.c[N.ALL_RELEASES], g.c[N.EVENTS_OF], g.c[N.CHAINED] = to, -1, 0
 
 
 @compiled
@@ -106,7 +112,58 @@ def note_start(g, row):
                 for kind in range(c[N.KINDS]):
                     out[N.R_GPUS + kind, to] = out[N.R_GPUS + kind, k]
                     out[N.R_GPUS + kind, k] -= held[N.S_GPUS + kind, i]
-    c[N.ALL_RELEASES], c[N.EVENTS_OF] = count + added, -1
+    c[N.ALL_RELEASES], c[N.EVENTS_OF], c[N.CHAINED] = count + added, -1, 0
+
+
+@compiled
+def _next_on(out, nodes, i, count):
+    """Return the first release from ``i`` on that is on one of some nodes, or ``count``."""
+    places = out[N.R_NODE]
+    while i < count:
+        node = places[i]
+        # The mask tells the compiler that the place is not negative.
+        if (nodes[(node >> 6) & 0xFFFFFFFF] >> (node & 63)) & 1:
+            break
+        i += 1
+    return i
+
+
+@compiled
+def _mark_releases(g, nodes):
+    """Mark the releases that are on some nodes."""
+    out, first, count, marks = g.releases, g.nodes[N.FIRST_RELEASE], g.c[N.ALL_RELEASES], N.R_MARKS
+    if not g.c[N.CHAINED]:
+        for node in range(len(first)):
+            first[node] = -1
+        for i in range(count - 1, -1, -1):
+            out[N.R_NEXT, i] = first[out[N.R_NODE, i]]
+            first[out[N.R_NODE, i]] = i
+        g.c[N.CHAINED] = 1
+    for place in range((count + 63) >> 6):
+        out[marks, place] = 0
+    for place in range(len(nodes)):
+        word = nodes[place]
+        while word:
+            i = first[(place << 6) + bits_of((word & -word) - 1)]
+            word &= word - 1
+            while i >= 0:
+                out[marks, i >> 6] |= 1 << (i & 63)
+                i = out[N.R_NEXT, i]
+
+
+@compiled
+def _next_marked(out, i, count):
+    """Return the first release from ``i`` on that is marked, or ``count``."""
+    place, last = i >> 6, (count + 63) >> 6
+    if place >= last:
+        return count
+    word = out[N.R_MARKS, place] & (-1 << (i & 63))
+    while not word:
+        place += 1
+        if place == last:
+            return count
+        word = out[N.R_MARKS, place]
+    return (place << 6) + bits_of((word & -word) - 1)
 
 
 @compiled
@@ -123,10 +180,16 @@ def start_after_releases(g, d, free, now, victims):
         c[N.EVENTS_OF], c[N.EVENTS] = d, 0
     count = c[N.ALL_RELEASES]
     window, barrier, given, end = TIME_WINDOW, 0, 0, 0
-    for i in range(count):
+    table, counts_gpus, sums = g.nodes, g.demands[N.GPUS, d] > 0, sums_of_usable(c)
+    few = size(free) * FEW_NODES <= table.shape[1]
+    if few:
+        _mark_releases(g, free)
+    i = -1
+    while True:
+        i = _next_marked(out, i + 1, count) if few else _next_on(out, free, i + 1, count)
+        if i >= count:
+            break
         node = out[N.R_NODE, i]
-        if not has(free, node):
-            continue
         if out[N.R_JOB, i] != job:
             # The next job to end that holds some of the nodes.
             job, its_end = out[N.R_JOB, i], out[N.R_END, i]
@@ -138,6 +201,7 @@ def start_after_releases(g, d, free, now, victims):
                     window *= 2
                     if its_end <= barrier + window:
                         break
+                c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS] = sums
                 if may_suffice(g, d):
                     shares = _choose_after(g, d, i, victims)
                     if shares >= 0:
@@ -147,7 +211,10 @@ def start_after_releases(g, d, free, now, victims):
             end = its_end
         if i >= c[N.EVENTS]:
             _learn_events(g, d, i)
-        note_usable(g, d, node, out[N.R_USABLE, i], out[N.R_USABLE_GPUS, i])
+        sums = note_usable(
+            table, counts_gpus, node, out[N.R_USABLE, i], out[N.R_USABLE_GPUS, i], sums
+        )
+    c[N.U_NODES], c[N.U_CORES], c[N.U_MOST], c[N.U_GPUS] = sums
     if given and may_suffice(g, d):
         shares = _choose_after(g, d, count, victims)
         if shares >= 0:
