@@ -114,16 +114,12 @@ class Nodes:
     def update(self, waiting: Sequence[WaitingJob], now: int) -> Sequence[WaitingJob]:
         """Take note of the queue at a second, and return the jobs that a policy may start."""
         self.now = now
-        rows = {job.row for job in waiting}
-        if rows != self.waiting.keys():
-            for row in self.waiting.keys() - rows:
-                self.withdraw(row)
-            for job in waiting:
-                if job.row not in self.waiting:
-                    self.join(job.row)
+        for job in waiting:
+            if job.row not in self.waiting:
+                self.join(job.row)
         if not self._watched:
             return waiting
-        self._watched &= rows
+        self._watched &= {job.row for job in waiting}
         self.shut_out = {row for row in self._watched if self.shut(self.waiting[row])}
         return tuple(job for job in waiting if job.row not in self.shut_out)
 

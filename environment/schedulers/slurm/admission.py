@@ -180,7 +180,7 @@ class Admission:
         return reason
 
     def uncount(self, row: int) -> None:
-        """Take an accepted job off the limits: it is queued now, or comes again."""
+        """Take an accepted job off the limits: it is queued or taken back now, or comes again."""
         job = self._arrived.pop(row, None)
         if job is not None:
             self.controller.limits.submitted(job, -1)

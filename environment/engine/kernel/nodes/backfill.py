@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.limits import first_limit
 from hpcrowd.environment.engine.kernel.nodes.main_pass import (
@@ -23,7 +23,6 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     keep_only,
     look,
     select,
-    size,
 )
 from hpcrowd.environment.engine.kernel.nodes.preemption import candidates
 from hpcrowd.environment.engine.kernel.nodes.queue import rejoin, waits
@@ -122,16 +121,13 @@ def _unplanned(g, count, nodes, found, start, end):
     return later
 
 
-@compiled
+@inlined
 def _foretell(g, entry, free, now):
     """Return when a job could start on some nodes, and how many shares it would hold; -1 for never.
 
     Running jobs end at their limits; ends close to each other count as one.
     """
     c, d = g.c, g.options[N.DEMAND, g.entries[N.OPTION, entry]]
-    most = min(size(free), g.demands[N.MOST, d]) * c[N.LARGEST_NODE]
-    if most < g.demands[N.WANTED_CORES, d]:
-        return -1, -1  # not even with all of them empty
     shares = select(g, c[N.STOCK], d, free)
     if shares >= 0:
         return now, shares
@@ -239,7 +235,7 @@ def backfill_cycle(g, now):
     rejoin(g)
 
 
-@compiled
+@inlined
 def _try(g, count, window, entry, now):
     """Start or plan a job.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_pop
 from hpcrowd.environment.engine.kernel.loop import next_time
@@ -77,7 +77,7 @@ def _rejected(g, job):
     )  # fmt: skip
 
 
-@compiled
+@inlined
 def arrive_on_nodes(cluster, g, remaining):
     """Process the arrivals of now; return False if an array is full."""
     jobs, s, arrivals, heap = g.jobs, g.s, cluster.sorted, cluster.heap
@@ -208,7 +208,7 @@ def _stuck(g):
     return True
 
 
-@compiled
+@inlined
 def run_controller(g, now):
     """Do the passes that are due at a second."""
     c, amounts = g.c, g.reals[N.AMOUNTS]
@@ -262,7 +262,7 @@ def let_end(g, ended):
     return True
 
 
-@compiled
+@inlined
 def pass_on_nodes(g, ended, arrived):
     """Let jobs end and join, then do the passes of now; return False if shares are needed first.
 

@@ -9,7 +9,8 @@ from hpcrowd.environment.engine.kernel.nodes import places as N
 @compiled
 def has(nodes, node):
     """Return 1 if a set holds a node, else 0."""
-    return (nodes[node >> 6] >> (node & 63)) & 1
+    # With the mask the compiler knows that the place is not negative.
+    return (nodes[(node >> 6) & 0xFFFFFFFF] >> (node & 63)) & 1
 
 
 @inlined

@@ -76,8 +76,8 @@ PARENT, COUNTED, COUNTED_IN, PEOPLE = range(4)
     LIMIT_STOPS, ENFORCED, RULE, PREEMPTS, YOUNGEST_FIRST, EXEMPT, REORDER, MAY_REQUEUE,
     REQUEUE_DELAY, PERIOD, MAX_AGE, BASIC, ALL_CORES, LATENCY, KILL_EVERY, KILL_PHASE,
     KINDS, PARTITIONS, RESERVATIONS, RESERVED, SETS, ALL_GPUS, STOCK, FUTURE, CHOSEN, KEPT_CHOICE,
-    FULL_PHASE, LARGEST_NODE, SETTINGS,
-) = range(43)  # fmt: skip
+    FULL_PHASE, SETTINGS,
+) = range(42)  # fmt: skip
 
 # Places in ``Site.c`` behind them: what changes. U_... are of nodes that were looked at: how many
 # can be used, their cores, the most of one, and their GPUs. BASE_OF and EVENTS_OF are the demands

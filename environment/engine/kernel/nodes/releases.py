@@ -25,7 +25,7 @@ from hpcrowd.environment.schedulers.slurm.timing import KILL_WAIT, MOST_TAKEN_OU
 #: Number of releases if they have not been laid out.
 STALE = -1
 
-#: With at most this part of all nodes to look at, only the releases of those are gone through.
+#: With at most one in so many of all nodes to look at, only their releases are gone through.
 FEW_NODES = 4
 
 #: Releases of which it is noted at once what a job could use.
@@ -119,11 +119,7 @@ def note_start(g, row):
 def _next_on(out, nodes, i, count):
     """Return the first release from ``i`` on that is on one of some nodes, or ``count``."""
     places = out[N.R_NODE]
-    while i < count:
-        node = places[i]
-        # The mask tells the compiler that the place is not negative.
-        if (nodes[(node >> 6) & 0xFFFFFFFF] >> (node & 63)) & 1:
-            break
+    while i < count and not has(nodes, places[i]):
         i += 1
     return i
 
