@@ -34,7 +34,13 @@ from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.audit import faults
-from hpcrowd.environment.machine.model import Machine, Partition, SchedulingSettings
+from hpcrowd.environment.machine.model import (
+    Limits,
+    Machine,
+    Partition,
+    Qos,
+    SchedulingSettings,
+)
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
@@ -388,3 +394,28 @@ def test_runs_end_though_users_would_look_for_ever(plain: bool) -> None:
     model.run()
     assert [State.UNFINISHED] * 2 == jobs.state.tolist()
     assert model.time < 100
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "easy"])
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_what_is_taken_back_makes_room_at_once(scheduler: str, plain: bool) -> None:
+    """A user with one job at most takes a waiting one back, which empties the queue; then another.
+
+    The last job runs on the node of a job that was taken back while nothing else was there.
+    """
+    one = Qos(name="normal", limits=Limits(max_submit=1))
+    site = machine(qos=(one,), scheduling={"enforce_limits": True})
+    jobs, at = table(
+        {"cores": 8, "run": 50, "user": 1},
+        {"cores": 8, "at": 1, "user": 2},
+        {"cores": 8, "at": 5, "run": 10**6, "user": 2},
+        {"cores": 8, "at": 200, "user": 2},
+    )
+    model = Simulation(jobs, site.cores, scheduler, machine=site, plain=plain)
+    model.submit(Nobody(), np.arange(len(jobs)), at)
+    Canceller(model, [(1, 5), (2, 199)])
+    model.run()
+    assert {} == model.cluster.engine.refused
+    ran = [State.COMPLETED, State.CANCELLED, State.CANCELLED, State.COMPLETED]
+    assert ran == model.jobs.state.tolist()
+    assert [0, -1, 50, 200] == model.jobs.start.tolist()
