@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,14 +71,7 @@ class CommandFiles(Mapping[str, Any]):
         """Return a command, or the group of several."""
         if name not in self._files:
             raise KeyError(name)
-        group = self._files[name].parent.name
-        command = import_module(f"hpcrowd.scenarios.commands.{group}.{name}").command
-        holder = typer.Typer(add_completion=False)
-        if isinstance(command, typer.Typer):
-            holder.add_typer(command, name=name)
-        else:
-            holder.command(name)(with_force(command, name))
-        return typer.main.get_group(holder).commands[name]
+        return _loaded(self._files[name].parent.name, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)
@@ -95,6 +89,18 @@ class CommandFiles(Mapping[str, Any]):
             )
             for name, path in self._files.items()
         }
+
+
+@cache
+def _loaded(group: str, name: str) -> Any:
+    """Return a command of a group of files, or its group of several; built once in a process."""
+    command = import_module(f"hpcrowd.scenarios.commands.{group}.{name}").command
+    holder = typer.Typer(add_completion=False)
+    if isinstance(command, typer.Typer):
+        holder.add_typer(command, name=name)
+    else:
+        holder.command(name)(with_force(command, name))
+    return typer.main.get_group(holder).commands[name]
 
 
 def help_of(file: ast.Module) -> str:
@@ -178,6 +184,12 @@ def _hpcrowd(
     """Take the options of the program itself."""
 
 
+@cache
+def _program() -> Any:
+    """Return the program; built once, as a process may run the command line many times."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line; an error is printed in one line."""
     before = sys.stdout, sys.stderr
@@ -213,7 +225,7 @@ def _outcome() -> tuple[str, int]:
     line, code = "", 0
     try:
         try:
-            app(standalone_mode=True)
+            _program()(standalone_mode=True)
         finally:
             output = sys.stdout
             if output is not None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from hpcrowd.environment.clock import HOUR
@@ -111,12 +112,17 @@ def setting(
     return field(default=default, metadata={"setting": said})
 
 
-def parameters_of(kind: type) -> list[Parameter]:
+def parameters_of(kind: type) -> tuple[Parameter, ...]:
     """Return the parameters of a dataclass: its fields that have a description."""
+    return _parameters_of(kind)
+
+
+@cache
+def _parameters_of(kind: type) -> tuple[Parameter, ...]:
     if not is_dataclass(kind):
-        return []
+        return ()
     hints = get_type_hints(kind)
-    return [
+    return tuple(
         replace(
             said,
             name=said.name or one.name,
@@ -125,7 +131,7 @@ def parameters_of(kind: type) -> list[Parameter]:
         )
         for one in fields(kind)
         if (said := one.metadata.get("setting")) is not None
-    ]
+    )
 
 
 def first_line(kind: type) -> str:
@@ -151,7 +157,7 @@ class Part:
     def parameters(cls) -> list[Parameter]:
         """Return all parameters that it depends on, named as in a file."""
         prefix = f"{cls.table}." if cls.table else ""
-        mine = [] if cls.settings is None else parameters_of(cls.settings)
+        mine = () if cls.settings is None else parameters_of(cls.settings)
         return [*(replace(one, name=prefix + one.name) for one in mine), *cls.others]
 
 

@@ -18,7 +18,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin
@@ -70,6 +70,11 @@ def settings_model(kind: Any) -> type[Strict]:
     if kind in READ:
         found: type[Strict] = READ[kind][0]
         return found
+    return _settings_model(kind)
+
+
+@cache
+def _settings_model(kind: Any) -> type[Strict]:
     settings: Any = {one.name: (_kind(one), _field(one)) for one in parameters_of(kind)}
     return create_model(
         f"{kind.__name__}Config", __base__=Strict, __doc__=first_line(kind), **settings
@@ -145,7 +150,11 @@ def _field(parameter: Parameter) -> Any:
 
 def trigger_settings(when: str) -> type[Strict]:
     """Return the settings of a trigger; if it has several forms, those of all, each optional."""
-    forms = _forms(when)
+    return _settings_of_forms(when, tuple(_forms(when)))
+
+
+@cache
+def _settings_of_forms(when: str, forms: tuple[Any, ...]) -> type[Strict]:
     if len(forms) == 1:
         return settings_model(forms[0])
     settings: Any = {one.name: optional(one) for form in forms for one in parameters_of(form)}
