@@ -143,6 +143,8 @@ class Jobs:
     user: Int64s = field(init=False)
     processors: Int64s = field(init=False)
     run_time: Floats = field(init=False)
+    _medoids: dict[tuple[int, int | None], Floats] = field(init=False, default_factory=dict)
+    _groups: dict[tuple[int, int], Int64s] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.user, self.processors, self.run_time = jobs_of(self.workload)[:3]
@@ -158,9 +160,13 @@ class Jobs:
         return pearson(self.processors, self.run_time)
 
     def medoids(self, clusters: int = CLUSTERS, seed: int | None = None) -> Floats:
-        """Return medoids of run times; with a seed, those of a random sample."""
-        random = None if seed is None else np.random.default_rng(seed)
-        return run_time_medoids(np.log2(self.run_time), clusters, random=random)
+        """Return medoids of run times; with a seed, those of a random sample. Found once."""
+        known = self._medoids.get((clusters, seed))
+        if known is None:
+            random = None if seed is None else np.random.default_rng(seed)
+            known = run_time_medoids(np.log2(self.run_time), clusters, random=random)
+            self._medoids[clusters, seed] = known
+        return known
 
     def groups(self, count: int, medoids: Floats) -> Int64s:
         """Return the group of each user by descending area, from 0 on."""
@@ -168,6 +174,12 @@ class Jobs:
         label = Submissions.of(self.user, self.processors, logs, medoids).groups(count)
         rank = np.argsort(np.argsort(-self._area_of(label), kind="stable"), kind="stable")
         return rank[label]
+
+    def _groups_of(self, count: int, clusters: int) -> Int64s:
+        """Return the groups by the medoids of so many clusters; found once."""
+        if (count, clusters) not in self._groups:
+            self._groups[count, clusters] = self.groups(count, self.medoids(clusters))
+        return self._groups[count, clusters]
 
     def shares(self, label: Int64s) -> tuple[Shares, ...]:
         """Return the shares of each group."""
@@ -218,7 +230,7 @@ class Jobs:
         """
         clusters = int(kind.split()[0]) if kind.endswith("clusters") else CLUSTERS
         medoids = self.medoids(clusters)
-        label = self.groups(1 if kind == ONE else GROUPS, medoids)
+        label = self._groups_of(1 if kind == ONE else GROUPS, clusters)
         if kind == SHUFFLED:
             label = np.random.default_rng(seed).permutation(label)
         model = Mugm.of_groups(self.workload, label, medoids, Fitting(seed=seed))

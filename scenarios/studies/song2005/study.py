@@ -365,9 +365,9 @@ class Task(NamedTuple):
     seed: int
 
 
-def quality_of(traces: Mapping[str, Workload], task: Task) -> Quality:
-    """Return how close generated jobs are; the traces are by name."""
-    return Jobs(traces[task.trace]).quality(task.kind, task.seed)
+def quality_of(traces: Mapping[str, Jobs], task: Task) -> Quality:
+    """Return how close generated jobs are; the jobs are by the name of their trace."""
+    return traces[task.trace].quality(task.kind, task.seed)
 
 
 def reproduce_song2005(
@@ -411,7 +411,7 @@ def reproduce_song2005(
     for name, workload, file in nearest_versions(traces, logs, published_jobs, progress, "all"):
         read[name], facts[name] = workload, file
     tasks = [Task(name, kind, seed) for name in read for kind in KINDS for seed in range(count)]
-    work = partial(quality_of, read)
+    work = partial(quality_of, {name: Jobs(workload) for name, workload in read.items()})
     quality = dict(run_tasks(work, tasks, workers, progress, lambda task: task.trace))
     steps = Steps(len(read), progress)
     measured = {}
