@@ -87,7 +87,7 @@ def time_edges(first: int, last: int, bins: int) -> Int64s:
     return width * np.arange(begin, end + 1, dtype=np.int64)
 
 
-def mean_level(begin: Int64s, end: Int64s, height: Int64s, edges: Int64s) -> Floats:
+def mean_level(begin: Int64s, end: Int64s, height: Int64s | Floats, edges: Int64s) -> Floats:
     """Return the time average of a sum of blocks in each bin.
 
     Parameters
@@ -116,10 +116,19 @@ def mean_level(begin: Int64s, end: Int64s, height: Int64s, edges: Int64s) -> Flo
 
 
 def processors_in_use(jobs: JobTable, edges: Int64s) -> Floats:
-    """Return the processors in use, averaged over each bin, shape (bins,)."""
+    """Return the processors in use, averaged over each bin, shape (bins,).
+
+    When a job was suspended is not in the table: it counts evenly from start to end, with the part
+    of that time in which it ran.
+    """
     started = jobs.start != UNKNOWN
+    start, height = jobs.start[started], jobs.processors[started]
     end = np.where(jobs.end == UNKNOWN, edges[-1], jobs.end)[started]
-    return mean_level(jobs.start[started], end, jobs.processors[started], edges)
+    paused = jobs.suspended[started]
+    if (paused > 0).any():
+        stay = np.maximum(end - start, 1)
+        height = height * (np.maximum(stay - np.maximum(paused, 0), 0) / stay)
+    return mean_level(start, end, height, edges)
 
 
 def jobs_waiting(jobs: JobTable, edges: Int64s, weight: Int64s | None = None) -> Floats:

@@ -169,7 +169,7 @@ def _of_ran(
     submit, start, end = jobs.submit[ran], jobs.start[ran], jobs.end[ran]
     first, last = int(submit.min()), int(end.max())
     makespan = last - first
-    wait, response, run = start - submit, end - submit, end - start
+    wait, response, run = start - submit, end - submit, jobs.lasted[ran]
     del submit, start, end
     values = {
         "makespan_s": makespan,
@@ -190,7 +190,7 @@ def _of_ran(
 def _stopped(jobs: JobTable) -> float:
     """Return the processor-seconds of jobs that their users took back while they ran."""
     rows = np.flatnonzero((jobs.state == State.CANCELLED) & (jobs.start != UNKNOWN))
-    return float(jobs.processors[rows] @ (jobs.end - jobs.start)[rows])
+    return float(jobs.processors[rows] @ jobs.lasted[rows])
 
 
 def _of_lateness(jobs: JobTable) -> dict[str, Any]:
@@ -263,7 +263,7 @@ def _users_who_ran(jobs: JobTable) -> dict[str, tuple[Int64s, Floats]]:
         "wait_max_s": (owners, groups(wait, np.maximum).astype(np.float64)),
     }
     del wait
-    response, run = (jobs.end - jobs.submit)[ran], (jobs.end - jobs.start)[ran]
+    response, run = (jobs.end - jobs.submit)[ran], jobs.lasted[ran]
     return found | {
         "response_mean_s": means(response),
         "slowdown_mean": means(slowdown(response, run)),

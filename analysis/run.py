@@ -172,7 +172,7 @@ class Run:
         frame = jobs.to_frame()
         ran, late = jobs.ran, submitted(jobs)
         left, response = jobs.wait_ended, jobs.end - jobs.submit
-        lasted = jobs.end - jobs.start
+        lasted = jobs.lasted
         for name, values, known in (
             ("wait", left - jobs.submit, left != UNKNOWN),
             ("response", response, ran),
@@ -202,7 +202,7 @@ class Run:
 
         jobs = self.to_frame()
         ran = jobs["state"].isin(["completed", "killed"])
-        work = ((jobs["end"] - jobs["start"]) * jobs["processors"]).where(ran, 0) / HOUR
+        work = (self.jobs.lasted * jobs["processors"]).where(ran, 0) / HOUR
         by_user = jobs.assign(work=work).groupby("user", sort=True)
         frame = pd.DataFrame({"jobs": by_user.size()})
         if names := self.jobs.names.get("user"):

@@ -24,11 +24,12 @@ ACCOUNTS = {
     "cores": "cores of all nodes",
     "gpus": "GPUs of all nodes",
     "memory_mb": "memory of all nodes; null if a node's is not described",
-    "gpu_s": "GPU-seconds that jobs held, without preempted runs",
+    "gpu_s": "GPU-seconds that jobs held, also while they were suspended, without preempted runs",
     "memory_mb_s": "memory that jobs held times seconds, without preempted runs",
     "rejected": "jobs that can never run, by Slurm's word for the reason",
     "runs_preempted": "runs of jobs stopped to make room for others",
     "runs_requeued": "of these, put back into the queue; the other jobs failed",
+    "runs_suspended": "times that running jobs were suspended to make room; they went on later",
     "preempted_processor_s": "processor-seconds used by the preempted runs",
     "partitions": "for each partition the keys below",
 }
@@ -85,10 +86,10 @@ def _account(cluster: Cluster) -> dict[str, Any]:
     for run in scheduler.ledger:
         place[run.row] = run.partition
         if run.end == -1 and finished[run.row]:
-            seconds = int(jobs.end[run.row] - run.start)
+            seconds, ran = int(jobs.end[run.row] - run.start), int(jobs.lasted[run.row])
             use = held[run.partition]
             for share in run.holding:
-                use["core_s"] += share.cores * seconds
+                use["core_s"] += share.cores * ran
                 use["gpu_s"] += sum(share.gpus) * seconds
                 use["memory_mb_s"] += share.memory * seconds
     rows = np.flatnonzero(jobs.cluster == cluster.number)
@@ -108,6 +109,7 @@ def _account(cluster: Cluster) -> dict[str, Any]:
         "memory_mb_s": sum(use["memory_mb_s"] for use in held.values()),
         "rejected": dict(sorted(Counter(refused.values()).items())),
         "runs_preempted": len(preempted),
+        "runs_suspended": sum(len(run.pauses) for run in scheduler.ledger),
         "runs_requeued": sum(one.fate == "requeue" for one in preempted),
         "preempted_processor_s": sum(one.processor_seconds for one in preempted),
         "partitions": {

@@ -207,10 +207,10 @@ def _account(
     counted: Bools | None = None,
 ) -> dict[str, Any]:
     """Return the totals of some jobs; all count as work, only ``counted`` ones as jobs."""
-    work = float(jobs.processors[mine].astype(np.float64) @ (jobs.end - jobs.start)[mine])
+    work = float(jobs.processors[mine].astype(np.float64) @ jobs.lasted[mine])
     mine = mine if counted is None else mine & counted
     wait, response = jobs.start - jobs.submit, (jobs.end - jobs.submit)[mine]
-    run = (jobs.end - jobs.start)[mine]
+    run = jobs.lasted[mine]
     return {
         "processors": processors,
         "jobs": int(mine.sum()),

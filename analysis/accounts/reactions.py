@@ -102,7 +102,7 @@ def account(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
         "work_recorded_processor_s": needed(jobs, notes)
         + whole["work_lost_processor_s"]
         - whole["work_added_processor_s"],
-        "work_done_processor_s": int((jobs.processors * (jobs.end - jobs.start))[ran].sum()),
+        "work_done_processor_s": int((jobs.processors * jobs.lasted)[ran].sum()),
         "by_reaction": {name: _sums(jobs, by_name[name]) for name in sorted(by_name)},
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from typing import Any, override
+from typing import Any, NamedTuple, override
 
 import numpy as np
 
@@ -27,6 +27,14 @@ RUNNING = np.array([Column.PROCESSORS, Column.START, *OWNER])
 ENDED = np.array(
     [Column.PROCESSORS, Column.ESTIMATE, Column.ENQUEUED, Column.START, Column.END, *OWNER]
 )
+
+
+class _Suspended(NamedTuple):
+    """A suspended job: since when, and how long it still runs, in truth and as expected, s."""
+
+    since: int
+    left: int
+    expected: int
 
 
 class PlainEngine(Engine):
@@ -63,6 +71,7 @@ class PlainEngine(Engine):
         self._ended: list[int] = []
         self._arrived: list[int] = []
         self._stopped: list[int] = []
+        self._suspended: dict[int, _Suspended] = {}
         self._wake = FOREVER
         self._corrects = self.predictor is not None or (scheduler is not None and scheduler.plans)
         if scheduler is not None:
@@ -84,7 +93,7 @@ class PlainEngine(Engine):
     @property
     @override
     def running(self) -> Int64s:
-        return np.array([row for _, row in self._ends], np.int64)
+        return np.array([*(row for _, row in self._ends), *self._suspended], np.int64)
 
     @override
     def next_time(self) -> int:
@@ -215,6 +224,7 @@ class PlainEngine(Engine):
         self._wake = FOREVER
         if not self._queue:
             scheduler.nothing_waits(self.now)
+            self._switch_on_and_off(scheduler)
             return
         scheduler.windows = self.windows
         shown = self._queue
@@ -237,6 +247,7 @@ class PlainEngine(Engine):
             raise self._failed("select", error) from error
         if scheduler.stops:
             self._preempt(scheduler)
+        self._switch_on_and_off(scheduler)
         for job in chosen:
             if not isinstance(job, WaitingJob):
                 raise SchedulerError(
@@ -291,6 +302,38 @@ class PlainEngine(Engine):
         jobs.column(Column.STATE)[failed] = State.FAILED
         self._stopped = failed.tolist()
 
+    def _switch_on_and_off(self, scheduler: Scheduler) -> None:
+        """Suspend the jobs that a scheduler suspends, and let others go on."""
+        jobs, now = self.jobs, self.now
+        for row in scheduler.suspends:
+            self._suspended[row] = _Suspended(
+                now, int(jobs.end[row]) - now, self._expected.pop(row) - now
+            )
+            self.free += int(jobs.processors[row])
+            jobs.end[row] = UNKNOWN
+        for row in scheduler.resumes:
+            paused = self._suspended.pop(row)
+            self.free -= int(jobs.processors[row])
+            jobs.end[row] = now + paused.left
+            jobs.suspended[row] = max(jobs.suspended[row], 0) + now - paused.since
+            heapq.heappush(self._ends, (int(jobs.end[row]), row))
+            self._expected[row] = now + max(paused.expected, self._corrects)
+            insort(self._running, self._as_running(row), key=_by_end)
+        if scheduler.suspends:
+            gone = set(scheduler.suspends)
+            self._ends = [one for one in self._ends if one[1] not in gone]
+            heapq.heapify(self._ends)
+            self._running = [one for one in self._running if one.row not in gone]
+        scheduler.suspends.clear()
+        scheduler.resumes.clear()
+
+    @override
+    def cancel(self, rows: Int64s) -> None:
+        paused = {row: one for row in rows.tolist() if (one := self._suspended.get(row))}
+        super().cancel(rows)
+        for row, one in paused.items():
+            self.jobs.suspended[row] = max(self.jobs.suspended[row], 0) + self.now - one.since
+
     @property
     @override
     def ended_in_pass(self) -> list[int]:
@@ -315,7 +358,12 @@ class PlainEngine(Engine):
     @override
     def take_over(self, waiting: Int64s, running: Int64s) -> None:
         jobs = self.jobs
-        ends = jobs.start[running] + jobs.estimate[running]
+        still = set(running.tolist())
+        self._suspended = {row: one for row, one in self._suspended.items() if row in still}
+        running = np.array(
+            [row for row in running.tolist() if row not in self._suspended], np.int64
+        )
+        ends = jobs.start[running] + jobs.estimate[running] + np.maximum(jobs.suspended[running], 0)
         self._expected = dict(zip(running.tolist(), ends.tolist(), strict=True))
         self._running = sorted(map(self._as_running, running.tolist()), key=_by_end)
         self._ends = sorted(zip(jobs.end[running].tolist(), running.tolist(), strict=True))

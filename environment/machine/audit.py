@@ -16,10 +16,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable, State, name_of
+from hpcrowd.environment.machine.held import HeldRun, HeldShare
 from hpcrowd.environment.machine.model import Account, Limits, Machine, Partition, Qos
 from hpcrowd.environment.machine.requests import Ask
 
@@ -31,58 +32,6 @@ YEAR = 365 * 86_400
 
 #: Faults that a message names.
 MOST_SHOWN = 5
-
-
-class HeldShare(Protocol):
-    """What a job held on one node, as :class:`~.stock.Share`."""
-
-    @property
-    def node(self) -> int:
-        """Place among the nodes in the order of their names."""
-
-    @property
-    def cores(self) -> int:
-        """Cores."""
-
-    @property
-    def memory(self) -> int:
-        """MB."""
-
-    @property
-    def gpus(self) -> tuple[int, ...]:
-        """GPUs by type, in the order of the types' names."""
-
-
-class HeldRun(Protocol):
-    """One run of a job in a ledger, as ``schedulers.slurm.queue.Tenure``."""
-
-    @property
-    def row(self) -> int:
-        """Of the table of jobs."""
-
-    @property
-    def submitted(self) -> int:
-        """When it was queued for this run, s since the origin."""
-
-    @property
-    def eligible(self) -> int:
-        """When it could start, s since the origin."""
-
-    @property
-    def start(self) -> int:
-        """Start, s since the origin."""
-
-    @property
-    def end(self) -> int:
-        """When it was preempted, s since the origin; -1 if it was not."""
-
-    @property
-    def holding(self) -> Sequence[HeldShare]:
-        """What it held, node by node."""
-
-    @property
-    def partition(self) -> str:
-        """Where it ran."""
 
 
 class _Run(NamedTuple):
@@ -97,6 +46,7 @@ class _Run(NamedTuple):
     whole: bool
     reservation: str
     current: bool = True  #: of the last submission
+    pauses: Sequence[tuple[int, int]] = ()
 
 
 class _Payer(NamedTuple):
@@ -213,7 +163,7 @@ class _Audit:
             yield _Run(
                 row, one.start, NEVER if ended == UNKNOWN else ended, self._limit(row),
                 one.holding, partition, whole, self._word(Ask.RESERVATION, row),
-                self._current(one),
+                self._current(one), one.pauses,
             )  # fmt: skip
 
     def _current(self, one: HeldRun) -> bool:
@@ -265,7 +215,7 @@ class _Audit:
                 self._fault(row, f"started at {start} s, and the ledger knows nothing of it")
             if state == State.FAILED and (last is None or last.end != end):
                 self._fault(row, f"failed at {end} s, and was not preempted then")
-            self._check_duration(row, state, start, int(end))
+            self._check_duration(row, state, start, int(end), lasting[0].pauses if lasting else ())
 
     def _check_start(self, row: int, one: HeldRun) -> None:
         least = max(one.submitted, one.eligible)
@@ -278,8 +228,17 @@ class _Audit:
         if one.end != UNKNOWN and one.end < one.start:
             self._fault(row, f"preempted at {one.end} s, before it started, {one.start} s")
 
-    def _check_duration(self, row: int, state: State, start: int, end: int) -> None:
-        lasted, needs = end - start, int(self.jobs.run_time[row])
+    def _check_duration(
+        self, row: int, state: State, start: int, end: int, pauses: Sequence[tuple[int, int]]
+    ) -> None:
+        suspended = sum((end if to == UNKNOWN else to) - since for since, to in pauses)
+        lasted, needs = end - start - suspended, int(self.jobs.run_time[row])
+        known = int(self.jobs.suspended[row])
+        if end != UNKNOWN and suspended != max(known, 0):
+            self._fault(row, f"suspended for {known} s, in the ledger for {suspended} s")
+        rises = [start, *(second for pause in pauses for second in pause if second != UNKNOWN)]
+        if pauses and rises != sorted(rises):
+            self._fault(row, f"suspended at {list(pauses)}, which is no order of times")
         if state == State.COMPLETED and lasted < needs:
             self._fault(row, f"completed after {lasted} s of {needs} s")
         if state == State.KILLED and lasted < self.jobs.requested_time[row]:
@@ -395,8 +354,18 @@ class _Audit:
                 on_node[share.node].append((run, share))
         for node, held in on_node.items():
             kind = self.kinds[node]
+            # Who goes on in a second does so after those have ended that began and ended in it.
+            parts = [(place, part, share) for run, share in held
+                     for place, part in enumerate(_active(run))]  # fmt: skip
+            active = [one[1:] for one in sorted(parts, key=lambda one: one[0] > 0)]
+            for run, _, now in _sweep(active, lambda one: one[0]):
+                used = sum(share.cores for _, share in now)
+                if used > kind.cores:
+                    self._over(run, f"{self.names[node]}: {used} of {kind.cores} cores in use")
+                if len(now) > 1 and any(other.whole for other, _ in now):
+                    self._over(run, f"{self.names[node]}: a job that asked for all is not alone")
             for run, _, now in _sweep(held, lambda one: one[0]):
-                uses = [("cores", sum(share.cores for _, share in now), kind.cores)]
+                uses = []
                 if kind.memory is not None:
                     uses.append(("MB", sum(share.memory for _, share in now), kind.memory))
                 for place, name in enumerate(self.gpu_types):
@@ -405,8 +374,6 @@ class _Audit:
                 for what, used, has in uses:
                     if used > has:
                         self._over(run, f"{self.names[node]}: {used} of {has} {what} in use")
-                if len(now) > 1 and any(other.whole for other, _ in now):
-                    self._over(run, f"{self.names[node]}: a job that asked for all is not alone")
 
     def _over(self, run: _Run, text: str) -> None:
         self._fault(run.row, f"started at {run.start} s; {text}")
@@ -674,6 +641,17 @@ def _satisfied(features: str, has: set[str]) -> bool:
         depth += (sign == "(") - (sign == ")")
         word += sign
     return value
+
+
+def _active(run: _Run) -> Iterator[_Run]:
+    """Yield the parts of a run in which it was not suspended; without the others."""
+    begin = run.start
+    for since, to in run.pauses:
+        yield run._replace(start=begin, end=since)
+        if to == UNKNOWN:
+            return
+        begin = to
+    yield run._replace(start=begin)
 
 
 def _sweep[One](

@@ -322,6 +322,9 @@ class Scheduler(Announced):
     stops
         Running jobs that :meth:`select` preempts, before its starts: rows, each with its fate,
         ``requeue`` or ``fail``. Emptied by the engine.
+    suspends, resumes
+        Running jobs that :meth:`select` or :meth:`nothing_waits` suspends before its starts, and
+        suspended ones that go on: rows. Emptied by the engine.
     compiled
         Its compiled form, ``module:class``, see
         :class:`~hpcrowd.environment.engine.passes.base.CompiledPass`; only a name, since loading it
@@ -339,6 +342,8 @@ class Scheduler(Announced):
     nodes: ClassVar[bool] = False
     plain_only = False
     stops: list[tuple[int, str]]
+    suspends: list[int]
+    resumes: list[int]
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Name a class that names itself nothing after itself."""
@@ -403,6 +408,7 @@ class Scheduler(Announced):
         If you override it, call ``super().begin(total)``.
         """
         self.promises, self.stops = {}, []
+        self.suspends, self.resumes = [], []
 
     def take_over(self, now: int, running: Sequence[RunningJob]) -> None:
         """Take note of the running jobs, which another policy started.

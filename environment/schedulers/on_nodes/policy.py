@@ -82,6 +82,7 @@ class OnNodes(Scheduler):
         self.policy.begin(total)
         self._outlook: tuple[tuple[int, bytes, bytes], Outlook] | None = None
         self.promises, self.stops = self.policy.promises, []
+        self.suspends, self.resumes = [], []
         if self._before is None:
             self.nodes_now = Nodes(self.machine, self.jobs)
         else:

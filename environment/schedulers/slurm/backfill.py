@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hpcrowd.environment.machine.layout import bits
+from hpcrowd.environment.machine.model import Preempt
 from hpcrowd.environment.machine.selection import select
 from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
@@ -268,7 +269,10 @@ class BackfillCycle:
         victims = controller.preemption.candidates(job, partition, controller.running.values(), now)
         if victims:
             for other in victims:
-                future.give(other.holding)
+                if controller.preemption.fate(other) == Preempt.SUSPEND:
+                    future.lend(other.holding)
+                else:
+                    future.give(other.holding)
             holding = select(future, demand, free, rule)
             if holding is not None:
                 return now, holding

@@ -11,10 +11,11 @@ SchedulerParameters).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from typing import NamedTuple
 
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.model import Machine, Preempt
 from hpcrowd.environment.machine.selection import RULES, Rule, select
@@ -69,6 +70,8 @@ class Controller:
         Jobs by row, in the order of submission.
     started, stopped
         Since they were last read: jobs that were started, and those that were preempted.
+    suspended, resumed
+        Since they were last read: jobs that were suspended, and those that went on.
     """
 
     def __init__(
@@ -91,6 +94,8 @@ class Controller:
         self.running: dict[int, QueuedJob] = {}
         self.started: list[QueuedJob] = []
         self.stopped: list[Stopped] = []
+        self.suspended: list[QueuedJob] = []
+        self.resumed: list[QueuedJob] = []
         self._tasks: dict[int, int] = {}  # running tasks by array
         self._wanted = self._urgent = False
         self._looked_at_all = -1  # the second of the last pass over the whole queue
@@ -122,6 +127,7 @@ class Controller:
         other.running = {row: own(job) for row, job in self.running.items()}
         other._over = [(own(job), start, over) for job, start, over in self._over]
         other.started, other.stopped, other._tasks = [], [], dict(self._tasks)
+        other.suspended, other.resumed = [], []
         return other
 
     def at(self, now: int) -> None:
@@ -218,6 +224,7 @@ class Controller:
 
     def nothing_waits(self, now: int) -> None:
         """Note that the pass of a second finds nothing that waits."""
+        self._resume(now)
         if self._wanted and self._due(now):
             self._last_main, self._wanted, self._urgent = now, False, False
 
@@ -271,6 +278,9 @@ class Controller:
         """Let a job give back what it holds."""
         del self.running[job.row]
         self.stock.give(job.holding)
+        if job.suspended >= 0:
+            job.paused += now - job.suspended
+            job.suspended = UNKNOWN
         self.limits.started(job, -1)
         self._over.append((job, job.start, now))
         if job.array >= 0:
@@ -315,6 +325,7 @@ class Controller:
         """Do the passes that are due at a second."""
         self._pass_quietly(now)
         self.calculate(now)
+        self._resume(now)
         settings = self.settings
         full = settings.sched_interval > 0 and now >= self._next_full
         due = self._wanted and now - self._last_main >= settings.batch_sched_delay
@@ -340,6 +351,8 @@ class Controller:
             BackfillCycle(self, now).run()
             if len(self.stopped) > stopped:
                 self._main(now, False)
+        if self.suspended:  # which may have left cores that others wait for
+            self._resume(now)
 
     def calculate(self, now: int) -> None:
         """Compute usage and priorities for each calculation period that has ended."""
@@ -493,10 +506,7 @@ class Controller:
                 if found is not None:
                     if self._limited(job, partition, found[0]):
                         return "limit"
-                    for other in found[1]:
-                        self._stop(other, now)
-                    job.reason = "Resources"
-                    return "busy"
+                    return self._preempt(job, partition, now, *found, by)
             # A limit that it would exceed goes before what it would have to wait for.
             if self._limited(job, partition):
                 return "limit"
@@ -509,6 +519,45 @@ class Controller:
             return "limit"
         self.begin(job, partition, now, holding, by)
         return "started"
+
+    def _preempt(
+        self,
+        job: QueuedJob,
+        partition: str,
+        now: int,
+        holding: Holding,
+        victims: Sequence[QueuedJob],
+        by: str,
+    ) -> str:
+        """Make room for a job; it starts at once if nobody has to leave."""
+        going = [other for other in victims if self.preemption.fate(other) != Preempt.SUSPEND]
+        if going:
+            for other in going:
+                self._stop(other, now)
+            job.reason = "Resources"
+            return "busy"
+        for other in self.preemption.in_the_way(holding, victims, self.running.values()):
+            self._suspend(other, now)
+        self.begin(job, partition, now, holding, by)
+        return "started"
+
+    def _suspend(self, job: QueuedJob, now: int) -> None:
+        if job in self.resumed:  # in this second: as if it had not been
+            self.resumed.remove(job)
+            job.suspended = now
+        else:
+            job.suspended = now
+            self.suspended.append(job)
+        self._changed = now
+
+    def _resume(self, now: int) -> None:
+        """Let suspended jobs go on whose cores are free again."""
+        if self.preemption.suspends:
+            for job in self.preemption.may_go_on(self.running.values()):
+                job.paused += now - job.suspended
+                job.suspended = UNKNOWN
+                self.resumed.append(job)
+                self._changed = now
 
     def _never_fits(self, job: QueuedJob, partition: str, nodes: int) -> bool:
         """Return whether a job would not fit on some of its nodes if they were free."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, override
 
 from hpcrowd.environment.errors import check_choice
-from hpcrowd.environment.jobs import Column, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, Preempt
 from hpcrowd.environment.machine.outlook import Outlook
@@ -28,6 +28,7 @@ from hpcrowd.environment.schedulers.base import (
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.outlook import SlurmOutlook
+from hpcrowd.environment.schedulers.slurm.preemption import may_suspend
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
@@ -43,7 +44,8 @@ class Slurm(Scheduler):
     placement
         Which nodes a job gets: ``slurm`` (consecutive, small weights first), ``first-fit``,
         ``best-fit`` or ``spread``; or your own function, a
-        :data:`~hpcrowd.environment.machine.selection.Rule`, with which it runs in plain Python.
+        :data:`~hpcrowd.environment.machine.selection.Rule`, with which it runs in plain Python, as
+        it does on machines that suspend jobs.
 
     Attributes
     ----------
@@ -62,11 +64,11 @@ class Slurm(Scheduler):
         if isinstance(placement, str):
             check_choice("placement", placement, RULES)
         self.placement = placement
-        self.plain_only = not isinstance(placement, str)
 
     @override
     def on_machine(self, machine: Machine, jobs: JobTable) -> None:
         self.machine, self.jobs = machine, jobs
+        self.plain_only = not isinstance(self.placement, str) or may_suspend(machine)
         self.layout = Layout(machine)
         self.book = None
 
@@ -140,6 +142,7 @@ class Slurm(Scheduler):
             self._last[stopped.job.row].end = now
             fate = "requeue" if stopped.fate == Preempt.REQUEUE else "fail"
             self.stops.append((stopped.job.row, fate))
+        self._note_pauses(now)
         started = [here[job.row] for job in controller.started]
         for begun in controller.started:
             run = Tenure.of(begun, now)
@@ -149,9 +152,23 @@ class Slurm(Scheduler):
         controller.started.clear()
         return started
 
+    def _note_pauses(self, now: int) -> None:
+        """Note who was suspended, and who goes on."""
+        controller = self.controller
+        for job in controller.resumed:
+            pauses = self._last[job.row].pauses
+            pauses[-1] = pauses[-1][0], now
+            self.resumes.append(job.row)
+        for job in controller.suspended:
+            self._last[job.row].pauses.append((now, UNKNOWN))
+            self.suspends.append(job.row)
+        controller.resumed.clear()
+        controller.suspended.clear()
+
     @override
     def nothing_waits(self, now: int) -> None:
         self.controller.nothing_waits(now)
+        self._note_pauses(now)
 
     @override
     def wake(self, now: int) -> int | None:

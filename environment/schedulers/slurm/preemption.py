@@ -1,4 +1,9 @@
-"""Preemption by partition tier or QOS; slurm.conf(5), PreemptType and PreemptMode."""
+"""Preemption by partition tier or QOS; slurm.conf(5), PreemptType and PreemptMode.
+
+A suspended job keeps its memory and GPUs, and its cores against all that may not preempt it; it
+goes on once those that hold its cores have ended (slurm.conf(5), PreemptMode, SUSPEND). Jobs of one
+partition do not take turns: of gang scheduling there is no more than this.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.layout import Layout
-from hpcrowd.environment.machine.model import Preempt
+from hpcrowd.environment.machine.model import Machine, Preempt
 from hpcrowd.environment.machine.selection import Rule, select
 from hpcrowd.environment.machine.stock import Holding, Stock
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
@@ -24,6 +29,7 @@ class Preemption:
     def __init__(self, layout: Layout) -> None:
         self.layout, self.settings = layout, layout.settings
         self._qos = {one.name: one for one in layout.machine.qos}
+        self.suspends = may_suspend(layout.machine)
 
     def fate(self, job: QueuedJob) -> Preempt:
         """Return what happens to a running job that is preempted; OFF if it cannot be."""
@@ -56,7 +62,10 @@ class Preemption:
             if (
                 lower
                 and other.nodes & usable
-                and now - other.start >= max(self.settings.preempt_exempt_time, 1)
+                and (
+                    other.suspended >= 0
+                    or now - other.start >= max(self.settings.preempt_exempt_time, 1)
+                )
                 and self.fate(other) != Preempt.OFF
             ):
                 found.append(other)
@@ -79,10 +88,19 @@ class Preemption:
     ) -> tuple[Holding, list[QueuedJob]] | None:
         """Return what a job would hold, and whom it would preempt for it.
 
-        Candidates go one by one until it fits; then those that hold most of the chosen nodes are
-        tried first, ``reorder_count`` times (SchedulerParameters, preempt_reorder_count).
+        Those that would be suspended lend their cores first, all of them. If that is not enough,
+        the other candidates go one by one until it fits; then those that hold most of the chosen
+        nodes are tried first, ``reorder_count`` times (SchedulerParameters, preempt_reorder_count).
         """
-        order, holding = list(candidates), None
+        lenders = [other for other in candidates if self.fate(other) == Preempt.SUSPEND]
+        if lenders:
+            stock = stock.copy()
+            for other in lenders:
+                stock.lend(other.holding)
+            holding = select(stock, demand, allowed, rule)
+            if holding is not None:
+                return holding, lenders
+        order, holding = [other for other in candidates if other not in lenders], None
         removed: list[QueuedJob] = []
         chosen = 0
         for again in range(self.settings.reorder_count + 2):
@@ -107,3 +125,67 @@ class Preemption:
             order = [last, *before, *order[len(removed) :]]
         assert holding is not None
         return holding, [other for other in removed if other.nodes & chosen]
+
+    def in_the_way(
+        self, holding: Holding, lenders: Iterable[QueuedJob], running: Iterable[QueuedJob]
+    ) -> list[QueuedJob]:
+        """Return the jobs to be suspended so that another may have its cores, and no more of them.
+
+        The lenders are gone through in their order.
+        """
+        busy, cores = self.busy(running), self.layout.cores
+        for share in holding:
+            busy[share.node] = busy.get(share.node, 0) + share.cores
+        wanted = {share.node for share in holding}
+        found = []
+        for other in lenders:
+            if (
+                other.suspended < 0
+                and self.fate(other) == Preempt.SUSPEND
+                and any(one.node in wanted and busy[one.node] > cores[one.node]
+                        for one in other.holding)
+            ):  # fmt: skip
+                found.append(other)
+                for share in other.holding:
+                    busy[share.node] -= share.cores
+        return [other for other in found if not _goes_on(other, busy, cores)]
+
+    def may_go_on(self, running: Iterable[QueuedJob]) -> list[QueuedJob]:
+        """Return the suspended jobs whose cores nobody uses any more: high tiers first."""
+        paused = [job for job in running if job.suspended >= 0]
+        if not paused:
+            return []
+        busy, cores = self.busy(running), self.layout.cores
+        order = sorted(paused, key=lambda one: (-self._rank(one), one.start, one.row))
+        return [job for job in order if _goes_on(job, busy, cores)]
+
+    @staticmethod
+    def busy(running: Iterable[QueuedJob]) -> dict[int, int]:
+        """Return the cores by node of the jobs that are not suspended."""
+        found: dict[int, int] = {}
+        for job in running:
+            if job.suspended < 0:
+                for share in job.holding:
+                    found[share.node] = found.get(share.node, 0) + share.cores
+        return found
+
+
+def _goes_on(job: QueuedJob, busy: dict[int, int], cores: Sequence[int]) -> bool:
+    """Return whether the cores of a job are free; they are busy then."""
+    if any(busy.get(one.node, 0) + one.cores > cores[one.node] for one in job.holding):
+        return False
+    for share in job.holding:
+        busy[share.node] = busy.get(share.node, 0) + share.cores
+    return True
+
+
+def may_suspend(machine: Machine) -> bool:
+    """Return whether jobs may be suspended on a machine to make room."""
+    modes: set[Preempt | None] = {machine.scheduling.preempt_mode}
+    if machine.scheduling.preempt_type == "partition":
+        modes |= {one.preempt_mode for one in machine.partitions}
+    elif machine.scheduling.preempt_type == "qos":
+        modes |= {one.preempt_mode for one in machine.qos}
+    else:
+        return False
+    return Preempt.SUSPEND in modes

@@ -41,6 +41,8 @@ class QueuedJob:
         s; the start that backfilling planned last, -1 for none.
     by
         Who started it last: ``main`` or ``backfill``.
+    suspended, paused
+        s; since when it is suspended, -1 if it is not, and for how long it was before.
     """
 
     row: int
@@ -66,6 +68,8 @@ class QueuedJob:
     partition: str = ""
     planned: int = UNKNOWN
     by: str = ""
+    suspended: int = UNKNOWN
+    paused: int = 0
     counted: dict[str, int] = field(default_factory=dict)
 
     def is_eligible(self, now: int) -> bool:
@@ -75,7 +79,7 @@ class QueuedJob:
     @property
     def end(self) -> int:
         """When it ends at the latest while it runs, s."""
-        return self.start + self.limit
+        return self.start + self.limit + self.paused
 
     @property
     def nodes(self) -> int:
@@ -131,7 +135,11 @@ class QueuedJob:
 
 @dataclass
 class Tenure:
-    """What a job held in one of its runs; ``end`` is -1 until it is preempted, then that second."""
+    """What a job held in one of its runs; ``end`` is -1 until it is stopped, then that second.
+
+    ``pauses`` are the times in which it was suspended, from and to, s, the last perhaps without an
+    end, -1: it kept memory and GPUs.
+    """
 
     row: int
     submitted: int
@@ -141,6 +149,7 @@ class Tenure:
     holding: Holding
     by: str
     partition: str
+    pauses: list[tuple[int, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, job: QueuedJob, now: int) -> Self:
