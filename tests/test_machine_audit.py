@@ -63,8 +63,9 @@ def ran(*jobs: dict[str, Any]) -> tuple[JobTable, Ledger]:
         made.matrix[Column.STATE, row] = State.COMPLETED
         ledger.append(
             Tenure(row, int(at[row]), int(at[row]), start, UNKNOWN, job.get("holds", (share(),)),
-                   "main", job.get("partition", "all"))
+                   "main", job.get("partition", "all"), job.get("pauses", []))
         )  # fmt: skip
+        made.matrix[Column.SUSPENDED, row] = job.get("suspended", UNKNOWN)
     return made, ledger
 
 
@@ -147,6 +148,13 @@ TWO = {"holds": (share(0, 2),), "cores": 2}
          "holds 0 MB of g1, and asked for 9 MB"),
         (site(), [{"array": 1, "task": task, "throttle": 1} for task in range(2)],
          "array 1: 2 tasks run, 1 may"),
+        (site(), [{"pauses": [(2, 6)], "suspended": 4}], "completed after 6 s of 10 s"),
+        (site(), [{"pauses": [(2, 6)]}], "suspended for -1 s, in the ledger for 4 s"),
+        (site(), [{"suspended": 4}], "suspended for 4 s, in the ledger for 0 s"),
+        (site(), [{"pauses": [(6, 2)]}], "which is no order of times"),
+        (site(), [{"holds": FOUR, "pauses": [(2, 6)]}, {"holds": FOUR, "start": 7}], "g1: 8 of 4 cores in use"),
+        (site(), [{"holds": (share(0, 1, 90),), "pauses": [(2, 6)]},
+                  {"holds": (share(0, 1, 90),), "start": 2}], "180 of 100 MB in use"),
         (site(reservations=(RES,)), [{"start": 60}], "g1 is kept for reservation kept"),
         (site(reservations=(RES,)), [{"start": 45}], "g1 is kept for reservation kept"),
         (site(reservations=(RES,)), [{"reservation": "kept", "user": 2}],

@@ -69,7 +69,10 @@ class Entry(BaseModel):
 
 
 class Preempt(StrEnum):
-    """What happens to a preempted job: slurm.conf, PreemptMode."""
+    """What happens to a preempted job: slurm.conf, PreemptMode.
+
+    ``suspend`` lends its cores to others and lets it go on later; it keeps its memory and GPUs.
+    """
 
     OFF = "off"
     REQUEUE = "requeue"

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.studies.options import PROCESSES, TRACES, Option
 from hpcrowd.scenarios.studies.published import published_rows
