@@ -81,8 +81,6 @@ def random_machine(rng: np.random.Generator) -> Machine:
     )
     first, last = kinds[0].name, kinds[-1].name
     most = pick(1, 2, None)
-    # Whoever may preempt others goes before them in the queue. Otherwise those that are preempted
-    # start again first, and so on for ever: the order of the queue does not know who preempts whom.
     preempt = pick("none", "partition", "qos")
 
     def partition(name: str, **more: Any) -> Partition:
@@ -132,7 +130,7 @@ def random_machine(rng: np.random.Generator) -> Machine:
         priority=PrioritySettings(
             weight_age=pick(0, 100), weight_fair_share=pick(0, 1000), weight_size=pick(0, 500),
             weight_partition=pick(0, 300), max_age=50,
-            weight_qos=10**6 if preempt == "qos" else pick(0, 300),
+            weight_qos=pick(0, 300),
             calculation_period=pick(5, 300), half_life=pick(0, 100), fair_tree=pick(True, False),
         ),
         scheduling=SchedulingSettings(

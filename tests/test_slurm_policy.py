@@ -341,6 +341,44 @@ def test_reservations_are_entered_by_their_jobs_only() -> None:
     assert [100, 1, 50] == starts(site, *jobs)
 
 
+def test_a_reservation_blocks_itself_only() -> None:
+    """As of a Slurm 22.05: one job that does not fit keeps those behind it in its reservation."""
+    site = machine(
+        NodeType(name="n1", cores=4),
+        NodeType(name="n2", cores=4),
+        reservations=(Reservation(name="course", start=0, end=3600, nodes=("n2",)),),
+        scheduling={"backfill": False},
+    )
+    course = {"reservation": "course"}
+    jobs = [
+        {**course, "cores": 3, "run": 15},
+        {**course, "at": 2, "cores": 4, "run": 3},
+        {**course, "at": 4, "cores": 1, "run": 3},
+        {"at": 4, "cores": 4, "run": 3},
+    ]
+    assert [0, 15, 18, 4] == starts(site, *jobs)
+
+
+def test_preemptors_go_first() -> None:
+    """As of a Slurm 22.05: jobs wait behind those whose QOS preempts theirs, whatever the priority.
+
+    So one that was requeued does not start again before the job that it was stopped for.
+    """
+    site = machine(
+        NodeType(name="n1", cores=4),
+        qos=(Qos(name="normal", priority=9), Qos(name="high", preempts=("low",)), Qos(name="low")),
+        priority=PrioritySettings(weight_qos=1000),
+        scheduling={"preempt_type": "qos", "preempt_mode": Preempt.REQUEUE},
+    )
+    jobs = [
+        {"cores": 4, "run": 12, "qos": "normal"},
+        {"at": 4, "cores": 4, "run": 4, "qos": "low"},
+        {"at": 5, "cores": 4, "run": 4, "qos": "high", "nice": 1000},
+        {"at": 6, "cores": 4, "run": 4, "qos": "normal"},
+    ]
+    assert [0, 20, 16, 12] == starts(site, *jobs)
+
+
 def test_reservations_of_others_reject_jobs() -> None:
     """One that does not exist, is not for the partition, or for the user or account, is refused."""
     site = machine(

@@ -404,7 +404,7 @@ class Controller:
                 key = (not reserved, -tier, -job.priority[name], job.row)
                 found.append((key, job, name))
         found.sort(key=lambda one: one[0])
-        return [(job, name) for _, job, name in found]
+        return self.preemption.preemptors_first([(job, name) for _, job, name in found])
 
     def throttled(self, job: QueuedJob) -> bool:
         """Return whether as many tasks of its array run as may."""
@@ -433,6 +433,7 @@ class Controller:
         """Go through the queue by priority; the first that does not fit blocks its partition."""
         settings, layout = self.settings, self.layout
         available, failed = self.up, set()
+        tried: set[str] = set()  # reservations in which a job did not fit
         rejected: dict[tuple[int, str], QueuedJob] = {}
         depth = 0
         counts: dict[str, int] = {}
@@ -455,6 +456,9 @@ class Controller:
             if not full and depth > settings.default_queue_depth:
                 break
             depth += 1
+            if job.reservation in tried:
+                job.reason = "Priority"
+                continue
             if partition in failed and not job.reservation:
                 self._changed = now  # Slurm notes that it has looked at the job
                 if job.reason in PASSING:
@@ -474,6 +478,8 @@ class Controller:
                 outcome = self.start(job, partition, now, available, "main")
             if outcome == "started":
                 rejected.pop((job.array, partition), None)
+            elif outcome == "busy" and job.reservation:
+                tried.add(job.reservation)
             elif outcome == "busy" or (outcome == "limit" and settings.assoc_limit_stop):
                 waited = now - job.eligible
                 if waited < settings.bf_min_age_reserve:

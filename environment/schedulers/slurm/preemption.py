@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from hpcrowd.environment.machine.demand import Demand
 from hpcrowd.environment.machine.layout import Layout
-from hpcrowd.environment.machine.model import Machine, Preempt
+from hpcrowd.environment.machine.model import Machine, Preempt, Qos
 from hpcrowd.environment.machine.selection import Rule, select
 from hpcrowd.environment.machine.stock import Holding, Stock
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
@@ -30,6 +30,30 @@ class Preemption:
         self.layout, self.settings = layout, layout.settings
         self._qos = {one.name: one for one in layout.machine.qos}
         self.suspends = may_suspend(layout.machine)
+        self.qos_in_turn = _in_turn(layout.machine.qos)
+        self._above = {
+            name: [above for above in self.qos_in_turn[:turn] if name in self._qos[above].preempts]
+            for turn, name in enumerate(self.qos_in_turn)
+        }
+
+    def preemptors_first(self, queue: list[tuple[QueuedJob, str]]) -> list[tuple[QueuedJob, str]]:
+        """Return the queue with each job behind those whose QOS may preempt it.
+
+        Slurm's order of the queue compares two jobs by this before anything else.
+        """
+        if self.settings.preempt_type != "qos":
+            return queue
+        behind, moved = list(range(len(queue))), [0] * len(queue)
+        last: dict[str, int] = {}
+        for turn, name in enumerate(self.qos_in_turn, 1):
+            after = max((last.get(above, -1) for above in self._above[name]), default=-1)
+            for place, (job, _) in enumerate(queue):
+                if job.qos == name:
+                    if after > place:
+                        behind[place], moved[place] = after, turn
+                    last[name] = max(last.get(name, -1), behind[place])
+        order = sorted(range(len(queue)), key=lambda one: (behind[one], moved[one], one))
+        return [queue[place] for place in order]
 
     def fate(self, job: QueuedJob) -> Preempt:
         """Return what happens to a running job that is preempted; OFF if it cannot be."""
@@ -168,6 +192,19 @@ class Preemption:
                 for share in job.holding:
                     found[share.node] = found.get(share.node, 0) + share.cores
         return found
+
+
+def _in_turn(every: Sequence[Qos]) -> list[str]:
+    """Return the names of all QOS, each behind those that preempt it, unless they go in circles."""
+    left, found = {one.name: one for one in every}, []
+    while left:
+        free = [
+            name for name in left
+            if not any(name in other.preempts for other in left.values() if other.name != name)
+        ] or list(left)[:1]  # fmt: skip
+        found += free
+        left = {name: one for name, one in left.items() if name not in free}
+    return found
 
 
 def _goes_on(job: QueuedJob, busy: dict[int, int], cores: Sequence[int]) -> bool:

@@ -24,7 +24,7 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     look,
     select,
 )
-from hpcrowd.environment.engine.kernel.nodes.preemption import candidates
+from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, order_of
 from hpcrowd.environment.engine.kernel.nodes.queue import rejoin, waits
 from hpcrowd.environment.engine.kernel.nodes.releases import (
     STALE,
@@ -190,8 +190,9 @@ def backfill_cycle(g, now):
         row = entries[N.OWNER, entries[N.PLACED, i]]
         if rows[N.ELIGIBLE, row] <= now:
             rows[N.PLANNED, row] = -1
+    order = order_of(g, now)
     for i in range(c[N.ORDERED]):
-        entry = entries[N.PLACED, i]
+        entry = entries[order, i]
         row, option = entries[N.OWNER, entry], entries[N.OPTION, entry]
         if rows[N.ELIGIBLE, row] > now:
             continue

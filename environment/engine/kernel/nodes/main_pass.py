@@ -14,7 +14,7 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     select,
     size,
 )
-from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, choose_victims
+from hpcrowd.environment.engine.kernel.nodes.preemption import candidates, choose_victims, order_of
 from hpcrowd.environment.engine.kernel.nodes.queue import begin, rejoin, stop, waits
 from hpcrowd.environment.stops import FOREVER
 
@@ -148,10 +148,13 @@ def main_pass(g, now, full):
     failed, counts = g.rules[N.FLAG], g.rules[N.COUNTED_TOO]
     for partition in range(partitions):
         failed[partition] = counts[partition] = 0
+    for reservation in range(c[N.RESERVATIONS]):
+        g.rules[N.TRIED, reservation] = 0
     available, allowed = g.sets[N.WORK], g.sets[N.WORK + 1]
     copy_set(available, g.sets[N.UP])
+    order = order_of(g, now)
     for i in range(c[N.ORDERED]):
-        entry = entries[N.PLACED, i]
+        entry = entries[order, i]
         row, option = entries[N.OWNER, entry], entries[N.OPTION, entry]
         if not waits(g, entry) or rows[N.ELIGIBLE, row] > now:
             continue
@@ -175,7 +178,11 @@ def main_pass(g, now, full):
         if not full and depth > c[N.DEPTH]:
             break
         depth += 1
-        if failed[partition] and rows[N.RESERVATION, row] == -1:
+        reservation = rows[N.RESERVATION, row]
+        if reservation >= 0 and g.rules[N.TRIED, reservation]:
+            rows[N.REASON, row] = N.PRIORITY_WORD
+            continue
+        if failed[partition] and reservation == -1:
             c[N.CHANGED] = now  # Slurm notes that it has looked at the job
             if rows[N.REASON, row] in (N.NONE, N.RESOURCES, N.NODES_KEPT):
                 rows[N.REASON, row] = N.PRIORITY_WORD
@@ -197,6 +204,8 @@ def main_pass(g, now, full):
         if outcome == BEGUN:
             if array >= 0:
                 g.tasks[N.FIRST_TASK, array * partitions + partition] = -1
+        elif outcome == BUSY and reservation >= 0:
+            g.rules[N.TRIED, reservation] = 1
         elif outcome == BUSY or (outcome == LIMITED and c[N.LIMIT_STOPS]):
             if now - rows[N.ELIGIBLE, row] < c[N.BF_LEAST_AGE]:
                 continue

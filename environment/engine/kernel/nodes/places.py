@@ -55,11 +55,13 @@ S_NODE, S_CORES, S_MEMORY, S_GPUS = range(4)
 UP, WORK, MEMBERS = 0, 1, 8
 
 # Rows of ``Site.rules``: of partitions the rank of the tier from the highest, the tier, whether it
-# is up, and room; of reservations begin, end and whether others may be used; of QOS priority, and
-# whom they preempt.
+# is up, and room; of reservations begin, end, whether others may be used, and whether a job did
+# not fit; of QOS priority, all of them with those first that preempt others, the place of the last
+# job in a queue, and whom they preempt.
 (
-    TIER_RANK, TIER, PARTITION_UP, FLAG, COUNTED_TOO, FROM, UNTIL, FLEXIBLE, QOS_RANK, PREEMPTED,
-) = range(10)  # fmt: skip
+    TIER_RANK, TIER, PARTITION_UP, FLAG, COUNTED_TOO, FROM, UNTIL, FLEXIBLE, TRIED, QOS_RANK,
+    QOS_TURN, LAST_OF, PREEMPTED,
+) = range(13)  # fmt: skip
 
 # Rows of ``Site.reals``; those with amounts have s of batch_sched_delay, s between backfill cycles,
 # weights of age and fair share, what is left of usage after a second, and the next cycle.
@@ -128,8 +130,9 @@ T_CORES, T_MEMORY, T_NODES, T_GPUS, T_KINDS = range(5)
 AWAY, ACCEPTED, WAITING, RUNNING, COMING = range(5)
 
 # Rows of ``Site.entries``: option, priority and job of each; and, a list of its own, the order of
-# those that wait: keys and entries.
-OPTION, PRIORITY, OWNER, KEY, PLACED, ENTRIES = range(6)
+# those that wait: keys and entries; in a pass, where each is behind those that may preempt it, and
+# the entries in that order.
+OPTION, PRIORITY, OWNER, KEY, PLACED, BEHIND, IN_TURN, ENTRIES = range(8)
 
 # Rows of ``Site.used``: jobs that run, those that also wait, then TRES.
 RUN_JOBS, ALL_JOBS, FIRST_TRES = range(3)

@@ -11,7 +11,7 @@ from hpcrowd.environment.engine.kernel.nodes.placement import (
     look,
     look_again,
 )
-from hpcrowd.environment.engine.kernel.nodes.queue import fate_of
+from hpcrowd.environment.engine.kernel.nodes.queue import fate_of, waits
 
 
 @compiled
@@ -31,6 +31,46 @@ def holds_any(g, tenure, nodes):
     for i in range(g.ledger[N.L_FIRST, tenure], g.ledger[N.L_LAST, tenure]):
         count += has(nodes, g.held[N.S_NODE, i])
     return count
+
+
+@compiled
+def order_of(g, now):
+    """Return the row of ``entries`` with the order of a pass: preemptors by QOS go first."""
+    if g.c[N.PREEMPTS] != N.BY_QOS:
+        return N.PLACED
+    order, rules, count = g.entries, g.rules, g.c[N.ORDERED]
+    kinds = len(rules) - N.PREEMPTED
+    for i in range(count):
+        order[N.BEHIND, i] = i
+    for turn in range(kinds):
+        qos, after, last = rules[N.QOS_TURN, turn], -1, -1
+        for other in range(turn):
+            above = rules[N.QOS_TURN, other]
+            if rules[N.PREEMPTED + above, qos]:
+                after = max(after, rules[N.LAST_OF, above])
+        for i in range(count):
+            row = order[N.OWNER, order[N.PLACED, i]]
+            here = g.rows[N.ELIGIBLE, row] <= now and waits(g, order[N.PLACED, i])
+            if here and g.rows[N.QOS, row] == qos:
+                order[N.BEHIND, i] = max(i, after)
+                last = max(last, order[N.BEHIND, i])
+        rules[N.LAST_OF, qos] = last
+    to = 0
+    for k in range(count):
+        if order[N.BEHIND, k] == k:
+            order[N.IN_TURN, to] = order[N.PLACED, k]
+            to += 1
+        is_last = False
+        for qos in range(kinds):
+            is_last |= rules[N.LAST_OF, qos] == k
+        if is_last:
+            for turn in range(kinds):
+                for i in range(k):
+                    row = order[N.OWNER, order[N.PLACED, i]]
+                    if order[N.BEHIND, i] == k and g.rows[N.QOS, row] == rules[N.QOS_TURN, turn]:
+                        order[N.IN_TURN, to] = order[N.PLACED, i]
+                        to += 1
+    return N.IN_TURN
 
 
 @compiled

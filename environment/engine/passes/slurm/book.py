@@ -185,6 +185,7 @@ class SlurmBook:
             rules[[N.FROM, N.UNTIL, N.FLEXIBLE], place] = kept.start, kept.end, kept.flexible
         for place, qos in enumerate(machine.qos):
             rules[N.QOS_RANK, place] = qos.priority
+            rules[N.QOS_TURN, place] = self._qos[self.controller.preemption.qos_in_turn[place]]
             for other in qos.preempts:
                 if other in self._qos:
                     rules[N.PREEMPTED + place, self._qos[other]] = 1
