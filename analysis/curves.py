@@ -124,7 +124,7 @@ def processors_in_use(jobs: JobTable, edges: Int64s) -> Floats:
     started = jobs.start != UNKNOWN
     start, height = jobs.start[started], jobs.processors[started]
     end = np.where(jobs.end == UNKNOWN, edges[-1], jobs.end)[started]
-    paused = jobs.suspended[started]
+    paused = jobs.paused[started]
     if (paused > 0).any():
         stay = np.maximum(end - start, 1)
         height = height * (np.maximum(stay - np.maximum(paused, 0), 0) / stay)

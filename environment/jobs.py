@@ -164,7 +164,7 @@ class Column(IntEnum):
     UNIT = 20, "unit of work whose completion the user waits for; -1 none"
     CLUSTER = 21, "cluster it was submitted to, 0 home, then the others; -1 never submitted"
     STATE = 22, "the outcome of the job"
-    SUSPENDED = 23, "s; how long it was suspended between start and end; -1 never"
+    PAUSED = 23, "s; how long it was suspended between start and end; -1 never"
 
 
 #: What a run fills, beside the state.
@@ -177,7 +177,7 @@ OUTCOME = (
     Column.END,
     Column.UNIT,
     Column.CLUSTER,
-    Column.SUSPENDED,
+    Column.PAUSED,
 )
 
 
@@ -311,7 +311,7 @@ class JobTable:
     unit = _View(Column.UNIT)
     cluster = _View(Column.CLUSTER)
     state = _StateView(Column.STATE)
-    suspended = _View(Column.SUSPENDED)
+    paused = _View(Column.PAUSED)
 
     def append(self, count: int, **columns: Any) -> Int64s:
         """Add ``count`` jobs and return their rows.
@@ -404,7 +404,7 @@ class JobTable:
     @property
     def lasted(self) -> Int64s:
         """How long each job ran, from start to end without the time it was suspended, s."""
-        return self.end - self.start - np.maximum(self.suspended, 0)
+        return self.end - self.start - np.maximum(self.paused, 0)
 
     @property
     def wait_ended(self) -> Int64s:

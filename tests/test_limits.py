@@ -111,7 +111,7 @@ def test_memory_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit into the free memory is refused with both numbers; small things never."""
     monkeypatch.setattr(memory, "free_memory", lambda: 10**8)
     memory.check_memory("a few jobs", 10**6, "take fewer")
-    with pytest.raises(QuantityError, match=r"jobs: needs about 9\.2 GB .*, 100 MB are free"):
+    with pytest.raises(QuantityError, match=r"jobs: needs about 9\.6 GB .*, 100 MB are free"):
         JobTable(50_000_000)
 
 

@@ -65,7 +65,7 @@ def ran(*jobs: dict[str, Any]) -> tuple[JobTable, Ledger]:
             Tenure(row, int(at[row]), int(at[row]), start, UNKNOWN, job.get("holds", (share(),)),
                    "main", job.get("partition", "all"), job.get("pauses", []))
         )  # fmt: skip
-        made.matrix[Column.SUSPENDED, row] = job.get("suspended", UNKNOWN)
+        made.matrix[Column.PAUSED, row] = job.get("suspended", UNKNOWN)
     return made, ledger
 
 

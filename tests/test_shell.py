@@ -140,7 +140,7 @@ def test_signals_clean_up(tmp_path: Path) -> None:
         "        t.write_text('half')\n"
         "        os.kill(os.getpid(), int(sys.argv[1]))\n"
         "        signal.pause()\n"
-        "cli.app = app\n"
+        "cli._program = lambda: app\n"
         "from hpcrowd.__main__ import main\n"
         "main()\n"
     )

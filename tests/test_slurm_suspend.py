@@ -58,7 +58,7 @@ def test_suspended_jobs_keep_their_place() -> None:
     jobs = model.jobs
     assert [0, 5, 63, 20, 25, 12, 16, 33, 28] == jobs.start.tolist()
     assert [63, 20, 68, 25, 28, 69, 28, 38, 33] == jobs.end.tolist()
-    assert [23, -1, -1, -1, -1, 17, -1, -1, -1] == jobs.suspended.tolist()
+    assert [23, -1, -1, -1, -1, 17, -1, -1, -1] == jobs.paused.tolist()
     assert jobs.run_time.tolist() == jobs.lasted.tolist()
     assert [(5, 28)] == _merged(model.cluster.engine.scheduler.ledger[0].pauses)
 
@@ -101,7 +101,7 @@ def test_suspended_jobs_can_be_taken_back() -> None:
     assert {0, 1} == set(model.cluster.engine.running.tolist())
     model.cluster.cancel([0])
     model.run()
-    assert (30, 20, State.CANCELLED) == (made.end[0], made.suspended[0], made.state[0])
+    assert (30, 20, State.CANCELLED) == (made.end[0], made.paused[0], made.state[0])
     assert [10, 60] == made.start[1:].tolist()
     assert [60, 65] == made.end[1:].tolist()
 

@@ -47,7 +47,7 @@ def test_good_job_is_taken_as_it_is(make_trace: MakeTrace) -> None:
     }
     unknown = dict.fromkeys(("requested_memory", "estimate", "promised"), -1)
     nothing_yet = dict.fromkeys(
-        ("submit", "enqueued", "start", "end", "session", "batch", "unit", "cluster"), -1
+        ("submit", "enqueued", "start", "end", "paused", "session", "batch", "unit", "cluster"), -1
     )
     assert expected | unknown | nothing_yet == job
     assert ({}, {}) == (dict(made.repaired), dict(made.dropped))

@@ -315,7 +315,7 @@ class PlainEngine(Engine):
             paused = self._suspended.pop(row)
             self.free -= int(jobs.processors[row])
             jobs.end[row] = now + paused.left
-            jobs.suspended[row] = max(jobs.suspended[row], 0) + now - paused.since
+            jobs.paused[row] = max(jobs.paused[row], 0) + now - paused.since
             heapq.heappush(self._ends, (int(jobs.end[row]), row))
             self._expected[row] = now + max(paused.expected, self._corrects)
             insort(self._running, self._as_running(row), key=_by_end)
@@ -332,7 +332,7 @@ class PlainEngine(Engine):
         paused = {row: one for row in rows.tolist() if (one := self._suspended.get(row))}
         super().cancel(rows)
         for row, one in paused.items():
-            self.jobs.suspended[row] = max(self.jobs.suspended[row], 0) + self.now - one.since
+            self.jobs.paused[row] = max(self.jobs.paused[row], 0) + self.now - one.since
 
     @property
     @override
@@ -363,7 +363,7 @@ class PlainEngine(Engine):
         running = np.array(
             [row for row in running.tolist() if row not in self._suspended], np.int64
         )
-        ends = jobs.start[running] + jobs.estimate[running] + np.maximum(jobs.suspended[running], 0)
+        ends = jobs.start[running] + jobs.estimate[running] + np.maximum(jobs.paused[running], 0)
         self._expected = dict(zip(running.tolist(), ends.tolist(), strict=True))
         self._running = sorted(map(self._as_running, running.tolist()), key=_by_end)
         self._ends = sorted(zip(jobs.end[running].tolist(), running.tolist(), strict=True))

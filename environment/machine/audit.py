@@ -233,7 +233,7 @@ class _Audit:
     ) -> None:
         suspended = sum((end if to == UNKNOWN else to) - since for since, to in pauses)
         lasted, needs = end - start - suspended, int(self.jobs.run_time[row])
-        known = int(self.jobs.suspended[row])
+        known = int(self.jobs.paused[row])
         if end != UNKNOWN and suspended != max(known, 0):
             self._fault(row, f"suspended for {known} s, in the ledger for {suspended} s")
         rises = [start, *(second for pause in pauses for second in pause if second != UNKNOWN)]
