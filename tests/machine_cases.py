@@ -28,7 +28,7 @@ LIMITS: dict[str, tuple[Any, ...]] = {
     "group_jobs": (1, 2, 4),
     "group_submit": (3, 6),
     "group_tres": ({"cpu": 4}, {"node": 2}, {"mem": 300}, {"gres/gpu": 2}, {"gres/gpu:a": 1}),
-    "group_tres_run_minutes": ({"cpu": 1},),
+    "group_tres_run_minutes": ({"cpu": 1}, {"mem": 15}, {"node": 1}, {"gres/gpu:a": 1}),
     "max_jobs": (1, 2),
     "max_submit": (2, 5),
     "max_tres": ({"cpu": 3}, {"node": 2}, {"mem": 200}, {"gres/gpu": 1}),
@@ -177,12 +177,15 @@ OFTEN = {Ask.PARTITIONS: 0.5, Ask.QOS: 0.4}
 
 
 def random_jobs(rng: np.random.Generator, machine: Machine, most: int = 30) -> JobTable:
-    """Return one to ``most`` jobs with requests and recorded submissions, arrays among them."""
+    """Return jobs with requests and recorded submissions, arrays among them.
+
+    One to ``most``, or five times as many.
+    """
     pick = _picker(rng)
     rows: list[dict[str, int]] = []
     asks: list[dict[Ask, Any]] = []
     kept = [one.name for one in machine.reservations]
-    size = int(rng.integers(1, most + 1))
+    size = int(rng.integers(1, pick(most, most, 5 * most) + 1))
     while len(rows) < size:
         memory = pick({}, {Ask.MEMORY_PER_NODE: pick(0, 40, 90)}, {Ask.MEMORY_PER_CORE: 20})
         asked = memory | {
@@ -193,7 +196,7 @@ def random_jobs(rng: np.random.Generator, machine: Machine, most: int = 30) -> J
         if kept and rng.random() < 0.1:
             asked[Ask.RESERVATION] = pick(*kept)
         job = {
-            "recorded_submit": pick(0, 0, int(rng.integers(40))),
+            "recorded_submit": pick(0, int(rng.integers(40))),
             "processors": pick(1, 1, 2, 3, 4),
             "user": 1 + pick(*range(USERS)),
         }

@@ -357,13 +357,13 @@ def test_both_forms_are_the_same_at_length(
 
 
 def test_what_is_compared_happens() -> None:
-    """Of a few dozen runs some preempt, throttle arrays, reject, backfill, and keep jobs waiting.
+    """Of a hundred runs some preempt, throttle arrays, reject, backfill, and keep jobs waiting.
 
     Users hear of cancelled jobs in the second of a pass, and some jobs are taken back in each
     state.
     """
     seen: set[str] = set()
-    for seed in range(60):
+    for seed in range(100):
         site, jobs = drawn(seed)
         policy, model = compare(site, jobs, "slurm", "kill")
         jobs = model.jobs

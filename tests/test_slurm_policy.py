@@ -454,6 +454,16 @@ def test_runs_end_at_limits_of_minutes_left_to_run() -> None:
     assert [0, 10] == model.jobs.start.tolist()
 
 
+def test_minutes_left_to_run_become_fewer() -> None:
+    """A job waits until what running jobs may still use leaves room for all that it may use."""
+    limits = Limits(group_tres_run_minutes={"cpu": 3})
+    site = machine(
+        accounts=(Account(account="a", limits=limits), Account(account="a", user="u1")),
+        scheduling={"enforce_limits": True},
+    )
+    assert [0, 20] == starts(site, {"limit": 100}, {"at": 5, "limit": 100})
+
+
 def test_jobs_are_killed_at_the_next_check_of_limits() -> None:
     """With overrun=kill, a job beyond its limit ends at a multiple of the checking period."""
     site = machine(scheduling={"time_limit_period": 30})

@@ -163,7 +163,7 @@ def test_suspended_jobs_keep_what_is_theirs(seed: int, placement: str, overrun: 
 def suspending(rng: np.random.Generator) -> tuple[Machine, JobTable]:
     """Return a machine on which partitions of higher tiers suspend jobs, and jobs for all three."""
     site = random_machine(rng)
-    jobs = random_jobs(rng, site, 120)
+    jobs = random_jobs(rng, site, 40)
     assert jobs.requests is not None
     jobs.recorded_submit[:] = rng.integers(0, 60, len(jobs))
     for row in range(len(jobs)):

@@ -525,13 +525,29 @@ class _Audit:
                 self._check_size(run, tres, qos.limits, f"QOS {qos.name}", decided)
                 decided |= {what for what, *_ in _in_use(qos.limits, of_qos=True)}
                 decided |= set(_sizes(qos.limits))
+                self._check_left(run, qos.limits, f"QOS {qos.name}", keys[""], now)
             for one in payer.chain:
                 whose = f"association {one.user or one.account}"
+                self._check_left(run, one.limits, whose, _key(one), now)
                 for what, key, name, most in _in_use(one.limits, of_qos=False):
                     if (one.user or not key) and used(_key(one), name) > most:
                         self._over(run, f"{whose}: {what} above {most}")
                 if one.user:
                     self._check_size(run, tres, one.limits, whose, set())
+
+    def _check_left(
+        self, run: _Run, limits: Limits, whose: str, key: tuple[str, ...], now: list[_Known]
+    ) -> None:
+        """Check what running jobs may still use until their time limits."""
+        at = run.start
+        for name, most in limits.group_tres_run_minutes.items():
+            left = sum(
+                held[name] * max(other.start + other.limit + _paused(other, at) - at, 0)
+                for other, held, keys in now
+                if key in keys
+            )
+            if left > 60 * most:
+                self._over(run, f"{whose}: {left} s of {name} left to run, above {most} minutes")
 
     def _check_size(
         self, run: _Run, tres: dict[str, int], limits: Limits, whose: str, decided: set[str]
@@ -643,15 +659,25 @@ def _satisfied(features: str, has: set[str]) -> bool:
     return value
 
 
+def _paused(run: _Run, now: int) -> int:
+    """Return for how long a run was suspended before a second, without a pause that goes on."""
+    return sum(to - since for since, to in run.pauses if UNKNOWN != to <= now)
+
+
 def _active(run: _Run) -> Iterator[_Run]:
-    """Yield the parts of a run in which it was not suspended; without the others."""
+    """Yield the parts of a run in which it was not suspended, but for those of no time.
+
+    A job that goes on and is suspended again in one second did so for others of no length.
+    """
     begin = run.start
     for since, to in run.pauses:
-        yield run._replace(start=begin, end=since)
+        if since > begin or begin == run.start:
+            yield run._replace(start=begin, end=since)
         if to == UNKNOWN:
             return
         begin = to
-    yield run._replace(start=begin)
+    if run.end > begin or begin == run.start:
+        yield run._replace(start=begin)
 
 
 def _sweep[One](

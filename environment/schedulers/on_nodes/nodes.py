@@ -146,10 +146,12 @@ class Nodes:
         if not self.limits.enforced:
             return ""
         if place is not None:
-            return self.limits.before(job, place.partition) or self.limits.after(job, *place)
+            return self.limits.before(job, place.partition) or self.limits.after(
+                job, *place, self.now
+            )
         word = ""
         for name in job.partitions:
-            word = self.limits.before(job, name) or self.limits.after(job, name)
+            word = self.limits.before(job, name) or self.limits.after(job, name, now=self.now)
             if not word:
                 return ""
         return word

@@ -223,7 +223,7 @@ class BackfillCycle:
             if begin > now + self.settings.bf_window:
                 job.planned = begin
                 return False
-            reason = controller.limits.after(job, partition)
+            reason = controller.limits.after(job, partition, now=now)
             if reason:
                 job.reason = reason
                 return False

@@ -351,8 +351,7 @@ class Controller:
             BackfillCycle(self, now).run()
             if len(self.stopped) > stopped:
                 self._main(now, False)
-        if self.suspended:  # which may have left cores that others wait for
-            self._resume(now)
+        self._resume(now)  # whom others that were suspended have left cores
 
     def calculate(self, now: int) -> None:
         """Compute usage and priorities for each calculation period that has ended."""
@@ -510,18 +509,18 @@ class Controller:
             if victims:
                 found = self.preemption.choose(self.stock, demand, nodes, victims, self.rule)
                 if found is not None:
-                    if self._limited(job, partition, found[0]):
+                    if self._limited(job, partition, now, found[0]):
                         return "limit"
                     return self._preempt(job, partition, now, *found, by)
             # A limit that it would exceed goes before what it would have to wait for.
-            if self._limited(job, partition):
+            if self._limited(job, partition, now):
                 return "limit"
             if by == "main" and not allowed & barred and self._never_fits(job, partition, nodes):
                 job.reason = NOT_AVAILABLE
                 return "unavailable"
             job.reason = "Resources"
             return "busy"
-        if self._limited(job, partition, holding):
+        if self._limited(job, partition, now, holding):
             return "limit"
         self.begin(job, partition, now, holding, by)
         return "started"
@@ -548,13 +547,11 @@ class Controller:
         return "started"
 
     def _suspend(self, job: QueuedJob, now: int) -> None:
+        job.suspended = self._changed = now
         if job in self.resumed:  # in this second: as if it had not been
             self.resumed.remove(job)
-            job.suspended = now
         else:
-            job.suspended = now
             self.suspended.append(job)
-        self._changed = now
 
     def _resume(self, now: int) -> None:
         """Let suspended jobs go on whose cores are free again."""
@@ -562,7 +559,10 @@ class Controller:
             for job in self.preemption.may_go_on(self.running.values()):
                 job.paused += now - job.suspended
                 job.suspended = UNKNOWN
-                self.resumed.append(job)
+                if job in self.suspended:  # in this second: as if it had not been
+                    self.suspended.remove(job)
+                else:
+                    self.resumed.append(job)
                 self._changed = now
 
     def _never_fits(self, job: QueuedJob, partition: str, nodes: int) -> bool:
@@ -579,8 +579,10 @@ class Controller:
             job.reason = reason or "None"
         return not reason
 
-    def _limited(self, job: QueuedJob, partition: str, holding: Holding | None = None) -> bool:
-        reason = self.limits.after(job, partition, holding)
+    def _limited(
+        self, job: QueuedJob, partition: str, now: int, holding: Holding | None = None
+    ) -> bool:
+        reason = self.limits.after(job, partition, holding, now)
         if reason:
             job.reason = reason
         return bool(reason)

@@ -29,12 +29,17 @@ class Use:
     jobs: int = 0
     submitted: int = 0
     tres: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    running: dict[int, tuple[QueuedJob, Tres]] = field(default_factory=dict)
 
     def change(self, tres: Tres, sign: int) -> None:
         """Note that a job starts (1) or ends (-1)."""
         self.jobs += sign
         for name, amount in tres.items():
             self.tres[name] += sign * amount
+
+    def left(self, name: str, now: int) -> int:
+        """Return what running jobs may still use of a resource until their limits, times s."""
+        return sum(tres.get(name, 0) * max(job.end - now, 0) for job, tres in self.running.values())
 
 
 def resource_word(name: str) -> str:
@@ -56,6 +61,9 @@ class LimitKeeper:
         self.enforced = layout.settings.enforce_limits
         self._qos = {one.name: one for one in layout.machine.qos}
         self._use: dict[tuple[str, ...], Use] = defaultdict(Use)
+        every = [one.limits for one in layout.machine.qos]
+        every += [one.limits for one in layout.machine.accounts]
+        self._knows_running = any(one.group_tres_run_minutes for one in every)
 
     def rules(self, job: QueuedJob, partition: str) -> Iterator[tuple[Qos, str]]:
         """Yield the QOS whose limits hold, the first to decide first."""
@@ -71,7 +79,8 @@ class LimitKeeper:
         other = copy(self)
         other._use = defaultdict(Use)
         for key, use in self._use.items():
-            other._use[key] = Use(use.jobs, use.submitted, defaultdict(int, use.tres))
+            tres = defaultdict(int, use.tres)
+            other._use[key] = Use(use.jobs, use.submitted, tres, dict(use.running))
         return other
 
     def use_of(self, *key: str) -> Use:
@@ -98,6 +107,10 @@ class LimitKeeper:
         tres = job.tres(job.partition, self.layout, job.holding)
         for use in self._accounts(job, job.partition):
             use.change(tres, sign)
+            if self._knows_running and sign > 0:
+                use.running[job.row] = job, tres
+            elif self._knows_running:
+                use.running.pop(job.row, None)
 
     # reasons, in Slurm's words; empty for none
 
@@ -166,8 +179,10 @@ class LimitKeeper:
                 return "AssocMaxWallDurationPerJobLimit"
         return ""
 
-    def after(self, job: QueuedJob, partition: str, holding: Holding | None = None) -> str:
-        """Return why a job may not start with what it would hold, or with what it asks."""
+    def after(
+        self, job: QueuedJob, partition: str, holding: Holding | None = None, now: int = 0
+    ) -> str:
+        """Return why a job may not start now with what it would hold, or with what it asks."""
         if not self.enforced:
             return ""
         tres = job.tres(partition, self.layout, holding)
@@ -190,14 +205,14 @@ class LimitKeeper:
                     "QOSMax",
                     "PerAccountLimit",
                 )
-                or self._minutes(job, tres, limits, self._use["qos", name], "QOS")
+                or self._minutes(job, tres, limits, self._use["qos", name], "QOS", now)
             )
             if found:
                 return found
         for one in job.association.up():
             limits, use = one.account.limits, self._use["assoc", str(one.place)]
             found = self._beyond(tres, limits.group_tres, use, "AssocGrp", "Limit")
-            found = found or self._minutes(job, tres, limits, use, "Assoc", one.usage)
+            found = found or self._minutes(job, tres, limits, use, "Assoc", now, one.usage)
             if not found and one.user:
                 found = self._of_job(job, partition, limits, "Assoc", tres, holding)
             if found:
@@ -245,17 +260,18 @@ class LimitKeeper:
         limits: LimitValues,
         use: Use,
         whose: str,
+        now: int,
         usage: float | None = None,
     ) -> str:
-        """Return a reason if decayed usage, processor-minutes, is at its limit.
+        """Return a reason if decayed usage is at its limit, or what is left to run beyond its own.
 
-        Usage is known in processors only.
+        Usage is known in processors only. What is left to run counts until time limits.
         """
         limit = limits.group_tres_minutes.get("cpu")
         if limit is not None and usage is not None and usage / 60 >= limit:
             return f"{whose}GrpCPUMinutesLimit"
         for name, most in limits.group_tres_run_minutes.items():
-            left = (use.tres[name] + tres.get(name, 0)) * job.limit / 60
-            if left > most:
+            left = use.left(name, now) + tres.get(name, 0) * job.limit
+            if left > 60 * most:
                 return f"{whose}GrpCPURunMinutesLimit" if name == "cpu" else f"{whose}GrpTRES"
         return ""

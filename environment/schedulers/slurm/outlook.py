@@ -122,7 +122,10 @@ class SlurmOutlook(Outlook):
         job, limits = self._asking.peek(row, self.now), self._state.limits
         if self._asking.refusal_of(job):
             return ""
-        found = [limits.before(job, name) or limits.after(job, name) for name in job.partitions]
+        found = [
+            limits.before(job, name) or limits.after(job, name, now=self.now)
+            for name in job.partitions
+        ]
         return "" if "" in found else found[0]
 
     @override

@@ -6,6 +6,7 @@ What is to be checked for an option is a list, in Slurm's order, made once in Py
 from __future__ import annotations
 
 from hpcrowd.environment.compilation import compiled
+from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.nodes import places as N
 
 
@@ -29,6 +30,38 @@ def asked_or_held(g, shares, d, tres):
                 found += g.nodes[chosen + N.S_GPUS + kind, i]
         else:
             found += g.nodes[chosen + N.S_GPUS + tres - N.T_KINDS, i]
+    return found
+
+
+@compiled
+def left_to_run(g, use, tres):
+    """Return what running jobs of an account may still use until their limits, times s."""
+    found = 0.0  # all memory of a node of unknown memory, times s, is no integer
+    if tres < 0:
+        return found
+    now, row = g.s[S.NOW], g.c[N.FIRST_RUNNING]
+    while row >= 0:
+        tenure = g.rows[N.TENURE, row]
+        option, first = g.ledger[N.L_OPTION, tenure], g.ledger[N.L_FIRST, tenure]
+        last = g.ledger[N.L_LAST, tenure]
+        left = g.ledger[N.L_START, tenure] + g.rows[N.LIMIT, row] - now
+        counts = False
+        for i in range(g.options[N.USES, option], g.options[N.USES_END, option]):
+            counts |= g.checks[N.CHARGED, i] == use
+        if counts and left > 0:
+            amount = last - first if tres == N.T_NODES else 0
+            for share in range(first, last):
+                if tres == N.T_CORES:
+                    amount += g.held[N.S_CORES, share]
+                elif tres == N.T_MEMORY:
+                    amount += g.held[N.S_MEMORY, share]
+                elif tres == N.T_GPUS:
+                    for kind in range(g.c[N.KINDS]):
+                        amount += g.held[N.S_GPUS + kind, share]
+                elif tres >= N.T_KINDS:
+                    amount += g.held[N.S_GPUS + tres - N.T_KINDS, share]
+            found += 1.0 * amount * left
+        row = g.rows[N.NEXT, row]
     return found
 
 
@@ -73,7 +106,7 @@ def first_limit(g, first, last, d, limit, shares):
                 if kind == N.IN_USE:
                     met = there + amount > most
                 else:
-                    met = (there + amount) * limit / 60 > most
+                    met = left_to_run(g, use, tres) + 1.0 * amount * limit > 60 * most
         if met:
             return g.checks[N.WORD, i]
     return 0
