@@ -224,7 +224,8 @@ class PlainEngine(Engine):
         self._wake = FOREVER
         if not self._queue:
             scheduler.nothing_waits(self.now)
-            self._switch_on_and_off(scheduler)
+            if scheduler.resumes:
+                self._switch_on_and_off(scheduler)
             return
         scheduler.windows = self.windows
         shown = self._queue
@@ -247,7 +248,8 @@ class PlainEngine(Engine):
             raise self._failed("select", error) from error
         if scheduler.stops:
             self._preempt(scheduler)
-        self._switch_on_and_off(scheduler)
+        if scheduler.suspends or scheduler.resumes:
+            self._switch_on_and_off(scheduler)
         for job in chosen:
             if not isinstance(job, WaitingJob):
                 raise SchedulerError(
