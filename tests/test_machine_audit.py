@@ -151,7 +151,7 @@ TWO = {"holds": (share(0, 2),), "cores": 2}
         (site(), [{"pauses": [(2, 6)], "suspended": 4}], "completed after 6 s of 10 s"),
         (site(), [{"pauses": [(2, 6)]}], "suspended for -1 s, in the ledger for 4 s"),
         (site(), [{"suspended": 4}], "suspended for 4 s, in the ledger for 0 s"),
-        (site(), [{"pauses": [(6, 2)]}], "which is no order of times"),
+        (site(), [{"pauses": [(6, 2)]}], "which is not in order of time"),
         (site(), [{"holds": FOUR, "pauses": [(2, 6)]}, {"holds": FOUR, "start": 7}],
          "g1: 8 of 4 cores in use"),
         (site(), [{"holds": (share(0, 1, 90),), "pauses": [(2, 6)]},

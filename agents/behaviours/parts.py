@@ -117,7 +117,7 @@ def parameters_of(kind: type) -> tuple[Parameter, ...]:
     return _parameters_of(kind)
 
 
-@cache
+@cache  # not above, since type checkers take classes of dataclasses for unhashable there
 def _parameters_of(kind: type) -> tuple[Parameter, ...]:
     if not is_dataclass(kind):
         return ()

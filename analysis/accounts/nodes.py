@@ -83,10 +83,11 @@ def _account(cluster: Cluster) -> dict[str, Any]:
     finished = jobs.ran
     held: dict[str, Counter[str]] = defaultdict(Counter)
     place: dict[int, str] = {}
+    lasted = jobs.lasted
     for run in scheduler.ledger:
         place[run.row] = run.partition
         if run.end == -1 and finished[run.row]:
-            seconds, ran = int(jobs.end[run.row] - run.start), int(jobs.lasted[run.row])
+            seconds, ran = int(jobs.end[run.row] - run.start), int(lasted[run.row])
             use = held[run.partition]
             for share in run.holding:
                 use["core_s"] += share.cores * ran

@@ -297,7 +297,7 @@ class PlainEngine(Engine):
             self.note_preempted(row, int(jobs.start[row]), now, stops[row])
         requeued = np.array([row for row in rows.tolist() if stops[row] == "requeue"], np.int64)
         failed = np.setdiff1d(rows, requeued)
-        jobs.start[requeued] = jobs.end[requeued] = UNKNOWN
+        jobs.start[requeued] = jobs.end[requeued] = jobs.paused[requeued] = UNKNOWN
         for row in requeued.tolist():
             insort(self._queue, self._as_waiting(row), key=_by_arrival)
         jobs.end[failed] = now

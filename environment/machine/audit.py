@@ -238,7 +238,7 @@ class _Audit:
             self._fault(row, f"suspended for {known} s, in the ledger for {suspended} s")
         rises = [start, *(second for pause in pauses for second in pause if second != UNKNOWN)]
         if pauses and rises != sorted(rises):
-            self._fault(row, f"suspended at {list(pauses)}, which is no order of times")
+            self._fault(row, f"suspended at {list(pauses)}, which is not in order of time")
         if state == State.COMPLETED and lasted < needs:
             self._fault(row, f"completed after {lasted} s of {needs} s")
         if state == State.KILLED and lasted < self.jobs.requested_time[row]:
@@ -354,7 +354,7 @@ class _Audit:
                 on_node[share.node].append((run, share))
         for node, held in on_node.items():
             kind = self.kinds[node]
-            # Who goes on in a second does so after those have ended that began and ended in it.
+            # Jobs of no length begin and end before others go on in the same second.
             parts = [(place, part, share) for run, share in held
                      for place, part in enumerate(_active(run))]  # fmt: skip
             active = [one[1:] for one in sorted(parts, key=lambda one: one[0] > 0)]
@@ -665,9 +665,10 @@ def _paused(run: _Run, now: int) -> int:
 
 
 def _active(run: _Run) -> Iterator[_Run]:
-    """Yield the parts of a run in which it was not suspended, but for those of no time.
+    """Yield the parts of a run in which it was not suspended.
 
-    A job that goes on and is suspended again in one second did so for others of no length.
+    A job that goes on and is suspended again in the same second does not count there: others may
+    have begun in between.
     """
     begin = run.start
     for since, to in run.pauses:

@@ -73,7 +73,7 @@ def settings_model(kind: Any) -> type[Strict]:
     return _settings_model(kind)
 
 
-@cache
+@cache  # not above, for the same reason as that of parameters_of
 def _settings_model(kind: Any) -> type[Strict]:
     settings: Any = {one.name: (_kind(one), _field(one)) for one in parameters_of(kind)}
     return create_model(

@@ -1,8 +1,8 @@
 """Preemption by partition tier or QOS; slurm.conf(5), PreemptType and PreemptMode.
 
 A suspended job keeps its memory and GPUs, and its cores against all that may not preempt it; it
-goes on once those that hold its cores have ended (slurm.conf(5), PreemptMode, SUSPEND). Jobs of one
-partition do not take turns: of gang scheduling there is no more than this.
+goes on once those that hold its cores have ended (slurm.conf(5), PreemptMode, SUSPEND). The rest of
+gang scheduling is not simulated: jobs of one partition do not take turns.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class Preemption:
             holding = select(stock, demand, allowed, rule)
             if holding is not None:
                 return holding, lenders
-        order, holding = [other for other in candidates if other not in lenders], None
+        order = [other for other in candidates if self.fate(other) != Preempt.SUSPEND]
+        holding = None
         removed: list[QueuedJob] = []
         chosen = 0
         for again in range(self.settings.reorder_count + 2):
@@ -165,7 +166,6 @@ class Preemption:
         for other in lenders:
             if (
                 other.suspended < 0
-                and self.fate(other) == Preempt.SUSPEND
                 and any(one.node in wanted and busy[one.node] > cores[one.node]
                         for one in other.holding)
             ):  # fmt: skip

@@ -176,7 +176,7 @@ class Jobs:
         return rank[label]
 
     def _groups_of(self, count: int, clusters: int) -> Int64s:
-        """Return the groups by the medoids of so many clusters; found once."""
+        """Return the groups by the medoids of that number of clusters; found once."""
         if (count, clusters) not in self._groups:
             self._groups[count, clusters] = self.groups(count, self.medoids(clusters))
         return self._groups[count, clusters]

@@ -36,7 +36,7 @@ def asked_or_held(g, shares, d, tres):
 @compiled
 def left_to_run(g, use, tres):
     """Return what running jobs of an account may still use until their limits, times s."""
-    found = 0.0  # all memory of a node of unknown memory, times s, is no integer
+    found = 0.0  # unlimited memory times s does not fit into 64 bits
     if tres < 0:
         return found
     now, row = g.s[S.NOW], g.c[N.FIRST_RUNNING]
