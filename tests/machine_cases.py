@@ -131,7 +131,8 @@ def random_machine(rng: np.random.Generator) -> Machine:
             weight_age=pick(0, 100), weight_fair_share=pick(0, 1000), weight_size=pick(0, 500),
             weight_partition=pick(0, 300), max_age=50,
             weight_qos=pick(0, 300),
-            calculation_period=pick(5, 300), half_life=pick(0, 100), fair_tree=pick(True, False),
+            calculation_period=pick(5, 29, 300), half_life=pick(0, 77, 1000),
+            fair_tree=pick(True, False),
         ),
         scheduling=SchedulingSettings(
             enforce_limits=pick(True, True, False),

@@ -171,7 +171,7 @@ def _later(order, key, entry, other_key, other):
 @compiled
 def charge(g, association, amount, seconds):
     """Charge what ran for the last seconds to an association and those above it."""
-    kept = g.reals[N.AMOUNTS, N.LEFT_PER_SECOND] ** seconds
+    kept = g.reals[N.AMOUNTS, N.LEFT_PER_SECOND] ** float(seconds)  # rounds unlike an int power
     while association >= 0:
         g.reals[N.USAGE, association] += amount * seconds * kept
         association = g.people[N.PARENT, association]
@@ -186,7 +186,7 @@ def use_up(g):
     c[N.CALCULATED] = end
     left = g.reals[N.AMOUNTS, N.LEFT_PER_SECOND]
     if left < 1:
-        left = left**period
+        left = left ** float(period)
         for i in range(g.people.shape[1]):
             g.reals[N.USAGE, i] *= left
     to = 0
