@@ -102,6 +102,8 @@ class _Audit:
         self.default = next((one for one in parts if one.default), parts[0]).name
         self.qos = {one.name: one for one in machine.qos}
         self.payers: dict[int, _Payer] = {}
+        self.placed: dict[tuple[str, ...], set[int]] = {}
+        self.unlisted: dict[tuple[str, str], Account] = {}
 
     def all_faults(self) -> list[str]:
         """Return all faults."""
@@ -131,9 +133,11 @@ class _Audit:
 
     def _places(self, hosts: tuple[str, ...]) -> set[int]:
         """Return the places of nodes by name."""
-        order = {name: place for place, name in enumerate(self.names)}
-        given = [one.name for one in self.machine.names()]
-        return {order[given[place]] for place in self.machine.places(hosts)}
+        if hosts not in self.placed:
+            order = {name: place for place, name in enumerate(self.names)}
+            given = [one.name for one in self.machine.names()]
+            self.placed[hosts] = {order[given[place]] for place in self.machine.places(hosts)}
+        return self.placed[hosts]
 
     # the ledger and the table
 
@@ -364,6 +368,8 @@ class _Audit:
                     self._over(run, f"{self.names[node]}: {used} of {kind.cores} cores in use")
                 if len(now) > 1 and any(other.whole for other, _ in now):
                     self._over(run, f"{self.names[node]}: a job that asked for all is not alone")
+            if kind.memory is None and not self.gpu_types:
+                continue
             for run, _, now in _sweep(held, lambda one: one[0]):
                 uses = []
                 if kind.memory is not None:
@@ -463,7 +469,7 @@ class _Audit:
             first = self._asked(row)[0]
             mine = [one for one in mine if one.account == account and one.partition in ("", first)]
             mine.sort(key=lambda one: one.partition == "")
-        own = mine[0] if mine else Account(account=account or "root", user=user)
+        own = mine[0] if mine else self._unlisted(account or "root", user)
         above = {one.account: one for one in listed if not one.user}
         chain, name = [own], own.account
         while name in above:
@@ -474,6 +480,12 @@ class _Audit:
         default = next((one.default_qos for one in chain if one.default_qos), "")
         qos = self._word(Ask.QOS, row) or default or ("normal" if "normal" in self.qos else "")
         return _Payer(user, own.account, qos, tuple(chain))
+
+    def _unlisted(self, account: str, user: str) -> Account:
+        """Return the association of a user whom the description does not name."""
+        if (account, user) not in self.unlisted:
+            self.unlisted[account, user] = Account(account=account, user=user)
+        return self.unlisted[account, user]
 
     def _rules(self, row: int, partition: Partition) -> list[Qos]:
         """Return the QOS whose limits hold for a job; the first that has a limit decides."""
@@ -670,6 +682,9 @@ def _active(run: _Run) -> Iterator[_Run]:
     A job that goes on and is suspended again in the same second does not count there: others may
     have begun in between.
     """
+    if not run.pauses:
+        yield run
+        return
     begin = run.start
     for since, to in run.pauses:
         if since > begin or begin == run.start:
