@@ -161,7 +161,8 @@ class Priority(UsageScheduler):
             ],
             np.float64,
         ).T  # fmt: skip
-        levels = {job.user: self.usage(job.user, look.now) for job in jobs}
+        users = {job.user for job in jobs}
+        levels = {user: self.usage(user, look.now) for user in users}
         usage = np.array([levels[job.user] for job in jobs])
         scores = self.scores(Queue._make((*columns, usage, look.now, look.total, look.free)))
         return [jobs[place] for place in np.argsort(-scores, kind="stable").tolist()]
