@@ -156,6 +156,11 @@ class OrderedScheduler(Scheduler):
         """Return the accounts of a job of this user and queue, with their limits."""
         return ()
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether :meth:`charges` is another one: else nobody needs to count what runs."""
+        return getattr(self.charges, "__func__", None) is not OrderedScheduler.charges
+
     @override
     def select(self, look: Look) -> Iterable[WaitingJob]:
         return self._walk(look)
@@ -226,8 +231,8 @@ class OrderedScheduler(Scheduler):
             yield from look.nodes.walk(self, look, note)
             return
         now, free, closes = look.now, look.free, self.closes
-        held = Held(self.charges, look.running, self.names)
-        ends = [(job.expected_end, job.processors) for job in look.running]
+        held = Held(self.charges, look.running if self.has_limits else (), self.names)
+        begun: list[tuple[int, int]] = []
         queue = iter(self._in_order(look))
         for head in queue:
             limit = held.limit_of(head)
@@ -239,13 +244,14 @@ class OrderedScheduler(Scheduler):
                 break
             free -= head.processors
             held.add(head)
-            ends.append((now + head.estimate, head.processors))
+            begun.append((now + head.estimate, head.processors))
             yield head
         else:
             return
         if self.backfill == NO_BACKFILL and note is None:
             return
-        shadow, spare = self.reserve(now, head.processors, free, ends)
+        ends = [(job.expected_end, job.processors) for job in look.running]
+        shadow, spare = self.reserve(now, head.processors, free, ends + begun)
         if shadow > closes - head.estimate:
             shadow, spare = self.reopens, 0  # all other jobs end before the window
         if note is not None:

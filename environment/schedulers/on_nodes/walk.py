@@ -70,7 +70,7 @@ class _Pass:
     ) -> None:
         self.nodes, self.policy, self.now, self.note = nodes, policy, look.now, note
         self.look, self.free = look, look.free
-        self.held = Held(policy.charges, look.running, policy.names)
+        self.held = Held(policy.charges, look.running if policy.has_limits else (), policy.names)
         self.heads: list[Head] = []
         self.ends: list[tuple[int, Holding]] | None = None
         self.begun: list[WaitingJob] = []
