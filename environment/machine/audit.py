@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -101,9 +102,8 @@ class _Audit:
         self.partitions = {one.name: one for one in parts}
         self.default = next((one for one in parts if one.default), parts[0]).name
         self.qos = {one.name: one for one in machine.qos}
-        self.payers: dict[int, _Payer] = {}
-        self.placed: dict[tuple[str, ...], set[int]] = {}
-        self.unlisted: dict[tuple[str, str], Account] = {}
+        self._payer, self._places = cache(self._found_payer), cache(self._found_places)
+        self._unlisted = cache(lambda account, user: Account(account=account, user=user))
 
     def all_faults(self) -> list[str]:
         """Return all faults."""
@@ -131,13 +131,11 @@ class _Audit:
     def _word(self, ask: Ask, row: int) -> str:
         return "" if self.jobs.requests is None else self.jobs.requests.word(ask, row)
 
-    def _places(self, hosts: tuple[str, ...]) -> set[int]:
+    def _found_places(self, hosts: tuple[str, ...]) -> set[int]:
         """Return the places of nodes by name."""
-        if hosts not in self.placed:
-            order = {name: place for place, name in enumerate(self.names)}
-            given = [one.name for one in self.machine.names()]
-            self.placed[hosts] = {order[given[place]] for place in self.machine.places(hosts)}
-        return self.placed[hosts]
+        order = {name: place for place, name in enumerate(self.names)}
+        given = [one.name for one in self.machine.names()]
+        return {order[given[place]] for place in self.machine.places(hosts)}
 
     # the ledger and the table
 
@@ -451,13 +449,8 @@ class _Audit:
 
     # limits
 
-    def _payer(self, row: int) -> _Payer:
-        """Return under which user, account and QOS a job counts."""
-        if row not in self.payers:
-            self.payers[row] = self._found_payer(row)
-        return self.payers[row]
-
     def _found_payer(self, row: int) -> _Payer:
+        """Return under which user, account and QOS a job counts."""
         names, listed = self.jobs.names, self.machine.accounts
         user = name_of(names, "user", int(self.jobs.user[row]))
         account = self._word(Ask.ACCOUNT, row)
@@ -480,12 +473,6 @@ class _Audit:
         default = next((one.default_qos for one in chain if one.default_qos), "")
         qos = self._word(Ask.QOS, row) or default or ("normal" if "normal" in self.qos else "")
         return _Payer(user, own.account, qos, tuple(chain))
-
-    def _unlisted(self, account: str, user: str) -> Account:
-        """Return the association of a user whom the description does not name."""
-        if (account, user) not in self.unlisted:
-            self.unlisted[account, user] = Account(account=account, user=user)
-        return self.unlisted[account, user]
 
     def _rules(self, row: int, partition: Partition) -> list[Qos]:
         """Return the QOS whose limits hold for a job; the first that has a limit decides."""
