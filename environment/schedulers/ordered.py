@@ -156,10 +156,10 @@ class OrderedScheduler(Scheduler):
         """Return the accounts of a job of this user and queue, with their limits."""
         return ()
 
-    @property
-    def has_limits(self) -> bool:
-        """Whether :meth:`charges` is another one: else nobody needs to count what runs."""
-        return getattr(self.charges, "__func__", None) is not OrderedScheduler.charges
+    def held_at(self, look: Look) -> Held:
+        """Return what accounts hold at the start of a pass; nothing is counted without limits."""
+        limited = getattr(self.charges, "__func__", None) is not OrderedScheduler.charges
+        return Held(self.charges, look.running if limited else (), self.names)
 
     @override
     def select(self, look: Look) -> Iterable[WaitingJob]:
@@ -231,7 +231,7 @@ class OrderedScheduler(Scheduler):
             yield from look.nodes.walk(self, look, note)
             return
         now, free, closes = look.now, look.free, self.closes
-        held = Held(self.charges, look.running if self.has_limits else (), self.names)
+        held = self.held_at(look)
         begun: list[tuple[int, int]] = []
         queue = iter(self._in_order(look))
         for head in queue:

@@ -161,8 +161,7 @@ class Priority(UsageScheduler):
             ],
             np.float64,
         ).T  # fmt: skip
-        users = {job.user for job in jobs}
-        levels = {user: self.usage(user, look.now) for user in users}
+        levels = {user: self.usage(user, look.now) for user in {job.user for job in jobs}}
         usage = np.array([levels[job.user] for job in jobs])
         scores = self.scores(Queue._make((*columns, usage, look.now, look.total, look.free)))
         return [jobs[place] for place in np.argsort(-scores, kind="stable").tolist()]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.stock import Holding
 from hpcrowd.environment.schedulers.base import Look, ReasonCode, WaitingJob
-from hpcrowd.environment.schedulers.limits import Held
 from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock, Place
 from hpcrowd.environment.schedulers.ordered import NO_BACKFILL, OrderedScheduler
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
@@ -70,7 +69,7 @@ class _Pass:
     ) -> None:
         self.nodes, self.policy, self.now, self.note = nodes, policy, look.now, note
         self.look, self.free = look, look.free
-        self.held = Held(policy.charges, look.running if policy.has_limits else (), policy.names)
+        self.held = policy.held_at(look)
         self.heads: list[Head] = []
         self.ends: list[tuple[int, Holding]] | None = None
         self.begun: list[WaitingJob] = []

@@ -351,9 +351,8 @@ class Controller:
             BackfillCycle(self, now).run()
             if len(self.stopped) > stopped:
                 self._main(now, False)
-        self._resume(
-            now
-        )  # jobs that were suspended in this pass may have freed more than was needed
+        # Jobs that were suspended in this pass may have freed more than was needed.
+        self._resume(now)
 
     def calculate(self, now: int) -> None:
         """Compute usage and priorities for each calculation period that has ended."""
