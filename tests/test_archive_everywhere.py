@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": ("compare", LOG, LOG),
     "stats": ("stats", LOG, "--which", "all"),
     "report": ("report", LOG, "-o", "report.html"),
+    "gantt": ("gantt", LOG, "-o", "gantt.png"),
     "convert": ("convert", LOG, "log.csv"),
     "window": ("window", LOG, "--only-users", "1", "-o", "w.swf"),
     "clean": ("clean", LOG),

@@ -95,7 +95,7 @@ def test_pictures_say_what_they_show(run: Run, by: str) -> None:
     figure = gantt(run, by=by)
     shown = texts(figure)
     assert figure_png(figure).startswith(b"\x89PNG")
-    assert run.label in shown
+    assert f"made: {run.label}" in shown
     for part in ("Jobs in the queue", "Processors requested by the queue", "killed"):
         assert part in shown
     first, last = busiest_day(run) or (0, 0)

@@ -36,6 +36,7 @@ WRITING = {
     "window": "window c.swf --from 0d --to 1d --out OUT",
     "replay": "replay c.swf --out OUT",
     "gantt": "replay c.swf --gantt OUT",
+    "drawing": "gantt c.swf --out OUT",
     "resample": "resample c.swf --days 14 --warm-up 7d --users rigid --out OUT",
     "validate": "validate c.swf --users rigid --out OUT",
     "report": "report c.swf --out OUT",

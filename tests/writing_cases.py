@@ -43,6 +43,7 @@ COMMANDS = {
     "predict": "predict c.swf --model history --train --evaluations 3 --out out.json",
     "replay": "replay c.swf --out out",
     "gantt": "replay c.swf --gantt out.png",
+    "drawing": "gantt c.swf -o out.png",
     "resample": "resample c.swf --days 14 --warm-up 7d --users rigid --out out",
     "populate": "populate lublin --days 1 --model-processors 64 --out out",
     "grid": "grid grid.toml --out out",

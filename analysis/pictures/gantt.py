@@ -1,8 +1,9 @@
 """Gantt charts of runs: which job held which processors when, and the queue below.
 
-:func:`gantt` draws any window of a run. The rows of processors are computed for the picture (see
-:mod:`platform.placement`): in the simulation a job holds a number of processors, not particular
-ones. Jobs are coloured by user, queue, state or cluster (:func:`looks_of`).
+:func:`gantt` draws any window of a run; one with more jobs than a picture can show becomes a
+density, see :mod:`hpcrowd.analysis.pictures.density`. The rows of processors are computed for the
+picture (see :mod:`platform.placement`): in the simulation a job holds a number of processors, not
+particular ones. Jobs are coloured by user, queue, state or cluster (:func:`looks_of`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hpcrowd.analysis import curves
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds, size_steps
 from hpcrowd.analysis.pictures import plots
+from hpcrowd.analysis.pictures.density import density
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError, check_choice
@@ -210,6 +212,18 @@ def find_window(run: Run, window: Window | None) -> tuple[int, int]:
     return first, last
 
 
+#: What a picture shows: each job, or who held which share of the machine; auto for what fits.
+STYLES = ("auto", "jobs", "density")
+
+#: A window with more jobs is drawn as density: few of them would be wider than a pixel or two.
+MOST_JOBS = 3000
+
+#: So is one in which less than this share of the work is in jobs that are large enough to be seen.
+LEAST_SEEN = 0.7
+
+#: Size of the panel with the jobs, pixels.
+PANEL = 1110.0, 360.0
+
 #: Size of a picture, inches.
 WIDTH, HEIGHT = 12.0, 7.6
 
@@ -241,6 +255,7 @@ def gantt(
     by: str = "user",
     promises: bool = False,
     title: str = "",
+    style: str = "auto",
 ) -> Figure:
     """Return a Gantt chart of a window of a run, with the queue below it.
 
@@ -257,17 +272,23 @@ def gantt(
     promises
         Mark the start first promised to each job, if it started earlier or later.
     title
-        Title; by default the label of the run.
+        Title; by default the trace and the label of the run.
+    style
+        ``jobs`` draws each job; ``density`` the share of the machine that the busiest users held
+        over time; ``auto`` the jobs if a picture can show them, see :func:`fitting_style`.
 
     Raises
     ------
     QuantityError
-        When the window is empty, or ``by`` is not known.
+        When the window is empty, or ``by`` or ``style`` is not known.
     """
-    looks = looks_of(run.jobs, by)
+    check_choice("style", style, STYLES)
+    check_choice("coloured by", by, COLOURED_BY)
     first, last = find_window(run, window)
-    jobs = run.jobs
-    figure = plots.new_figure(WIDTH, HEIGHT, title or run.label)
+    if (fitting_style(run, first, last) if style == "auto" else style) == "density":
+        return density(run, first, last, by=by, title=title)
+    jobs, looks = run.jobs, looks_of(run.jobs, by)
+    figure = plots.new_figure(WIDTH, HEIGHT, title or plots.run_name(run))
     places = {"left": 0.06, "bottom": 0.085, "top": 0.855, "hspace": 0.24}
     machine, count, asked = plots.panels(figure, 3, 1, height_ratios=(5, 1, 1), **places)
     rows = running_between(jobs, first, last)
@@ -280,9 +301,8 @@ def gantt(
     there = processor_seconds(run.processors, sizes_of(run.platform), first, last)
     share = work.sum() / there if there else 0.0
     there_were = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
-    of = "" if run.source is None else f"{run.source['source']}, "
     text = (
-        f"{of}{window_name(run, first, last)}: {plural(len(rows), 'job')} of "
+        f"{window_name(run, first, last)}: {plural(len(rows), 'job')} of "
         f"{plural(len(np.unique(jobs.user[rows])), 'user')} ran on {there_were} processors, "
         f"{100 * share:.1f} % of them in use"
     )
@@ -309,6 +329,19 @@ def gantt(
         plots.draw_size(machine, steps, last, 1)
     draw_queue_steps(count, asked, run, first, last)
     return figure
+
+
+def fitting_style(run: Run, first: int, last: int) -> str:
+    """Return ``jobs`` if a picture can show the jobs of a window (s) one by one, or ``density``."""
+    jobs = run.jobs
+    rows = running_between(jobs, first, last)
+    held = np.minimum(_ends(jobs, last)[rows], last) - np.maximum(jobs.start[rows], first)
+    work = (jobs.processors[rows] * held).astype(float)
+    seen = (held * PANEL[0] / (last - first) >= EDGED[0]) & (
+        jobs.processors[rows] * PANEL[1] / max(run.processors, 1) >= EDGED[1]
+    )
+    crowded = len(rows) > MOST_JOBS or work[seen].sum() < LEAST_SEEN * work.sum()
+    return "density" if crowded else "jobs"
 
 
 def running_between(jobs: JobTable, first: int, last: int) -> Int64s:

@@ -230,7 +230,7 @@ def use_over_time(run: Run) -> Figure:
 
     Changes of the platform are marked, see :mod:`hpcrowd.analysis.pictures.platform_marks`.
     """
-    figure = plots.new_figure(12, 5.4, "Processors in use and the queue", run.label)
+    figure = plots.new_figure(12, 5.4, "Processors in use and the queue", plots.run_name(run))
     above, below = plots.panels(figure, 2, 1, bottom=0.085, top=0.85, hspace=0.36)
     draw_usage(above, run)
     draw_queue(below, run)
@@ -277,7 +277,7 @@ def submissions_over_time(run: Run) -> Figure:
     Without a record: submissions and ends, and submissions per day instead of lateness.
     """
     title = "Submissions and their lateness" if is_late(run) else "Submissions"
-    figure = plots.new_figure(12, 3.9, title, run.label)
+    figure = plots.new_figure(12, 3.9, title, plots.run_name(run))
     left, right = plots.panels(figure, 1, 2, left=0.06, bottom=0.13, top=0.78, wspace=0.16)
     draw_submissions(left, run)
     (_draw_lateness if is_late(run) else _draw_rate)(right, run)
@@ -306,7 +306,7 @@ def submissions_data(run: Run) -> Columns:
 
 def week_of(run: Run) -> Figure:
     """Return a picture of the share of jobs by hour of the week, recorded and simulated."""
-    figure = plots.new_figure(12, 3.2, "Submissions over the week", run.label)
+    figure = plots.new_figure(12, 3.2, "Submissions over the week", plots.run_name(run))
     axes = figure.add_axes((0.045, 0.15, 0.94, 0.59))
     title = "Share of all jobs submitted in each hour of the week, %"
     draw_profiles(axes, run, _submissions(run), title, _percent)
@@ -433,7 +433,7 @@ VISITS = {
 
 def comings_and_goings(run: Run) -> Figure:
     """Return a picture of the users present over time, and of arrivals and departures per week."""
-    figure = plots.new_figure(12, 4.6, "Users who come and go", run.label)
+    figure = plots.new_figure(12, 4.6, "Users who come and go", plots.run_name(run))
     above, below = plots.panels(figure, 2, 1, bottom=0.1, top=0.82, hspace=0.42)
     times, there = users_there(run)
     first, last = curves.span_of(run.jobs) or (0, WEEK)

@@ -54,6 +54,9 @@ LEGEND: dict[str, Any] = {"fontsize": 8, "frameon": False, "handlelength": 1.6}
 #: Letters that fit into a row of the legend of a picture 12 inches wide.
 LEGEND_WIDTH = 165
 
+#: Letters of a title and of a subtitle that fit into an inch.
+TITLE_LETTERS, SUBTITLE_LETTERS = 8.3, 13.0
+
 #: Dots per inch of PNG files.
 DPI = 100
 
@@ -86,14 +89,30 @@ SALT = "hpcrowd"
 
 
 def new_figure(width: float, height: float, title: str, subtitle: str = "") -> Figure:
-    """Return an empty figure with a title; width and height in inches."""
+    """Return an empty figure with a title; width and height in inches.
+
+    A title or subtitle that does not fit is cut off.
+    """
     from matplotlib.figure import Figure
 
+    title = shortened(title, int(TITLE_LETTERS * width))
+    subtitle = shortened(subtitle, int(SUBTITLE_LETTERS * width))
     figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
     figure.text(0.012, 1 - 0.12 / height, title, va="top", fontsize=13, weight="bold")
     if subtitle:
         figure.text(0.012, 1 - 0.40 / height, subtitle, va="top", fontsize=9.5, color="#444444")
     return figure
+
+
+def trace_name(run: Run) -> str:
+    """Return the name of the trace that a run replays or was drawn from; empty if none."""
+    named = run.source["source"] if run.source else run.configuration.get("trace")
+    return Path(named).name if isinstance(named, str) else ""
+
+
+def run_name(run: Run) -> str:
+    """Return the name of a run for titles: its trace, if it has one, and its label."""
+    return ": ".join(filter(None, (trace_name(run), run.label)))
 
 
 def legend_figure(

@@ -97,7 +97,7 @@ def behaviours_of(run: Run) -> dict[int, str]:
 
 def users_waits(run: Run) -> Figure:
     """Return a picture of users' mean waits by their work, with recorded waits if known."""
-    figure = plots.new_figure(12, 4.6, "Mean waits of users by their work", run.label)
+    figure = plots.new_figure(12, 4.6, "Mean waits of users by their work", plots.run_name(run))
     axes = figure.add_axes((0.065, 0.11, 0.85, 0.71))
     plots.tidy(axes, "Mean wait of a user; dot size: number of jobs")
     found = users_data(run)
@@ -127,7 +127,7 @@ def users_waits(run: Run) -> Figure:
 
 def waits_apart(run: Run) -> Figure:
     """Return a picture of the shares of jobs, and of users, that waited longer than a time."""
-    figure = plots.new_figure(12, 3.5, "How long jobs and users wait", run.label)
+    figure = plots.new_figure(12, 3.5, "How long jobs and users wait", plots.run_name(run))
     left, right = plots.panels(figure, 1, 2, left=0.06, bottom=0.14, top=0.76, wspace=0.14)
     over_time.draw_waits(left, run)
     over_time.draw_exceedance(
@@ -314,7 +314,7 @@ def waits_by_class(run: Run) -> Figure:
     """Return a picture of mean waits and bounded slowdowns by class, with the number of jobs."""
     found = wait_classes(run)
     height = 1.65 + 0.43 * len(found.sizes)
-    figure = plots.new_figure(12, height, "Who waits", run.label)
+    figure = plots.new_figure(12, height, "Who waits", plots.run_name(run))
     bottom, top = 0.62 / height, 1 - 0.95 / height
     left, right = plots.panels(
         figure, 1, 2, left=0.11, right=0.99, bottom=bottom, top=top, wspace=0.04

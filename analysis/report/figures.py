@@ -89,7 +89,7 @@ def _also_users(run: Run) -> str:
 
 def busiest_day_of(run: Run) -> Figure:
     """Return a Gantt chart of the busiest day, coloured by user."""
-    return gantt(run, busiest_day(run), title=f"Busiest day, {run.label}")
+    return gantt(run, busiest_day(run), title=f"Busiest day, {plots.run_name(run)}")
 
 
 def busiest_day_data(run: Run) -> over_time.Columns:
@@ -131,7 +131,7 @@ def think_against_response(run: Run) -> Figure:
     A batch is what a user submits without waiting (Zakay and Feitelson 2015). Only think times
     inside sessions count; a session ends when nothing is submitted for an hour.
     """
-    figure = plots.new_figure(12, 3.9, "Think times against response times", run.label)
+    figure = plots.new_figure(12, 3.9, "Think times against response times", plots.run_name(run))
     axes = figure.add_axes((0.075, 0.13, 0.91, 0.67))
     plots.tidy(axes)
     axes.set_title(

@@ -34,10 +34,10 @@ from hpcrowd.analysis.comparison.report import (
 )
 from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
-from hpcrowd.analysis.pictures.plots import figure_png, write_picture
+from hpcrowd.analysis.pictures.plots import figure_png, run_name, write_picture
 from hpcrowd.analysis.pictures.waits import users_data
 from hpcrowd.analysis.report.figures import RUN_FIGURES, SUFFIXES, figures_of, write_figures
-from hpcrowd.analysis.report.words import MOST_DECISIONS, decision_rows, left_out, told, trace_name
+from hpcrowd.analysis.report.words import MOST_DECISIONS, decision_rows, left_out, told
 from hpcrowd.analysis.results import provenance, version_of, versions, write_json
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.clock import moment
@@ -115,7 +115,7 @@ def report_html(
     if len(groups) == 1 and len(groups[0].runs) == 1:
         lead = told(first)
         sections = list(sections_of_run(first, tell))
-        title = title or ": ".join(filter(None, (trace_name(first), first.label)))
+        title = title or run_name(first)
     else:
         lead = [*headline(comparison), *comparison.notes]
         sections = [*_side_by_side(comparison, tell), *_parts(comparison, tell)]

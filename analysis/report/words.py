@@ -15,6 +15,7 @@ from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import reaction_lines
 from hpcrowd.analysis.curves import span_of
 from hpcrowd.analysis.metrics import format_metric
+from hpcrowd.analysis.pictures.plots import trace_name
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.quantities import format_duration, plural
 
@@ -65,12 +66,6 @@ def told(run: Run) -> list[str]:
         *held,
         *([f"When the trace was read: {lost}."] if lost else []),
     ]
-
-
-def trace_name(run: Run) -> str:
-    """Return the name of the trace that a run replays or was drawn from; empty if none."""
-    named = run.source["source"] if run.source else run.configuration.get("trace")
-    return Path(named).name if isinstance(named, str) else ""
 
 
 def left_out(run: Run) -> list[str]:
