@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis.accounts.platform import sizes_of
+from hpcrowd.analysis.accounts.population import dropped_users
 from hpcrowd.analysis.accounts.reactions import account, resized
 from hpcrowd.analysis.metrics import (
     METRICS,
@@ -30,6 +31,8 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, round_half_up
 from hpcrowd.environment.traces.headers import with_values
+from hpcrowd.environment.traces.machine_size import without_found_size
+from hpcrowd.environment.traces.reading import assumed, counted
 from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
 
 if TYPE_CHECKING:
@@ -138,7 +141,8 @@ class Run:
     stored: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        own = "x" not in str(self.configuration.get("processors", "1x"))
+        asked = self.configuration
+        own = bool(asked.get("machine")) or "x" not in str(asked.get("processors", "1x"))
         if self.trace is not None and not own and not self.size_note:
             self.size_note = self.trace.size.note
 
@@ -246,6 +250,23 @@ class Run:
         if self.trace is None:
             return None
         return {"source": Path(self.trace.source).name, "sha256": self.trace.sha256}
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What was assumed about what the trace does not give, in words, one line each."""
+        read = self.source is not None or not {"trace", "files_sha256"}.isdisjoint(
+            self.configuration
+        )
+        return assumed(self.size_note, self.clock.note if read else "")
+
+    @property
+    def notes(self) -> list[str]:
+        """What reading the input dropped, repaired or assumed, in words, one line each."""
+        return [
+            *dropped_users(self.population),
+            *counted(self.repaired, self.dropped),
+            *self.assumptions,
+        ]
 
     @property
     def is_record(self) -> bool:
@@ -372,6 +393,7 @@ class Run:
             header = self.trace.header
             lines = [line.rstrip(b"\r") for line in header.lines]
             if self.processors != header.processors:
+                lines = without_found_size(Header(lines)).lines
                 replaced["MaxProcs"] = size
                 nodes, recorded = header.integer("MaxNodes"), header.processors
                 if nodes and recorded:

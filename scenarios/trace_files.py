@@ -17,6 +17,7 @@ from hpcrowd.environment.traces.formats.common.files import write_file
 from hpcrowd.environment.traces.formats.common.names import names_table
 from hpcrowd.environment.traces.formats.registry import FORMATS, format_by_name
 from hpcrowd.environment.traces.formats.swf import SWF
+from hpcrowd.environment.traces.reading import counted, not_read
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.outputs import STANDARD, write_whole
 
@@ -139,29 +140,20 @@ def _beside(target: Path) -> Path:
 
 def refuse(trace: Trace, lost: Losses, kind: Format) -> None:
     """Raise the first reason not to write the trace, if there is one."""
-    found = [f"{trace.source}: {line}" for line in reading_lines(trace)]
+    found = [f"{trace.source}: {line}" for line in counted(trace.repaired, trace.dropped)]
     found += [f"{trace.source}: {kind.name} cannot hold {line}" for line in lost.lines()]
     if found:
         raise HpcrowdError(f"{found[0]}; leave out --strict to accept that")
 
 
 def reading_lines(trace: Trace) -> list[str]:
-    """Return what reading a trace dropped and repaired, a line for each reason."""
-    return [
-        f"{plural(count, 'job')} {what}: {reason}"
-        for what, reasons in (("dropped", trace.dropped), ("repaired", trace.repaired))
-        for reason, count in reasons.items()
-    ]
-
-
-def not_read_lines(trace: Trace) -> list[str]:
-    """Return a line that names the columns of the log which are not read, if there are any."""
-    return [f"columns not read: {', '.join(trace.not_read)}"] if trace.not_read else []
+    """Return what reading a trace dropped, repaired and did not read, one line each."""
+    return [*counted(trace.repaired, trace.dropped), *not_read(trace.not_read)]
 
 
 def show_reading(console: Console, trace: Trace) -> None:
-    """Print what reading a trace dropped and repaired, indented."""
-    for line in (*reading_lines(trace), *not_read_lines(trace)):
+    """Print what reading a trace dropped, repaired and did not read, indented."""
+    for line in reading_lines(trace):
         console.print(f"  {line}", soft_wrap=True)
 
 

@@ -10,12 +10,20 @@ import numpy as np
 import pytest
 from hpcrowd.analysis import read_results, write_results
 from hpcrowd.environment import Trace
+from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.machine_size import most_in_use
+from hpcrowd.environment.traces.machine_size import (
+    AS_JOBS_TELL,
+    MOST_HELD,
+    MOST_IN_USE,
+    most_in_use,
+    without_found_size,
+)
 from hpcrowd.environment.traces.trace import take_jobs
 from hpcrowd.scenarios import replay
 from hypothesis import given
 from hypothesis import strategies as st
+from sacct_cases import text
 
 MakeTrace = Callable[..., Trace]
 Call = Callable[..., tuple[int, str, str]]
@@ -136,3 +144,65 @@ def test_folder_keeps_the_note(make_trace: MakeTrace, tmp_path: Path) -> None:
     assert NOTE in json.loads((tmp_path / "run" / "summary.json").read_text())["size_note"]
     assert NOTE in read_results(tmp_path / "run").size_note
     assert "" == replay(trace, processors="9").size_note
+
+
+def test_size_of_a_log_of_small_jobs(make_trace: MakeTrace) -> None:
+    """A machine that ran ten jobs of 60 processors and one of 4 at once is not one of 60."""
+    trace = make_trace(*(job(n, 20 - n, 100, 60) for n in range(10)), job(9, 30, 10, 4))
+    assert 604 == trace.processors
+
+
+def test_size_follows_what_is_replaced(make_trace: MakeTrace) -> None:
+    """It is found once; another header or column changes it."""
+    trace = make_trace(job(0, 5, 10, 4), job(1, 5, 10, 3))
+    assert trace.size is trace.size
+    trace.columns["wait"] = np.array([0, 50])
+    assert 4 == trace.processors
+    trace.header.lines.append(b"; MaxProcs: 9")
+    assert 9 == trace.processors
+
+
+@pytest.mark.parametrize(
+    ("begin", "what"),
+    [(MOST_HELD, "the peak of its recorded use"), (MOST_IN_USE, "the peak of its recorded use"),
+     (AS_JOBS_TELL, "as many as jobs were seen on")],
+)  # fmt: skip
+def test_size_that_a_reader_found_is_a_lower_bound(
+    make_trace: MakeTrace, begin: str, what: str
+) -> None:
+    """Formats without a size put the peak into the header, with a note; commands say so, too."""
+    trace = make_trace(job(0, 0, 10, 4), header=f"; MaxProcs: 6\n; Note: {begin}; more")
+    expected = f"the trace does not give the size of the machine; 6 processors, {what}, is a lower"
+    assert (6, True) == (trace.size.processors, trace.size.note.startswith(expected))
+    assert [b"; MaxProcs: 6"] == without_found_size(trace.header).lines
+
+
+def test_convert_tells_and_takes_the_size(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of Slurm has no size: the converted one says so, unless --processors gives it."""
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.txt").write_bytes(text({"JobID": "1"}))
+    told = "1 processor, the peak of its recorded use, is a lower bound; set it with --processors"
+    assert told in call("convert", "jobs.txt", "found.swf")[1]
+    assert told in call("replay", "found.swf")[1]
+    assert "lower bound" not in call("convert", "jobs.txt", "given.swf", "--processors", 64)[1]
+    assert "lower bound" not in call("replay", "given.swf")[1]
+    assert MOST_IN_USE in Path("found.swf").read_text()
+    assert MOST_IN_USE not in Path("given.swf").read_text()
+
+
+def test_run_of_another_size_is_not_noted_as_found(make_trace: MakeTrace) -> None:
+    """The trace of a run has the size of the simulated machine."""
+    trace = make_trace(job(0, 0, 10, 4), header=f"; MaxProcs: 6\n; Note: {MOST_IN_USE}")
+    assert "" == replay(trace, processors=9).to_trace().size.note
+
+
+def test_real_logs_come_near_their_size(read_trace: Callable[[str], Trace]) -> None:
+    """Without the size in its header, DAS2 gets 64 processors of 64, CEA 91,838 of 93,312."""
+    for name, expected in (("DAS2-fs1", 64), ("CEA-Curie", 91_838)):
+        whole = read_trace(name)
+        lines = [
+            one for one in whole.header.lines if b"MaxProcs" not in one and b"MaxNodes" not in one
+        ]
+        assert expected == Trace(Header(lines), whole.columns).processors

@@ -155,10 +155,18 @@ def pool_lines(found: dict[str, Any]) -> list[str]:
         f"pool: {plural(pool['users_long_term'], 'long-term user')}, "
         f"{pool['users_temporary']:,} temporary ({pool['arrivals_per_week']:.2f} arrive per week), "
         f"{pool['jobs']:,} jobs in {plural(pool['weeks'], 'week')}",
-        *(
-            f"{plural(count, 'user')} dropped ({plural(pool['jobs_dropped'][why], 'job')}): {why}"
-            for why, count in pool["users_dropped"].items()
-        ),
+        *dropped_users(found),
+    ]
+
+
+def dropped_users(found: dict[str, Any]) -> list[str]:
+    """Return printed lines on users of the log that are not in the pool, one for each reason."""
+    if not found:
+        return []
+    pool = found["pool"]
+    return [
+        f"{plural(count, 'user')} dropped ({plural(pool['jobs_dropped'][why], 'job')}): {why}"
+        for why, count in pool["users_dropped"].items()
     ]
 
 

@@ -7,6 +7,7 @@ simulated, and counts everything it repairs or drops on the way, by reason.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,8 @@ from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
-from hpcrowd.environment.traces.machine_size import MachineSize, machine_size
+from hpcrowd.environment.traces.machine_size import MEASURED, MachineSize, machine_size
+from hpcrowd.environment.traces.reading import assumed, counted, not_read
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 
 if TYPE_CHECKING:
@@ -100,6 +102,9 @@ class Trace:
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     not_read: tuple[str, ...] = ()
+    _size: tuple[list[bytes], list[NDArray[Any]], MachineSize] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return len(self.columns["number"])
@@ -158,8 +163,27 @@ class Trace:
 
     @property
     def size(self) -> MachineSize:
-        """The size of the machine, and where it comes from."""
-        return machine_size(self.header, self.columns)
+        """The size of the machine, and where it comes from; kept until something is replaced."""
+        lines, columns = list(self.header.lines), [self.columns[name] for name in MEASURED]
+        if self._size is not None:
+            before, held, found = self._size
+            if before == lines and all(map(operator.is_, held, columns)):
+                return found
+        found = machine_size(self.header, self.columns)
+        self._size = lines, columns, found
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """What reading the log dropped, repaired, left out or assumed, in words, one line each.
+
+        :attr:`Conversions.notes` adds what was dropped and repaired to simulate the jobs.
+        """
+        return [
+            *counted(self.repaired, self.dropped),
+            *not_read(self.not_read),
+            *assumed(self.size.note, Clock.of(self.header).note),
+        ]
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:
@@ -254,6 +278,11 @@ class Conversions:
     source_row: Int64s
     repaired: Counter[str]
     dropped: Counter[str]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was dropped and repaired, in words, one line for each reason."""
+        return counted(self.repaired, self.dropped)
 
 
 def jobs_from_trace(

@@ -67,6 +67,9 @@ class Staged:
         Log of the decisions of users; None for no log.
     prepare_s
         Seconds that staging took.
+    notes
+        What reading the inputs dropped, repaired or assumed, in words, one line each, as
+        :attr:`hpcrowd.analysis.run.Run.notes` of its run.
     """
 
     model: Simulation
@@ -75,6 +78,7 @@ class Staged:
     work: Work | None = None
     log: DecisionLog | None = None
     prepare_s: float = 0.0
+    notes: Sequence[str] = ()
 
     def run(self, progress: Watch | None = None) -> Run:
         """Run to the end and return the run.

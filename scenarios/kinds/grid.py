@@ -65,6 +65,7 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
+from hpcrowd.environment.traces.reading import assumed, counted
 from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum, laid_over, with_settings
 from hpcrowd.scenarios.kinds.fields import Sessions
@@ -402,6 +403,11 @@ class GridConfig(Scenario):
         _check_replays(behaviour)
         users = add_users(model, work, behaviour, sites=sites, log=log)
 
+        own = {} if changes is None or not changes.file else {changes.file.name: changes.sha256}
+        files = prepared.files | own
+        clock = prepared.clock.note if files else ""
+        notes = [*counted(prepared.repaired, prepared.dropped), *assumed(clock=clock)]
+
         def finish() -> Run:
             sizes = {name: cluster.processors for name, cluster in clusters.items()}
             components = split.first_of if split is not None and split.any else None
@@ -410,9 +416,6 @@ class GridConfig(Scenario):
             if split is not None:
                 accounts[GRID]["jobs_split"] = len(split.first)
                 accounts[GRID]["components"] = int(split.count.sum())
-            files = dict(prepared.files)
-            if changes is not None and changes.file:
-                files[changes.file.name] = changes.sha256
             return Run(
                 jobs=jobs,
                 processors=sum(cluster.processors for cluster in clusters.values()),
@@ -434,7 +437,7 @@ class GridConfig(Scenario):
                 dropped=prepared.dropped,
             )
 
-        return Staged(model, users, finish, work, log, time.perf_counter() - began)
+        return Staged(model, users, finish, work, log, time.perf_counter() - began, notes)
 
 
 @dataclass

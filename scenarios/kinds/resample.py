@@ -206,7 +206,7 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.satisfaction import formula_of
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
         from hpcrowd.analysis.accounts.platform import attempts_of
-        from hpcrowd.analysis.accounts.population import population_accounts
+        from hpcrowd.analysis.accounts.population import dropped_users, population_accounts
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams
@@ -289,9 +289,12 @@ class ResampleConfig(TraceScenario):
                 visits=living.visits.notes,
                 repaired=converted.repaired,
                 dropped=converted.dropped,
+                size_note=self.size_note(prepared),
             )
 
-        return Staged(simulation, users, finish, None, log, time.perf_counter() - began)
+        dropped = dropped_users({"pool": pool_accounts(people)})
+        notes = [*dropped, *self.notes(prepared, converted)]
+        return Staged(simulation, users, finish, None, log, time.perf_counter() - began, notes)
 
 
 @with_settings(ResampleConfig)

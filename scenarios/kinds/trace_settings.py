@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args, overri
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
+from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import parse_factor, parse_processors
@@ -17,6 +18,7 @@ from hpcrowd.environment.registry import located, text_of
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
+from hpcrowd.environment.traces.reading import assumed
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
@@ -36,7 +38,6 @@ from hpcrowd.scenarios.kinds.fields import (
 
 if TYPE_CHECKING:
     from hpcrowd.agents.work.recorded import Work
-    from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.jobs import Int64s, JobTable
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.simulation import Simulation
@@ -369,6 +370,15 @@ class TraceScenario(TraceReading, Scenario):
         if (site := self.site()) is not None:
             return size_of(site, self.processors, type(self).model_fields["processors"].default)
         return parse_processors(self.processors, trace.processors if "x" in self.processors else 1)
+
+    def size_note(self, trace: Trace) -> str:
+        """Return what was assumed about the size of the machine; empty if the settings give it."""
+        own = self.machine is not None or "x" not in self.processors
+        return "" if own else trace.size.note
+
+    def notes(self, trace: Trace, converted: Conversions) -> list[str]:
+        """Return what reading the trace dropped, repaired or assumed, in words, one line each."""
+        return [*converted.notes, *assumed(self.size_note(trace), Clock.of(trace.header).note)]
 
     def simulation(self, jobs: JobTable, trace: Trace, clock: Clock, **more: Any) -> Simulation:
         """Return the simulation of jobs on the cluster that the settings describe.

@@ -48,7 +48,7 @@ from hpcrowd.environment.traces.formats.common.names import (
     worded,
 )
 from hpcrowd.environment.traces.headers import header_date
-from hpcrowd.environment.traces.machine_size import most_in_use
+from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, smallest
 
 #: Fields 17 to 29, by their names in :attr:`Trace.extra`.
@@ -187,10 +187,7 @@ def _move_origin(trace: Trace) -> None:
         end = np.ceil(start + np.maximum(run, 0)).astype(np.int64)
         most = most_in_use(start[ran], end[ran], np.ceil(processors[ran]).astype(np.int64))
         if most:
-            lines += [
-                f"; MaxProcs: {most}",
-                "; Note: MaxProcs is the most processors that jobs held at one time",
-            ]
+            lines += [f"; MaxProcs: {most}", f"; Note: {MOST_HELD}"]
     trace.header.lines += [line.encode() for line in lines]
 
 

@@ -30,6 +30,8 @@ from hpcrowd.environment.traces.formats.registry import (
 )
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import with_values
+from hpcrowd.environment.traces.machine_size import without_found_size
+from hpcrowd.environment.traces.reading import assumed
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.commands.options import AsJson, at_hand
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
@@ -40,7 +42,6 @@ from hpcrowd.scenarios.trace_files import (
     Kept,
     keep_trace,
     names_beside,
-    not_read_lines,
     reading_lines,
 )
 
@@ -213,7 +214,7 @@ def _source(source: str) -> Iterator[Path]:
 
 def _with_processors(header: Header, processors: int) -> Header:
     """Return a header with another size of the machine."""
-    lines = with_values(header, {"MaxProcs": str(processors)}).lines
+    lines = with_values(without_found_size(header), {"MaxProcs": str(processors)}).lines
     told = header.get("MaxProcs") is not None
     return Header(lines if told else [*lines, f"; MaxProcs: {processors}".encode()])
 
@@ -244,7 +245,7 @@ def _tell(trace: Trace, wire: dict[str, Any], kept: Kept) -> None:
     piped = wire["target"] == STANDARD or is_stream(wire["target"])
     tell = say if piped else print
     tell(f"{wire['source']} ({wire['from']}): {plural(wire['jobs'], 'job')}")
-    for line in (*reading_lines(trace), *not_read_lines(trace)):
+    for line in (*reading_lines(trace), *assumed(trace.size.note)):
         tell(f"  {line}")
     if wire["left_out"]:
         tell(f"  left out, as they may identify people: {listed(wire['left_out'])}")

@@ -49,7 +49,7 @@ from hpcrowd.environment.traces.formats.common.names import (
 )
 from hpcrowd.environment.traces.formats.tables.text import Table
 from hpcrowd.environment.traces.headers import made_header
-from hpcrowd.environment.traces.machine_size import most_in_use
+from hpcrowd.environment.traces.machine_size import AS_JOBS_TELL, most_in_use
 from hpcrowd.environment.traces.trace import Trace, all_columns
 
 #: The columns, in the order of Batsim.
@@ -80,9 +80,6 @@ NO_NUMBER = ("", "nan", "-nan", "NaN")
 
 #: Longest line, in bytes; fragmented resources make long lines.
 LONGEST_ROW = 2**24
-
-#: Note on the size of the machine, which is not in the file.
-SIZE_NOTE = "MaxProcs is as many as the resources that jobs were on tell"
 
 # Numbers of resources have 15 digits at most, so that their counts are exact.
 _SETS = re.compile(r"[0-9]{1,15}(-[0-9]{1,15})?( [0-9]{1,15}(-[0-9]{1,15})?)*", re.ASCII)
@@ -199,7 +196,7 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     extra = {name: np.array(found, np.object_) for name, found in texts.items() if any(found)}
     header = made_header(
         jobs=len(table),
-        notes=["from the jobs of a run of Batsim", SIZE_NOTE],
+        notes=["from the jobs of a run of Batsim", AS_JOBS_TELL],
         processors=_machine(resources, fields),
     )
     return Trace(header, fields, source=source, extra=extra, repaired=repaired)

@@ -40,7 +40,7 @@ from hpcrowd.environment.traces.formats.common.names import (
 )
 from hpcrowd.environment.traces.formats.common.site_columns import SAID_BY_STATUS
 from hpcrowd.environment.traces.headers import LATEST, made_header, parse_zone, unix_origin
-from hpcrowd.environment.traces.machine_size import most_in_use
+from hpcrowd.environment.traces.machine_size import MOST_HELD, most_in_use
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def _header(
     most = most_in_use(*(one[ran].astype(np.int64) for one in (start, end, size)))
     lines = [f"from {log}", *notes]
     if most:
-        lines.append("MaxProcs is the most processors that jobs held at one time")
+        lines.append(MOST_HELD)
     return made_header(
         jobs=len(size),
         notes=lines,

@@ -57,7 +57,7 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     to_unix,
 )
 from hpcrowd.environment.traces.headers import made_header
-from hpcrowd.environment.traces.machine_size import most_in_use
+from hpcrowd.environment.traces.machine_size import MOST_IN_USE, most_in_use
 from hpcrowd.environment.traces.trace import Trace, all_columns, tally
 
 #: Why rows are dropped or jobs repaired.
@@ -102,7 +102,7 @@ NO_NODES = b"None assigned"
 _BY = re.compile(rb"by (\S+)")
 _ROUNDED = re.compile(rb"[0-9]+\.[0-9]+[GTPE][cn]?")
 
-SIZE_NOTE = "MaxProcs is the most processors in use at one time; sacct tells no size of the machine"
+SIZE_NOTE = f"{MOST_IN_USE}; sacct tells no size of the machine"
 
 
 @dataclass

@@ -39,7 +39,7 @@ from hpcrowd.environment.traces.headers import (
     parse_zone,
     unix_origin,
 )
-from hpcrowd.environment.traces.machine_size import most_in_use
+from hpcrowd.environment.traces.machine_size import MOST_IN_USE, most_in_use
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS, Trace, all_columns, tally
 
@@ -262,7 +262,7 @@ def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:
     if processors is None and (held > 0).any():
         ran = (trace["run"] >= 0) & (held > 0)
         processors = most_in_use(start[ran], end[ran], held[ran]) or None
-        notes.append("MaxProcs is the most processors in use at one time; the table tells no size")
+        notes.append(f"{MOST_IN_USE}; the table tells no size")
     return made_header(
         jobs=len(trace),
         notes=notes,
