@@ -1,7 +1,8 @@
 """The building blocks of HTML reports: page, pictures, tables, origin of the numbers.
 
-A page is a single file without scripts that loads nothing. The report on runs is in
-:mod:`analysis.report.runs`.
+A page is a single file that loads nothing, and has no scripts unless it is interactive. It follows
+the light or dark colours of the reader's system; pictures stay on a light card. The report on runs
+is in :mod:`analysis.report.runs`.
 """
 
 from __future__ import annotations
@@ -14,37 +15,67 @@ from typing import Any, NamedTuple
 
 from hpcrowd.environment.clock import Clock
 
-STYLE = """
-:root { color-scheme: light; }
+#: Colours as they are on paper and light screens, and on dark ones; text has a contrast of at least
+#: 4.5 to 1 to the ground.
+LIGHT = {
+    "ground": "#ffffff", "ink": "#1a1a1a", "quiet": "#555555", "line": "#e3e3e3",
+    "rule": "#bbbbbb", "link": "#00507d", "card": "#ffffff", "head": "#f6f7f8",
+}  # fmt: skip
+DARK = {
+    "ground": "#15181b", "ink": "#e6e7e8", "quiet": "#b3b9bf", "line": "#2d3237",
+    "rule": "#555c63", "link": "#7cc4f5", "card": "#f4f4f2", "head": "#1e2226",
+}  # fmt: skip
+
+
+def _variables(colours: Mapping[str, str]) -> str:
+    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
+
+
+STYLE = (
+    f"""
+:root {{ color-scheme: light dark; {_variables(LIGHT)} }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}
+"""
+    + """
 html { font-size: 16px; }
-body { font: 1rem/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; color: #1a1a1a;
-  background: white; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 1rem/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; color: var(--ink);
+  background: var(--ground); max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin-bottom: .3rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; border-bottom: 1px solid #bbb; }
+h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; border-bottom: 1px solid var(--rule); }
 h3 { font-size: 1rem; margin: 1.6rem 0 .4rem; }
-p, li { max-width: 46rem; }
-a { color: #00507d; }
-nav { border: 1px solid #ccc; padding: .5rem 1rem; margin: 1.2rem 0; font-size: .92rem; }
+p, li { max-width: 46rem; overflow-wrap: break-word; }
+a { color: var(--link); }
+nav { border: 1px solid var(--rule); border-radius: 4px; padding: .5rem 1rem; margin: 1.2rem 0;
+  font-size: .92rem; background: var(--head); }
 nav ul { list-style: none; margin: 0; padding: 0; columns: 14rem auto; }
-.quiet { color: #555; font-size: .9rem; break-after: avoid; }
+.quiet { color: var(--quiet); font-size: .9rem; break-after: avoid; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .88rem; margin-bottom: 1.2rem; }
-caption { text-align: left; color: #555; padding-bottom: .4rem; }
+caption { text-align: left; color: var(--quiet); padding-bottom: .4rem; }
 th, td { padding: .28rem .9rem .28rem 0; text-align: left; vertical-align: top; }
-thead th { border-bottom: 1.5px solid #1a1a1a; vertical-align: bottom; }
-tbody tr { border-bottom: 1px solid #e3e3e3; }
-tbody th { font-weight: 400; font-family: ui-monospace, Consolas, monospace; font-size: .82rem;
-  white-space: nowrap; }
+thead th { border-bottom: 1.5px solid var(--ink); vertical-align: bottom; }
+tbody tr { border-bottom: 1px solid var(--line); }
+tbody th { font-weight: 400; white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 thead .number { white-space: normal; min-width: 4.5rem; }
 tbody th.name { font: inherit; }
 tbody th.title { font: inherit; font-size: .88rem; white-space: normal; min-width: 13rem; }
-.reason { text-align: right; color: #777; font-size: .8rem; min-width: 6.5rem; }
-.meaning { color: #555; min-width: 14rem; }
+.reason { text-align: right; color: var(--quiet); font-size: .8rem; min-width: 6.5rem; }
+.meaning { color: var(--quiet); min-width: 14rem; }
 figure { margin: 1.2rem 0 2rem; }
-figure img { width: 100%; height: auto; }
-figcaption { color: #555; font-size: .9rem; max-width: 46rem; }
+.card { overflow-x: auto; }
+figure img { display: block; width: 100%; height: auto; }
+figcaption { color: var(--quiet); font-size: .9rem; max-width: 46rem; margin-top: .3rem; }
 code { font-family: ui-monospace, Consolas, monospace; font-size: .85em; overflow-wrap: anywhere; }
+@media screen and (prefers-color-scheme: dark) {
+  .card { background: var(--card); border-radius: 6px; padding: .5rem; }
+  .card img { mix-blend-mode: multiply; }
+}
+@media screen and (max-width: 48rem) {
+  body { margin: 1rem auto; }
+  .card img { min-width: 44rem; }
+  td.meaning { min-width: 18rem; }
+}
 @page { margin: 15mm; }
 @media print {
   html { font-size: 10.5px; }
@@ -56,11 +87,13 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .85em; overflo
   h2 { margin-top: 1.6rem; }
   p, li { orphans: 3; widows: 3; }
   a { color: black; text-decoration: none; }
+  nav { background: none; }
   figure img { max-height: 235mm; object-fit: contain; object-position: left; }
   .quiet, .meaning, caption, figcaption { color: #333; }
-  .wide { overflow-x: visible; }
+  .wide, .card { overflow-x: visible; }
 }
 """
+)
 
 #: Tables with at most this many rows are not split across printed pages.
 SHORT = 25
@@ -88,15 +121,22 @@ class Section(NamedTuple):
     parts: list[str]  #: HTML
 
 
-def html_page(title: str, lead: Iterable[str], parts: Iterable[str]) -> str:
-    """Return a page: a heading, paragraphs of plain text, and parts that already are HTML."""
+def html_page(
+    title: str, lead: Iterable[str], parts: Iterable[str], scripts: Iterable[str] = ()
+) -> str:
+    """Return a page: a heading, paragraphs of plain text, and parts that already are HTML.
+
+    ``scripts`` are put at its end; without any, the page forbids the browser to run scripts.
+    """
     text = [f"<h1>{escape(title)}</h1>", *(f"<p>{escape(words)}</p>" for words in lead)]
-    body = "\n".join([*text, *parts])
+    ends = [f"<script>{script}</script>" for script in scripts]
+    body = "\n".join([*text, *parts, *ends])
+    may = "; script-src 'unsafe-inline'" if ends else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">\n"
+        f"content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'{may}\">\n"
         f"{GENERATOR}\n<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
@@ -128,7 +168,7 @@ def figure_of(picture: Picture) -> str:
     caption = escape(picture.caption)
     alt = f"{escape(picture.title)}. {caption}" if picture.title else caption
     return (
-        f'<figure><img alt="{alt}" src="data:image/png;base64,{data}">'
+        f'<figure><div class="card"><img alt="{alt}" src="data:image/png;base64,{data}"></div>'
         f"<figcaption>{caption}</figcaption></figure>"
     )
 

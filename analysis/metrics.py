@@ -7,6 +7,7 @@ job, including rejected ones (Madon et al. 2024, section 6).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,8 @@ class Metric:
     ----------
     name
         Name, with the unit at the end.
+    words
+        Name in reports, tables and pictures for people.
     meaning
         Definition in one line.
     optional
@@ -46,52 +49,87 @@ class Metric:
     """
 
     name: str
+    words: str
     meaning: str
     optional: bool = False
 
 
 #: The metrics of :func:`summarize`, in order.
 METRICS = (
-    Metric("jobs_in", "jobs that users had to submit"),
-    Metric("jobs_completed", "jobs that ran to their end"),
-    Metric("jobs_killed", "jobs stopped at their requested time"),
-    Metric("jobs_rejected", "jobs that can never run on the machine"),
-    Metric("jobs_cancelled", "jobs taken back"),
-    Metric("jobs_renounced", "jobs that users decided not to run"),
-    Metric("jobs_failed", "jobs that a failure or a preemption ended for good"),
-    Metric("jobs_unfinished", "jobs not finished when the run ended"),
-    Metric("jobs_dropped", "jobs of the trace that could not be simulated"),
-    Metric("makespan_s", "first submission to last end"),
-    Metric("wait_mean_s", "mean time from submission to start"),
-    Metric("wait_max_s", "longest wait"),
+    Metric("jobs_in", "jobs", "jobs that users had to submit"),
+    Metric("jobs_completed", "completed jobs", "jobs that ran to their end"),
+    Metric("jobs_killed", "killed jobs", "jobs stopped at their requested time"),
+    Metric("jobs_rejected", "rejected jobs", "jobs that can never run on the machine"),
+    Metric("jobs_cancelled", "cancelled jobs", "jobs taken back"),
+    Metric("jobs_renounced", "renounced jobs", "jobs that users decided not to run"),
+    Metric("jobs_failed", "failed jobs", "jobs that a failure or a preemption ended for good"),
+    Metric("jobs_unfinished", "unfinished jobs", "jobs not finished when the run ended"),
+    Metric("jobs_dropped", "dropped jobs", "jobs of the trace that could not be simulated"),
+    Metric("makespan_s", "makespan", "first submission to last end"),
+    Metric("wait_mean_s", "mean wait", "mean time from submission to start"),
+    Metric("wait_max_s", "longest wait", "longest wait"),
     Metric(
         "eligible_wait_mean_s",
+        "mean wait once eligible",
         "mean time from when jobs were eligible to their start; none if no job was held",
         optional=True,
     ),
-    Metric("response_mean_s", "mean time from submission to end"),
-    Metric("slowdown_mean", "mean of response over run time (at least 1 s)"),
-    Metric("bounded_slowdown_mean", "the same with run times of at least 10 s, never below 1"),
+    Metric("response_mean_s", "mean response time", "mean time from submission to end"),
+    Metric("slowdown_mean", "mean slowdown", "mean of response over run time (at least 1 s)"),
     Metric(
+        "bounded_slowdown_mean",
+        "mean bounded slowdown",
+        "the same with run times of at least 10 s, never below 1",
+    ),
+    Metric(
+        "utilization",
         "utilization",
         "share of processor-seconds in use over the makespan, jobs stopped by their users included",
     ),
     Metric(
         "gpu_utilization",
+        "GPU utilization",
         "share of GPU-seconds that jobs held over the makespan; none without GPUs",
         optional=True,
     ),
     Metric(
         "memory_utilization",
+        "memory utilization",
         "the same of the nodes' memory; none without a machine of nodes",
         optional=True,
     ),
-    Metric("runs_preempted", "runs stopped to make room for other jobs", optional=True),
-    Metric("preempted_processor_h", "processor-hours used by these runs", optional=True),
-    Metric("throughput_jobs_per_day", "jobs that ended per day of the makespan"),
-    Metric("lateness_mean_s", "mean of simulated minus recorded submission (Madon Eq. 3)"),
-    Metric("relative_lateness", "1 + mean lateness over the span of submissions (Madon Eq. 4)"),
-    Metric("additional_lateness_s", "lateness added per job, 2 mean / (n - 1) (Madon Eq. 6)"),
+    Metric(
+        "runs_preempted",
+        "preempted runs",
+        "runs stopped to make room for other jobs",
+        optional=True,
+    ),
+    Metric(
+        "preempted_processor_h",
+        "preempted processor-hours",
+        "processor-hours used by these runs",
+        optional=True,
+    ),
+    Metric(
+        "throughput_jobs_per_day",
+        "throughput, jobs per day",
+        "jobs that ended per day of the makespan",
+    ),
+    Metric(
+        "lateness_mean_s",
+        "mean lateness",
+        "mean of simulated minus recorded submission (Madon Eq. 3)",
+    ),
+    Metric(
+        "relative_lateness",
+        "relative lateness",
+        "1 + mean lateness over the span of submissions (Madon Eq. 4)",
+    ),
+    Metric(
+        "additional_lateness_s",
+        "additional lateness per job",
+        "lateness added per job, 2 mean / (n - 1) (Madon Eq. 6)",
+    ),
 )
 
 #: Metrics that are also computed for each user.
@@ -105,6 +143,36 @@ PER_USER = (
     "relative_lateness",
     "additional_lateness_s",
 )
+
+#: Words of numbers that are not metrics of a run.
+OTHER_WORDS = {
+    "recorded_wait_mean_s": "mean wait as recorded",
+    "week_distance": "weekly distance, 0 to 1",
+}
+
+#: Numbers over users in sweeps: name of a metric and percentile.
+_OVER_USERS = re.compile(r"(?P<name>\w+)_users_p(?P<percent>\d+)")
+
+
+def words_of(name: str) -> str:
+    """Return what people call a number: its words in :data:`METRICS`, or else its name.
+
+    Examples
+    --------
+    >>> words_of("wait_mean_s")
+    'mean wait'
+    >>> words_of("wait_mean_s_users_p90")
+    'mean wait, 90th percentile of users'
+    >>> words_of("partition.gpu.wait_mean_s")
+    'mean wait (partition gpu)'
+    """
+    if found := _OVER_USERS.fullmatch(name):
+        return f"{words_of(found['name'])}, {found['percent']}th percentile of users"
+    where, dot, last = name.rpartition(".")
+    if dot:
+        return f"{words_of(last)} ({where.replace('.', ' ')})"
+    known = next((metric.words for metric in METRICS if metric.name == name), None)
+    return known or OTHER_WORDS.get(name, name)
 
 
 def summarize(

@@ -63,7 +63,7 @@ def test_two_runs(call: Call, runs: Path) -> None:
         "B  distribution, easy, on 4 processors",
         "All runs use made: 60 jobs of 3 users.",
         "B - A",
-        "wait_mean_s",
+        "mean wait",
         "better off",
     ):
         assert text in out
@@ -92,7 +92,7 @@ def test_three_groups_on_a_narrow_terminal(
     monkeypatch.setenv("COLUMNS", "60")
     out = call("rigid", "d0", "rigid")[1]
     assert max(map(len, out.splitlines())) <= 60
-    for text in ("A  rigid, easy (1)", "C  rigid, easy (2)", "C - A", "wait_mean_s"):
+    for text in ("A  rigid, easy (1)", "C  rigid, easy (2)", "C - A", "mean wait"):
         assert text in out
 
 

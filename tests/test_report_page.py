@@ -17,6 +17,7 @@ from hpcrowd.analysis.html import (
     list_of,
     rows_table,
 )
+from hpcrowd.analysis.metrics import METRICS
 from hpcrowd.analysis.report.figures import figures_of
 from hpcrowd.environment import Trace
 from hpcrowd.environment.errors import QuantityError
@@ -88,6 +89,13 @@ def test_pictures_show_something(pages: Pages, runs: dict[str, Run], kind: str) 
     assert [] == [f.shape for f in figures if f.shape[1] != 2400 or f.std() < 5]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_instead_of_keys(pages: Pages, kind: str) -> None:
+    """No table of a report names a number by its key: people read what it is called."""
+    text = Page(pages[kind]).text
+    assert [] == [metric.name for metric in METRICS if "_" in metric.name and metric.name in text]
+
+
 def test_plain_report_tells_the_run(pages: Pages) -> None:
     """The head says in words what was run and what came out; the end, how to run it again."""
     text = Page(pages["plain"]).text
@@ -98,7 +106,8 @@ def test_plain_report_tells_the_run(pages: Pages) -> None:
         "of the processor time was in use",
         "On average a job was submitted",
         "Share of processor-seconds in use",
-        "utilization",
+        "Utilization",
+        "Mean response time",
         "Users with the most work",
         "nothing was dropped or repaired",
         "seed 0",
@@ -159,7 +168,8 @@ def test_reactions_sites_and_full_logs_are_reported(runs: dict[str, Run]) -> Non
     run.configuration = {"model": "x" * 9000}
     text = Page(report_html([run])).text
     assert "(9,000 characters, in full in provenance.json)" in text
-    for words in ("wait for noon: 3 jobs of 1 user", "reactions.jobs", "Sites of the grid",
+    for words in ("wait for noon: 3 jobs of 1 user", "Jobs that reactions changed",
+                  "Sites of the grid",
                   "north", "50.0 %", "7 later decisions not kept"):  # fmt: skip
         assert words in text, words
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.accounts.nodes import partitions_in
-from hpcrowd.analysis.metrics import METRICS, PER_USER, Metric, per_user
+from hpcrowd.analysis.metrics import METRICS, OTHER_WORDS, PER_USER, Metric, per_user
 from hpcrowd.analysis.paired import (
     CONFIDENCE,
     Difference,
@@ -50,6 +50,7 @@ ALL_METRICS = (
     *METRICS,
     Metric(
         "week_distance",
+        OTHER_WORDS["week_distance"],
         "distance between simulated and recorded weekly profiles of submissions, 0 to 1",
     ),
 )

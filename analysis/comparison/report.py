@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS, Comparison, Group, named_work
 from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
 from hpcrowd.analysis.html import Section, paragraphs, table_of
-from hpcrowd.analysis.metrics import PER_USER, format_metric
+from hpcrowd.analysis.metrics import PER_USER, format_metric, words_of
 from hpcrowd.analysis.paired import Difference, Estimate, UserDifference
 from hpcrowd.analysis.pictures.plots import GROUP_COLOURS, figure_png
 from hpcrowd.analysis.results import provenance, versions, write_json
@@ -240,7 +240,8 @@ def comparison_tables(comparison: Comparison) -> Iterator[Section]:
     meanings = {metric.name: metric.meaning for metric in ALL_METRICS}
     means, differences = comparison.estimates, comparison.seed_differences
     rows = [
-        (name, [format_estimate(name, e) for e in means[name]], meanings[name]) for name in names
+        (words_of(name), [format_estimate(name, e) for e in means[name]], meanings[name])
+        for name in names
     ]
     yield Section("numbers", "Metrics", [table_of(titles, rows, "meaning")])
     if waits := comparison.partition_waits:
@@ -251,7 +252,8 @@ def comparison_tables(comparison: Comparison) -> Iterator[Section]:
         yield Section("partitions", "Mean wait by partition", [table_of(titles, rows, "")])
     if len(groups) > 1:
         rows = [
-            (name, [format_difference(name, d) for d in differences[name]], "") for name in names
+            (words_of(name), [format_difference(name, d) for d in differences[name]], "")
+            for name in names
         ]
         title = f"Differences to {groups[0].label}"
         yield Section("differences", title, [table_of(titles[1:], rows, "")])
@@ -282,6 +284,6 @@ def _users_table(comparison: Comparison) -> str:
         for group, difference in zip(comparison.groups[1:], found, strict=True):
             if difference is not None:
                 shown = [f"{difference.estimate.count:,}", *format_users(name, difference)]
-                rows.append((name, shown, group.title))
+                rows.append((words_of(name), shown, group.title))
     head = ["users", "mean difference", "interval", "better off", "worse off"]
     return table_of(head, rows, "")

@@ -25,7 +25,7 @@ import numpy as np
 
 from hpcrowd.analysis.accounts.platform import sizes_of
 from hpcrowd.analysis.curves import processor_seconds
-from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize
+from hpcrowd.analysis.metrics import METRICS, PER_USER, PERCENTILES, summarize, words_of
 from hpcrowd.analysis.paired import CONFIDENCE, Estimate, over_seeds, ratio_over_seeds
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.run import Run
@@ -469,8 +469,8 @@ def sweep_figure(result: SweepResult, metric: str) -> Figure:
     """
     lines = [line for line in result.lines if line.metric == metric and line.against is None]
     scale, unit = scale_of(metric, [line.estimate.mean for line in lines])
-    meaning = _meaning(metric)
-    title = f"{result.name}: {meaning}{f', {unit}' if unit else ''}"
+    words = words_of(metric)
+    title = f"{result.name}: {words}{f', {unit}' if unit else ''}"
     axis = result.reporting.across or next(iter(result.varied), "runs")
     others = [other for other in result.varied if other != axis]
     groups: dict[str, list[Line]] = {}
@@ -539,9 +539,3 @@ def _size(value: Any) -> float | None:
     """Return the number of a value or of a multiple such as 2x; None for a word."""
     found = _NUMBER.match(str(value))
     return None if found is None else float(found[0])
-
-
-def _meaning(metric: str) -> str:
-    name, share = USER_METRICS.get(metric, (metric, ""))
-    meaning = next((one.meaning for one in METRICS if one.name == name), name)
-    return f"{meaning}; {share[1:]}th percentile of users" if share else meaning

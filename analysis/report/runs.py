@@ -32,7 +32,7 @@ from hpcrowd.analysis.comparison.report import (
     letter,
     write_tables,
 )
-from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric
+from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric, words_of
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png, run_name, write_picture
 from hpcrowd.analysis.pictures.waits import users_data
@@ -46,6 +46,9 @@ from hpcrowd.environment.quantities import format_duration, plural
 
 #: Rows of the users' table: the users with the most work.
 MOST_USERS = 12
+
+#: Metrics in that table.
+OF_USERS = ("wait_mean_s", "recorded_wait_mean_s", "bounded_slowdown_mean", "lateness_mean_s")
 
 #: Picture pixels per screen pixel; 2 is sharp in print, too.
 SCALE = 2
@@ -277,15 +280,16 @@ def metric_table(run: Run) -> str:
             continue
         users = run.metrics["per_user"].get(metric.name, {})
         spread = [format_metric(metric.name, users[f"p{p}"]) if users else "" for p in PERCENTILES]
-        meaning = metric.meaning[0].upper() + metric.meaning[1:]
-        rows.append([meaning, format_metric(metric.name, value), *spread, metric.name])
+        words, meaning = (text[0].upper() + text[1:] for text in (metric.words, metric.meaning))
+        meaning = "" if meaning == words else meaning
+        rows.append([words, format_metric(metric.name, value), *spread, meaning])
     shares = ", ".join(f"{p}" for p in PERCENTILES)
     return html.rows_table(
-        ["", "whole run", *(f"users' p{p}" for p in PERCENTILES), "name in summary.json"],
+        ["", "whole run", *(f"users' p{p}" for p in PERCENTILES), "meaning"],
         rows,
         remark=True,
         caption=f"p10, p50 and p90: {shares} % of the users are below this value; every user "
-        "counts once. The end of a name is the unit in summary.json: s for seconds.",
+        "counts once. The same numbers are in summary.json, with their units.",
     )
 
 
@@ -324,15 +328,10 @@ def users_part(run: Run) -> list[str]:
         "processor-hours": [f"{found['work_processor_h'][n]:,.0f}" for n in shown],
         "share of work": [f"{100 * found['share_of_work'][n]:.1f} %" for n in shown],
     }
-    for name, title in (
-        ("wait_mean_s", "mean wait"),
-        ("recorded_wait_mean_s", "as recorded"),
-        ("bounded_slowdown_mean", "mean bounded slowdown"),
-        ("lateness_mean_s", "mean lateness"),
-    ):
+    for name in OF_USERS:
         if name in found:
             values = [None if np.isnan(value) else float(value) for value in found[name]]
-            columns[title] = [format_metric(name, values[n]) for n in shown]
+            columns[words_of(name)] = [format_metric(name, values[n]) for n in shown]
     if "behaviour" in found:
         columns["behaviour"] = [found["behaviour"][n] for n in shown]
     rest = 100 * (1 - float(found["share_of_work"][: len(shown)].sum()))
@@ -363,10 +362,10 @@ def accounts(run: Run, tell: Tell) -> Iterator[html.Section]:
         )
     if run.accounts:
         rows = [
-            [meaning[0].upper() + meaning[1:], value, name]
-            for name, value, meaning in account_rows(run.accounts)
+            [meaning[0].upper() + meaning[1:], value]
+            for _, value, meaning in account_rows(run.accounts)
         ]
-        table = html.rows_table(["", "all reactions", "name in summary.json"], rows, remark=True)
+        table = html.rows_table(["", "all reactions"], rows)
         parts = [html.list_of(reaction_lines(run.accounts)), table]
         yield html.Section("reactions", "Reactions of users", parts)
     if run.population or run.visits:

@@ -18,6 +18,7 @@ from hpcrowd.analysis.comparison.report import (
     shown_metrics,
     signed,
 )
+from hpcrowd.analysis.metrics import words_of
 from hpcrowd.analysis.results import read_run
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.commands.options import AsJson, all_at_hand
@@ -107,7 +108,7 @@ def _metrics_table(comparison: Comparison) -> Table:
         cells = [format_estimate(name, one) for one in comparison.estimates[name]]
         if two:
             cells.append(format_difference(name, comparison.seed_differences[name][0]))
-        table.add_row(name, *cells)
+        table.add_row(words_of(name), *cells)
     return table
 
 
@@ -115,7 +116,7 @@ def _differences_table(comparison: Comparison) -> Table:
     table = plain_table("difference to A", *map(letter, range(1, len(comparison.groups))))
     for name in shown_metrics(comparison):
         found = comparison.seed_differences[name]
-        table.add_row(name, *(format_difference(name, one) for one in found))
+        table.add_row(words_of(name), *(format_difference(name, one) for one in found))
     return table
 
 
@@ -141,5 +142,5 @@ def _users_table(comparison: Comparison) -> Table:
         for place, one in enumerate(comparison.user_differences[name], 1):
             if one is not None:
                 shown = (f"{one.estimate.count:,}", *format_users(name, one))
-                table.add_row(name, f"{letter(place)} - A", *shown)
+                table.add_row(words_of(name), f"{letter(place)} - A", *shown)
     return table
