@@ -61,6 +61,7 @@ from .generative.generated import GeneratedUser, Generating, LogNormal
 from .generative.shmueli import Doing, ShmueliFeitelson, SiteModel, SiteUser
 from .populations.component_users import AsRecorded, ClosedLoop, ComponentUser, Member
 from .populations.components import Component, Pool
+from .populations.given import give_behaviour
 from .populations.made_up import ComponentWork, GroupWork, Living, SiteWork
 from .populations.mixture import Mixture, Part
 from .populations.openness import Consequences, Happening, Openness, PoolRules, Visit, Visits
@@ -191,6 +192,7 @@ __all__ = [
     "draw_roster",
     "find_dependencies",
     "find_sessions",
+    "give_behaviour",
     "longest_paths",
     "response_time",
     "user_graph",

@@ -113,6 +113,12 @@ class Composed(Behaviour[ReplayUser]):
     @override
     def begin(self, user: ReplayUser) -> None:
         """Prepare the parts for the user, and submit the first units."""
+        self.prepare(user)
+        for release in self.when.begin(user):
+            self._go_on(user, release)
+
+    def prepare(self, user: ReplayUser) -> None:
+        """Prepare the parts for the user."""
         self.think.begin(user)
         if self.window is not None:
             self.window.begin(user)
@@ -121,8 +127,6 @@ class Composed(Behaviour[ReplayUser]):
         if self._leaving is not None:
             user.leaving = self._leaving
             self._leaving.begin(user)
-        for release in self.when.begin(user):
-            self._go_on(user, release)
 
     @override
     def finished(self, user: ReplayUser, unit: int, now: int) -> None:
@@ -156,7 +160,12 @@ class Composed(Behaviour[ReplayUser]):
         graph, found = user.changed_graph, [release]
         assert graph is not None
         while found:
-            unit, at = found[0].unit, max(self._arrival(user, found.pop(0)), earliest)
+            now = found.pop(0)
+            unit = now.unit
+            if self.noting is None:
+                at = self.not_before(user, now, self.arrival(user, now), earliest)
+            else:
+                at = self.noting.arrival(user, now, earliest)
             if self.reactions:
                 user.due[unit] = user.model.call_at(at, self._decide, user, unit)
             else:
@@ -185,6 +194,15 @@ class Composed(Behaviour[ReplayUser]):
         pause, stays = self.think.pause(user, release)
         at = release.at + pause
         return at if stays or window is None else window.next_open(user, at, release)
+
+    def not_before(self, user: ReplayUser, release: Release, at: int, earliest: int) -> int:
+        """Return ``at``; if that is before ``earliest``, when the user is at work from then on."""
+        if at >= earliest:
+            return at
+        if self.window is None or release.reason == Reason.START:
+            return earliest
+        late = Release(UNKNOWN, earliest, Reason.ENDED, 0, UNKNOWN)
+        return self.window.next_open(user, earliest, late)
 
     def _go_on(self, user: ReplayUser, release: Release | None) -> None:
         """Submit a unit, and those that follow from its submission alone."""

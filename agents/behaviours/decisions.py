@@ -26,7 +26,7 @@ The log is off unless one is given, and is kept in columns. Its size is bounded:
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -194,6 +194,19 @@ class DecisionLog:
         values = (time, user, what, why, kind, unit, cause, seconds, place, mood)
         for add, value in zip(self._add, values, strict=True):
             add(value)
+
+    def forget(self, user: int, kind: Kind, units: Collection[int], since: int) -> None:
+        """Leave out what a user planned from second ``since`` on for units that it takes back."""
+        time, who, what, of, unit = (
+            np.array(self._columns[place], np.int64)
+            for place in map(list(COLUMNS).index, ("time", "user", "what", "kind", "unit"))
+        )
+        gone = (who == user) & (time >= since) & (of == kind) & np.isin(unit, list(units))
+        gone &= (what == What.SUBMITTED) | (what == What.WAITS)
+        if gone.any():
+            for column in self._columns:
+                left = np.array(column, column.typecode)[~gone]
+                column[:] = array(column.typecode, left.tobytes())
 
     def columns(self, user: int | None = None) -> dict[str, np.ndarray]:
         """Return the log as arrays by name, ordered by time; words as their numbers.

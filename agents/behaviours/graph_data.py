@@ -47,6 +47,11 @@ class _Data(MutableMapping[str, Any]):
         self._graph, self._of = graph, of
 
     @property
+    def kept(self) -> dict[str, Any]:
+        """What was put there, without what the run fills."""
+        return self._kept
+
+    @property
     def _keys(self) -> Iterable[str]:
         return self._kept
 

@@ -100,12 +100,13 @@ class Noting:
         self._due: dict[int, tuple[Why, int, int]] = {}
         self._last = UNKNOWN  # the last unit whose arrival was computed
 
-    def arrival(self, user: ReplayUser, release: Release) -> int:
-        """Return the arrival given by the behaviour, and note why."""
+    def arrival(self, user: ReplayUser, release: Release, earliest: int = 0) -> int:
+        """Return the arrival given by the behaviour, not before ``earliest``, and note why."""
         self.think.last = None
         if self.window is not None:
             self.window.last = None
         at = self.behaviour.arrival(user, release)
+        at = self.behaviour.not_before(user, release, at, earliest)
         why, unit = REASONS[release.reason], release.unit
         self._last = unit
         cause = unit - 1 if why == Why.FOLLOWS else release.awaited

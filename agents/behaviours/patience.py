@@ -145,7 +145,12 @@ class Leaving:
         jobs, model = user.model.jobs, user.model
         stands = jobs.state[rows] == State.UNFINISHED
         for row, at in zip(rows[stands].tolist(), jobs.submit[rows[stands]].tolist(), strict=True):
-            model.call_at(at + self._length(user, row), self._lose, user, row, at)
+            until = max(at + self._length(user, row), model.time)  # it may have waited for long
+            model.call_at(until, self._lose, user, row, at)
+
+    def comes_back(self, row: int) -> bool:
+        """Return whether a job has left the queue and was submitted again."""
+        return row in self._came_back
 
     def _length(self, user: ReplayUser, row: int) -> int:
         """Return how long a job waits at most from now on, s."""

@@ -204,7 +204,7 @@ class Intention:
             return int(at[-1])
         user.submitted += 1
         if self.cluster is None:
-            user.site.submit(self.rows, at)
+            user.send(self.rows, at)
         else:
             self._submit_apart(self.cluster)
         return int(at.max())
@@ -223,7 +223,10 @@ class Intention:
         run_time = model.jobs.run_time[self.rows]
         for name in dict.fromkeys(clusters):
             which = np.array([cluster == name for cluster in clusters])
-            model.site(name).submit(self.rows[which], self.at[which])
+            if name == self.user.site.name:
+                self.user.send(self.rows[which], self.at[which])
+            else:
+                model.site(name).submit(self.rows[which], self.at[which])
         for place, reaction in self._switched.items():
             before = int(model.jobs.processors[self.rows[place]]), int(run_time[place])
             self._note(place, reaction, "switch", before=before, cluster=clusters[place])

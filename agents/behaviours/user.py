@@ -168,10 +168,21 @@ class ReplayUser(User):
         Its patience with jobs that wait; None if it lets them wait.
     changed_graph
         :attr:`graph`, once it was changed and decides what is released.
+    taken_back
+        Rows of jobs that were to come and were taken back; their run times are already those of
+        the cluster.
+    given
+        Behaviours that it was given during the run: the second, and the name of each.
+    counted
+        The units by whose numbers the engine knows its jobs, once it was given a behaviour.
+    renumbered
+        Its units by the engine's numbers, after it was given a behaviour with other units.
     """
 
     leaving: Leaving | None = None
     changed_graph: UserGraph | None = None
+    renumbered: dict[int, int] | None = None
+    counted: Units | None = None
 
     def __init__(
         self,
@@ -194,6 +205,8 @@ class ReplayUser(User):
             self.units = range(*behaviour.units.user_first[place : place + 2].tolist())
         self.site = model.cluster if site is None else model.site(site)
         self.due: dict[int, Event] = {}
+        self.taken_back: set[int] = set()
+        self.given: list[tuple[int, str]] = []
         self._graph: UserGraph | None = None
         self._submit_unit = self.site.submit_unit
 
@@ -207,6 +220,11 @@ class ReplayUser(User):
     def remove(self) -> None:
         super().remove()
         self.leaving = None
+
+    @property
+    def recorded_rows(self) -> Int64s:
+        """The rows of its recorded jobs."""
+        return self._rows()
 
     def jobs_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit, by submission."""
@@ -223,10 +241,37 @@ class ReplayUser(User):
         self.submitted += 1
         self._submit_unit(unit + self.offset, at)
 
+    def send(self, rows: Int64s, at: Int64s) -> None:
+        """Submit jobs at the seconds ``at``, shape (jobs,); also such as were taken back."""
+        again = np.array([row in self.taken_back for row in rows.tolist()], bool)
+        if not again.all():
+            self.site.submit(rows[~again], at[~again])
+        if again.any():
+            self.model.jobs.cluster[rows[again]] = self.site.number
+            self.site.submit_again(rows[again], at[again])
+
+    @property
+    def unit_kind(self) -> Kind:
+        """The kind of its units."""
+        return self._kind
+
+    def take_back(self, rows: Int64s) -> None:
+        """Let jobs not arrive that were submitted for later."""
+        rows = rows[self.model.jobs.submit[rows] != UNKNOWN]
+        if len(rows):
+            self.model.withdraw(rows)
+            self.taken_back.update(rows.tolist())
+
     @override
     def on_finished(self, unit: int, now: int) -> None:
+        mine = unit - self.offset
+        if self.renumbered is not None:
+            found = self.renumbered.get(unit)
+            if found is None:  # a unit of an earlier behaviour, whose end is known already
+                return
+            mine = found
         self.finished += 1
-        self.behaviour.finished(self, unit - self.offset, now)
+        self.behaviour.finished(self, mine, now)
 
     @property
     def _kind(self) -> Kind:
@@ -262,10 +307,20 @@ class ReplayUser(User):
             self._graph = UserGraph(user=self)
         return self._graph
 
+    @property
+    def edited(self) -> bool:
+        """Whether :attr:`graph` was changed by hand."""
+        return self._graph is not None and self._graph.edited
+
     def take_graph(self, graph: UserGraph) -> None:
         """Let a graph decide from now on what is released."""
         self.changed_graph = graph
         self._submit_unit = partial(graph.submit, self._submit_unit)
+
+    def leave_graph(self) -> None:
+        """Let the behaviour alone decide again, without notes of single submissions."""
+        self.changed_graph = None
+        self._submit_unit = self.site.submit_unit
 
 
 class Behaviour[U: User]:
@@ -290,6 +345,9 @@ class Behaviour[U: User]:
 
     #: Whether the graphs of users can be changed.
     by_graph = False
+
+    #: Its name in :data:`hpcrowd.agents.presets.PRESETS` or FILE.py:NAME; None if made in Python.
+    named: str | None = None
 
     def begin(self, user: U) -> None:
         """Submit the first work; called once for each user before the run begins."""

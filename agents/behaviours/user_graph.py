@@ -12,7 +12,7 @@ back after its submission, and not the unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, override
 
@@ -26,6 +26,8 @@ from hpcrowd.environment.errors import QuantityError, SimulationError, echo
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.work.units import Units
     from hpcrowd.environment.holds.held import Holds
@@ -57,6 +59,12 @@ class UserGraph(Base):
         super().__init__(incoming, **known)
         if user is None:
             return
+        self.edited = False  # whether it was changed by hand
+        self._rows: dict[int, Int64s] = {}  # of units that are not in the record
+        self._fill(user)
+
+    def _fill(self, user: ReplayUser) -> None:
+        """Show the units of a user as its behaviour has them, and nothing that has happened."""
         self.graph["user"] = user.number
         units = user.behaviour.units or user.work.by_session
         for unit in user.units:
@@ -66,11 +74,9 @@ class UserGraph(Base):
         if user.model.holds is not None:
             self._show_dependencies(user, user.model.holds)
         self._user = user
-        self._rows: dict[int, Int64s] = {}  # of units that are not in the record
         self._over: dict[int, int] = {}  # s; when units were over
         self._sent: dict[int, int] = {}  # s; the last submission of units
         self._released: set[int] = set()
-        self._again: set[int] = set()  # units taken back before they arrived
         self._touched: set[int] = set()
         self._revises = False  # whether an alarm is set for that
         self._in_order = True  # whether all edges lead to later units
@@ -117,6 +123,11 @@ class UserGraph(Base):
 
     # What is known of a unit.
 
+    @property
+    def added(self) -> list[int]:
+        """The units that are not in the record."""
+        return [unit for unit in self._rows if unit in self]
+
     def rows_of(self, unit: int) -> Int64s:
         """Return the rows of the jobs of a unit, by submission."""
         found = self._rows.get(unit)
@@ -139,7 +150,7 @@ class UserGraph(Base):
                 known = known[known != UNKNOWN]
                 return int(known.min()) if len(known) else None
             case "over":
-                return self._over_at(unit)
+                return self.over_at(unit)
             case "waits_for":
                 return [one for one in self.pred[unit] if not self._lets_go(one, unit)]
         if (jobs.state[rows] != State.UNFINISHED).all():
@@ -156,7 +167,7 @@ class UserGraph(Base):
         assert self._user is not None
         return self._user
 
-    def _over_at(self, unit: int) -> int | None:
+    def over_at(self, unit: int) -> int | None:
         """Return when a unit was over, s; None before."""
         if self._holder.changed_graph is self:
             return self._over.get(unit)
@@ -168,24 +179,28 @@ class UserGraph(Base):
         if unit in self._sent:
             return self._sent[unit]
         submit = self._holder.model.jobs.submit[self.rows_of(unit)]
-        return self._over_at(unit) if (submit == UNKNOWN).any() else int(submit.max())
+        return self.over_at(unit) if (submit == UNKNOWN).any() else int(submit.max())
 
     def _lets_go(self, before: int, after: int) -> bool:
         """Return whether a unit no longer waits for another."""
         times = self.succ[before][after]
-        over = "think_time" not in times or self._over_at(before) is not None
+        over = "think_time" not in times or self.over_at(before) is not None
         return over and ("inter_arrival" not in times or self._sent_at(before) is not None)
 
     def _is_submitted(self, unit: int) -> bool:
         """Return whether a unit has arrived at its cluster or broker, at least partly."""
-        jobs, rows = self._holder.model.jobs, self.rows_of(unit)
+        return bool(self.arrived(self.rows_of(unit)).any())
+
+    def arrived(self, rows: Int64s) -> NDArray[np.bool_]:
+        """Return which jobs have arrived at their cluster or broker, or are over."""
+        jobs = self._holder.model.jobs
         now, broker = self._holder.model.time, self._holder.model.broker
         submit, state = jobs.submit[rows], jobs.state[rows]
-        there = (submit != UNKNOWN) & (submit < now)
+        there: NDArray[np.bool_] = (submit != UNKNOWN) & (submit < now)
         there |= (jobs.enqueued[rows] != UNKNOWN) | (state != State.UNFINISHED)
         if broker is not None and (submit == now).any():
             there |= np.isin(rows, broker.waiting)
-        return bool(there.any())
+        return there
 
     # Changes.
 
@@ -216,9 +231,10 @@ class UserGraph(Base):
     def touch(self, unit: int) -> None:
         """Note that a unit may now be released at another time."""
         user = self._holder
-        self._take_charge()
+        self.edited = True
+        self.take_charge()
         if not self._revises:
-            user.model.call_at(user.model.time, self._revise)
+            user.model.call_at(user.model.time, self.revise)
             self._revises = True
         self._touched.add(unit)
 
@@ -252,8 +268,12 @@ class UserGraph(Base):
                 f"job {jobs.number[row]} (row {row}): belongs to another unit; append jobs of "
                 "your own to the table first, with jobs.append(count, ...)"
             )
-        self._take_charge()
-        unit = model.add_unit(user, rows) - user.offset
+        self.take_charge()
+        number = model.add_unit(user, rows)
+        unit = number - user.offset
+        if user.renumbered is not None:
+            unit = max(len(user.behaviour.units or user.work.by_session), max(self, default=0) + 1)
+            user.renumbered[number] = unit
         jobs.user[rows] = user.number
         self._rows[unit] = rows
         super().add_node(unit, start=at, **known)
@@ -376,7 +396,8 @@ class UserGraph(Base):
             super().remove_node(unit)
             return
         self.check_open(unit)
-        self._take_charge()
+        self.edited = True
+        self.take_charge()
         self._retract(unit)
         before, after = list(self.pred[unit].items()), list(self.succ[unit].items())
         jobs, rows = self._user.model.jobs, self.rows_of(unit)
@@ -426,12 +447,12 @@ class UserGraph(Base):
 
     # In charge of a user.
 
-    def _take_charge(self) -> None:
+    def take_charge(self) -> None:
         """Decide from now on what is released, with what has happened so far."""
         user = self._holder
         if user.changed_graph is not None:
             return
-        self._over = {unit: over for unit in self if (over := self._over_at(unit)) is not None}
+        self._over = {unit: over for unit in self if (over := self.over_at(unit)) is not None}
         known = user.model.jobs.submit
         self._released = {
             unit
@@ -444,17 +465,13 @@ class UserGraph(Base):
         """Submit a unit with a number of the engine; ``submit`` does so for those of the record."""
         user = self._holder
         unit = number - user.offset
-        if unit not in self._rows and unit not in self._again:
+        rows = self.rows_of(unit)
+        known = unit not in self._rows and user.renumbered is None
+        if known and user.taken_back.isdisjoint(rows.tolist()):
             submit(number, at)
             return
-        rows, jobs = self.rows_of(unit), user.model.jobs
-        recorded = jobs.recorded_submit[rows]
-        seconds = at + (recorded - recorded[0] if recorded.min() != UNKNOWN else 0)
-        if unit in self._again:  # its run times are those of its cluster already
-            jobs.cluster[rows] = user.site.number
-            user.site.submit_again(rows, seconds)
-        else:
-            user.site.submit(rows, seconds)
+        recorded = user.model.jobs.recorded_submit[rows]
+        user.send(rows, at + recorded - (recorded[0] if recorded.min() != UNKNOWN else recorded))
 
     def _retract(self, unit: int) -> None:
         """Take back what is planned for a unit that has not arrived."""
@@ -468,30 +485,63 @@ class UserGraph(Base):
             event.cancel()
         rows = self.rows_of(unit)
         if (user.model.jobs.submit[rows] != UNKNOWN).any():
-            user.model.withdraw(rows)
+            user.take_back(rows)
             user.submitted -= 1
-            self._again.add(unit)
+            if user.log is not None:
+                user.log.forget(user.number, user.unit_kind, {unit}, user.model.time)
         for after, times in self.succ[unit].items():
             if "inter_arrival" in times and after in self._released:
                 self._touched.add(after)
                 self._retract(after)
 
-    def _revise(self) -> None:
+    def revise(self) -> None:
         """Release again what has changed."""
-        user, behaviour = self._holder, self._holder.behaviour
+        behaviour = self._holder.behaviour
         for unit in sorted(self._touched):
             if unit in self and not self._is_submitted(unit):
                 self._retract(unit)
         touched = sorted(self._touched)
         self._touched.clear()
         self._revises = False
-        if not behaviour.by_graph:  # the user was removed
-            return
-        for unit in touched:
-            if unit in self and unit not in self._released and not self._is_submitted(unit):
+        if behaviour.by_graph:  # otherwise the user was removed
+            self.release_free(unit for unit in touched if unit in self)
+
+    def release_free(self, units: Iterable[int]) -> None:
+        """Submit those of some units that wait for nothing, as the user's behaviour says."""
+        user = self._holder
+        for unit in units:
+            if unit not in self._released and not self._is_submitted(unit):
                 release = self._release(unit)
                 if release is not None:
-                    behaviour.release(user, release, user.model.time)
+                    user.behaviour.release(user, release, user.model.time)
+
+    def start_anew(self, over: Mapping[int, int], begun: Iterable[int], *, refill: bool) -> None:
+        """Take the units and edges of a behaviour that the user was given, and decide by them.
+
+        Parameters
+        ----------
+        over
+            s; when units of the behaviour were over.
+        begun
+            The units that are submitted, at least partly, or over.
+        refill
+            Whether to take them from the behaviour; otherwise those of now stay.
+        """
+        user = self._holder
+        if refill:
+            data: Any = self.nodes
+            added = {unit: dict(data[unit].kept) for unit in self.added}
+            self._user = None
+            super().clear()
+            self._fill(user)
+            for unit, known in added.items():
+                super().add_node(unit, **known)
+                self._bind(self.nodes[unit], unit)
+        self._over = dict(over)
+        self._released = set(begun)
+        self._sent = {unit: at for unit, at in self._sent.items() if unit in self._released}
+        if refill:
+            self._sent.clear()
 
     def finished(self, unit: int, now: int) -> list[Release]:
         """Return the units that the end of one releases."""
@@ -557,9 +607,9 @@ def with_changes(units: Units, users: Iterable[ReplayUser]) -> Units:
     edges, count = units.dependencies, len(units)
     before, after, think = [], [], []
     added: list[Int64s] = []
-    place: dict[int, int] = {}
     for graph in graphs.values():
-        for unit in sorted(unit for unit in graph if unit >= count):
+        place: dict[int, int] = {}
+        for unit in sorted(graph.added):
             place[unit] = count + len(added)
             added.append(graph.rows_of(unit))
         for one, two, times in graph.edges(data=True):

@@ -70,7 +70,8 @@ def add_users(
     else:
         makers, assigned = [behaviour], np.zeros(len(work.sessions.users), np.int64)
     policies = [maker_of(maker)(work) for maker in makers]
-    for policy in policies:
+    for maker, policy in zip(makers, policies, strict=True):
+        policy.named = maker if isinstance(maker, str) else None
         if getattr(policy, "generates", False):
             raise QuantityError(
                 f"users {type(policy).__name__}: they generate their work, so their recorded jobs "

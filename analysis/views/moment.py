@@ -490,7 +490,7 @@ def recover_work(run: Run) -> Run:
     recipe = PRESETS.get(told["users"]) if isinstance(told.get("users"), str) else None
     if run.work is not None or told.get("kind") != "replay" or not isinstance(recipe, Recipe):
         return run
-    if told.get("changed_graphs"):
+    if told.get("changed_graphs") or told.get("given_behaviours"):
         return run
     definition = SessionDefinition.parse(str(told.get("sessions", SessionDefinition())))
     if definition.kind == "preceding" or (run.jobs.recorded_submit == UNKNOWN).any():

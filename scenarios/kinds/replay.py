@@ -272,7 +272,7 @@ class ReplayConfig(TraceScenario):
                 jobs=jobs,
                 processors=sum(cluster.processors for cluster in model.clusters.values()),
                 label=self.label(),
-                configuration=self._configuration() | changed_graphs(users),
+                configuration=self._configuration() | changed_by_hand(users),
                 clock=clock,
                 trace=trace,
                 source_row=rows,
@@ -379,10 +379,17 @@ def _source_row(replayed: Int64s, jobs: int) -> Int64s:
     return np.concatenate([replayed, np.full(jobs - len(replayed), UNKNOWN)])
 
 
-def changed_graphs(users: Sequence[ReplayUser]) -> dict[str, list[int]]:
-    """Return the numbers of users who changed their graphs, which no setting repeats, if any."""
-    found = [user.number for user in users if user.changed_graph is not None]
-    return {"changed_graphs": found} if found else {}
+def changed_by_hand(users: Sequence[ReplayUser]) -> dict[str, Any]:
+    """Return what was changed in the middle of the run, which no setting repeats, if anything.
+
+    That is ``changed_graphs``, the numbers of users whose graphs were changed, and
+    ``given_behaviours``, the seconds and names of behaviours by the numbers of users.
+    """
+    graphs = [user.number for user in users if user.edited]
+    given = {str(user.number): [list(one) for one in user.given] for user in users if user.given}
+    return ({"changed_graphs": graphs} if graphs else {}) | (
+        {"given_behaviours": given} if given else {}
+    )
 
 
 def units_waited_for(
