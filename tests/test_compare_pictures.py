@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.analysis import Comparison, Run, compare, write_comparison
-from hpcrowd.analysis.comparison.pictures import bars, course, users_apart, weeks
+from hpcrowd.analysis.comparison.multiples import MANY, MOST_OVERLAID
+from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
 from hpcrowd.analysis.comparison.report import (
     PICTURES,
     format_difference,
@@ -56,6 +57,36 @@ def test_pictures_name_every_group(seeded: Comparison, name: str) -> None:
     for text in ("rigid, easy", "distribution, easy, 3 seeds"):
         assert text in shown
     assert figure_png(figure).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["course.png", "users.png", "queue.png", "waits.png"])
+@pytest.mark.parametrize("count", [MOST_OVERLAID, MOST_OVERLAID + 1, MANY])
+def test_many_runs_get_a_panel_each(trace: Trace, name: str, count: int) -> None:
+    """More runs than lines one can tell apart are drawn side by side, on the same axes."""
+    users = ("rigid", "think-time")
+    found = compare([replay(trace, users=users[n % 2]) for n in range(count)])
+    panels = PICTURES[name].draw(found.groups).axes
+    if count > MOST_OVERLAID:
+        assert [group.title for group in found.groups] == [p.get_title("left") for p in panels]
+        drawn = [p for p in panels if p.lines or p.patches]
+        assert 1 == len({(p.get_xlim(), p.get_ylim()) for p in drawn})
+
+
+def test_a_long_queue_does_not_hide_the_others(make_trace: Callable[..., Trace]) -> None:
+    """Where one queue is many times longer than the rest, the axis is logarithmic and says so."""
+    jobs = [{"submit": n, "run": 9, "requested_processors": 1, "user": n % 3} for n in range(900)]
+    log = make_trace(*jobs, header=HEADER)
+    fast = [replay(log, processors="9x") for _ in range(MOST_OVERLAID)]
+    figure = queues([*fast, replay(log)])
+    assert {"symlog"} == {axes.get_yscale() for axes in figure.axes}
+    assert "logarithmic above 10 jobs" in texts(figure)
+    assert {"linear"} == {axes.get_yscale() for axes in queues([*fast, fast[0]]).axes}
+
+
+def test_titles_name_the_trace(seeded: Comparison) -> None:
+    """Every picture of runs of one trace has its name in the title."""
+    for drawing in PICTURES.values():
+        assert ", made" in drawing.draw(seeded.groups).texts[0].get_text()
 
 
 @pytest.mark.parametrize("count", [2, 6, 9])

@@ -7,19 +7,30 @@ the highest run. The style is that of :mod:`hpcrowd.analysis.pictures.plots`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hpcrowd.analysis import curves
+from hpcrowd.analysis.comparison.multiples import (
+    BEHIND,
+    MOST_OVERLAID,
+    Curve,
+    draw_multiples,
+    grid_of,
+    headed,
+    label_time,
+    queue_multiples,
+    span_of_groups,
+    with_shared_clock,
+)
 from hpcrowd.analysis.comparison.numbers import Group, work_of
 from hpcrowd.analysis.curves import Floats, weekly_profile
 from hpcrowd.analysis.paired import paired_values
 from hpcrowd.analysis.pictures import plots
 from hpcrowd.analysis.pictures.over_time import TIME_BINS, draw_profiles
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 if TYPE_CHECKING:
@@ -93,6 +104,8 @@ def draw_runs(
 def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) -> Figure:
     """Return the queue over time of several runs, one below the other, on the same scale.
 
+    More than :data:`~hpcrowd.analysis.comparison.multiples.MOST_OVERLAID` are side by side.
+
     For a group of several seeds, dark is the mean and pale the longest queue of any seed.
 
     Parameters
@@ -106,7 +119,7 @@ def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) ->
     height = 1.1 + 1.35 * max(1, len(groups))
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "dark: mean over the seeds; pale: longest of any seed" if several else ""
-    figure = plots.new_figure(12, height, "Jobs in the queue", subtitle)
+    figure = plots.new_figure(12, height, headed("Jobs in the queue", groups), subtitle)
     places = {"bottom": 0.5 / height, "top": 1 - 0.85 / height, "hspace": 0.35}
     span = span_of_groups(groups)
     if span is None:
@@ -117,6 +130,8 @@ def queues(runs: Sequence[Run | Group], colours: Sequence[str] = RUN_COLOURS) ->
         return figure
     edges = curves.time_edges(*span, 700)
     levels = [np.stack([curves.jobs_waiting(run.jobs, edges) for run in g.runs]) for g in groups]
+    if len(groups) > MOST_OVERLAID:
+        return queue_multiples(groups, levels, edges)
     highest = max(1.0, *(float(level.max()) for level in levels))
     clock = with_shared_clock(groups)
     drawn = plots.panels(figure, len(groups), 1, **places)
@@ -222,7 +237,7 @@ def bars(groups: Sequence[Group]) -> Figure:
     height = 1.1 + rows
     several = any(len(group.runs) > 1 for group in groups)
     subtitle = "black lines: 95 % interval of the mean over seeds" if several else ""
-    figure = plots.new_figure(12, height, "At a glance", subtitle)
+    figure = plots.new_figure(12, height, headed("At a glance", groups), subtitle)
     bottom, top = 0.12 / height, 1 - 0.85 / height
     drawn = plots.panels(figure, 1, len(GROUP_BARS), left=0.19, bottom=bottom, top=top, wspace=0.12)
     for place, (axes, bar) in enumerate(zip(drawn, GROUP_BARS, strict=True)):
@@ -242,9 +257,11 @@ def course(groups: Sequence[Group]) -> Figure:
         At least one; groups of the same work as the first also get a difference to it.
     """
     comparable = [work_of(group.first) == work_of(groups[0].first) for group in groups]
+    if len(groups) > MOST_OVERLAID and span_of_groups(groups) is not None:
+        return _course_multiples(groups, comparable)
     record = groups[0].record if all(comparable) else None
     titles = [group.title for group in groups]
-    head = "Progress of the work"
+    head = headed("Progress of the work", groups)
     figure, bottom, top = plots.legend_figure(12, 6.4, head, titles, record=record is not None)
     span = span_of_groups(groups)
     if span is None:
@@ -283,6 +300,35 @@ def course(groups: Sequence[Group]) -> Figure:
     return figure
 
 
+def _course_multiples(groups: Sequence[Group], comparable: Sequence[bool]) -> Figure:
+    """Return the jobs ended so far, a panel per group; of the same work, minus the first group."""
+    span = span_of_groups(groups) or (0, 1)
+    edges = curves.time_edges(*span, TIME_BINS // 2)
+    levels = [
+        np.stack([curves.cumulative(run.jobs.end, edges).astype(float) for run in group.runs])
+        for group in groups
+    ]
+    same = all(comparable)
+    base = levels[0].mean(axis=0) if same else np.zeros(len(edges))
+    first = plots.shortened(groups[0].label, 60)
+    text = f"Jobs ended so far, more or fewer than in {first}" if same else "Jobs ended so far"
+    figure, panels, bottom = grid_of(
+        groups, "Progress of the work", f"{text}; grey: the other runs"
+    )
+    clock = with_shared_clock(groups)
+    every = np.concatenate([(level - base).ravel() for level in levels])
+    low, high = float(every.min()), float(every.max())
+    room = 0.06 * (high - low or 1.0)
+
+    def finish(axes: Axes, place: int) -> None:
+        axes.axhline(0, color="black", linewidth=0.7)
+        axes.set_ylim(low - room, high + room)
+        label_time(axes, clock, edges, last=place in bottom)
+
+    draw_multiples(panels, [Curve(edges, level - base) for level in levels], finish)
+    return figure
+
+
 def weeks(groups: Sequence[Group]) -> Figure:
     """Return the weekly profile of each group in local time, with the record in grey.
 
@@ -294,7 +340,7 @@ def weeks(groups: Sequence[Group]) -> Figure:
     has_record = any(group.record is not None for group in groups)
     behind = "grey: recorded" if has_record else f"grey: {groups[0].label}"
     text = f"Share of all jobs in each hour of the week, %; {plots.shortened(behind, 100)}"
-    figure = plots.new_figure(12, height, "Submissions over the week", text)
+    figure = plots.new_figure(12, height, headed("Submissions over the week", groups), text)
     bottom, top = 0.5 / height, 1 - 0.95 / height
     grid = figure.add_gridspec(
         rows, columns, left=0.04, right=0.985, bottom=bottom, top=top, hspace=0.42, wspace=0.09
@@ -392,26 +438,65 @@ def users_apart(groups: Sequence[Group]) -> Figure:
 
     Both count users, not jobs; a value is a user's mean over jobs and runs.
     """
+    if len(groups) > MOST_OVERLAID:
+        return _users_multiples(groups)
     titles = [group.title for group in groups]
-    figure, bottom, top = plots.legend_figure(12, 4.4, "Differences between users", titles)
+    head = headed("Differences between users", groups)
+    figure, bottom, top = plots.legend_figure(12, 4.4, head, titles)
     late, wait = plots.panels(figure, 1, 2, bottom=bottom, top=top, wspace=0.14)
     plots.tidy(late, "Share of users whose mean lateness is less than ...")
     lines = [(group.users["lateness_mean_s"][1], place) for place, group in enumerate(groups)]
     _draw_shares(late, lines, "a user's mean lateness", "no record to compare with")
     plots.tidy(wait, "Share of users whose mean wait is longer by less than ...")
-    first = groups[0]
-    differences = []
-    for place, group in enumerate(groups):
-        if place and work_of(group.first) == work_of(first.first):
-            mine, theirs = paired_values(first.users["wait_mean_s"], group.users["wait_mean_s"])
-            differences.append((theirs - mine, place))
-    name = f"a user's mean wait, difference to {plots.shortened(first.label, 48)}"
-    _draw_shares(wait, differences, name, "no users to pair")
+    name = f"a user's mean wait, difference to {plots.shortened(groups[0].label, 48)}"
+    _draw_shares(wait, _wait_differences(groups), name, "no users to pair")
     return figure
 
 
-def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, nothing: str) -> None:
-    """Draw distributions over users on a time axis that is linear around 0."""
+def _wait_differences(groups: Sequence[Group]) -> list[tuple[Floats, int]]:
+    """Return the differences of users' mean waits to the first group (s), and each place."""
+    first, found = groups[0], []
+    for place, group in enumerate(groups):
+        if place and work_of(group.first) == work_of(first.first):
+            mine, theirs = paired_values(first.users["wait_mean_s"], group.users["wait_mean_s"])
+            found.append((theirs - mine, place))
+    return found
+
+
+def _users_multiples(groups: Sequence[Group]) -> Figure:
+    """Return the differences of users' waits to the first group, a panel per group."""
+    first = plots.shortened(groups[0].label, 48)
+    figure, panels, bottom = grid_of(
+        groups,
+        "Differences between users",
+        f"Share of users whose mean wait is longer than in {first} by less than ...; grey: the "
+        "other runs",
+    )
+    lines = {place: values for values, place in _wait_differences(groups) if len(values)}
+    for place, axes in enumerate(panels):
+        if place not in lines:
+            nothing = "the others are compared with this one" if not place else "no users to pair"
+            plots.say_nothing(axes, nothing)
+            continue
+        others = [(values, other) for other, values in lines.items() if other != place]
+        _draw_shares(axes, [*others, (lines[place], place)], "", "", alone=place)
+        if place not in bottom:
+            axes.tick_params(labelbottom=False)
+        axes.tick_params(axis="x", labelsize=7)
+    return figure
+
+
+def _draw_shares(
+    axes: Axes,
+    lines: Sequence[tuple[Floats, int]],
+    name: str,
+    nothing: str,
+    alone: int | None = None,
+) -> None:
+    """Draw distributions over users on a time axis that is linear around 0.
+
+    ``alone`` is the place of the only one with a colour; the others are grey, behind it.
+    """
     from matplotlib.ticker import PercentFormatter
 
     drawn = [(np.sort(values), place) for values, place in lines if len(values)]
@@ -424,7 +509,10 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
         # From the left edge to the right one, a step at each user.
         x = np.concatenate([[-2 * furthest], values, [2 * furthest]])
         share = np.concatenate([[0], np.arange(1, len(values) + 1) / len(values), [1]])
-        axes.step(x, share, where="post", linewidth=1.5, **plots.look_of(place))
+        look = plots.look_of(place) | {"linewidth": 1.5, "zorder": 3}
+        if alone is not None:
+            look = BEHIND if place != alone else {**look, "linestyle": "-"}
+        axes.step(x, share, where="post", **look)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
     low = min(float(values[0]) for values, _ in drawn)
@@ -437,24 +525,10 @@ def _draw_shares(axes: Axes, lines: Sequence[tuple[Floats, int]], name: str, not
         for second, text in marks.items()
         if axes.get_xlim()[0] <= second <= axes.get_xlim()[1] and abs(second) >= linear
     }
+    if alone is not None:  # a narrow panel has room for every second label
+        shown = {0: "0"} | {second: text for second, text in shown.items() if abs(second) >= DAY}
     plots.label_at(axes.xaxis, shown)
     axes.set_ylim(0, 1.01)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel(name, fontsize=8.5)
     return None
-
-
-def span_of_groups(groups: Sequence[Group]) -> tuple[int, int] | None:
-    """Return the first and last second of all runs; None if nothing happened."""
-    spans = [curves.span_of(run.jobs) for group in groups for run in group.runs]
-    known = [span for span in spans if span is not None]
-    if not known:
-        return None
-    return min(first for first, _ in known), max(last for _, last in known)
-
-
-def with_shared_clock(groups: Sequence[Group]) -> Run:
-    """Return a run with the clock of all groups; the nominal clock if their origins differ."""
-    first = groups[0].first
-    same = all(group.first.clock == first.clock for group in groups)
-    return first if same else replace(first, clock=Clock())

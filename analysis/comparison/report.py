@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpcrowd.analysis.comparison.multiples import wait_shares
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS, Comparison, Group, named_work
 from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
 from hpcrowd.analysis.html import Section, paragraphs, table_of
@@ -187,8 +188,15 @@ PICTURES = {
     "course.png": Drawing(
         course,
         "Progress of the work",
-        "Jobs submitted and jobs ended so far; below, the difference to the first. Bands reach "
-        "from the lowest to the highest seed.",
+        "Jobs submitted and jobs ended so far; below, the difference to the first. With many runs: "
+        "the difference in jobs ended, a panel each. Bands reach from the lowest to the highest "
+        "seed.",
+    ),
+    "waits.png": Drawing(
+        wait_shares,
+        "Waits of jobs",
+        "How long jobs wait: the share of all jobs that waited longer than a time. The further "
+        "left and the lower a curve, the shorter the waits.",
     ),
     "week.png": Drawing(weeks, "The week", "The hours of the week in which jobs are submitted."),
     "users.png": Drawing(
@@ -196,7 +204,7 @@ PICTURES = {
         "Differences between users",
         "Each user counts once. Left: how much later than recorded users submit; the further left "
         "the curve, the earlier they come. Right: how much longer they wait than in the first; "
-        "users left of 0 are better off.",
+        "users left of 0 are better off. With many runs: only the waits, a panel each.",
     ),
     "queue.png": Drawing(
         partial(queues, colours=GROUP_COLOURS),
