@@ -1,3 +1,13 @@
+from .delays import (
+    Ahead,
+    Blockers,
+    Holder,
+    UserDelays,
+    UserShare,
+    blockers_of,
+    delays_of_user,
+    delays_table,
+)
 from .gantt import gantt_picture, gantt_table
 from .graph import UNIT_STATES, graph_network, graph_picture, graph_table
 from .load import (
@@ -18,12 +28,20 @@ from .week import Hours, hours_of, week_picture, week_table
 __all__ = [
     "STATES",
     "UNIT_STATES",
+    "Ahead",
+    "Blockers",
+    "Holder",
     "Hours",
     "Lateness",
     "Moment",
+    "UserDelays",
+    "UserShare",
     "activity_count",
+    "blockers_of",
     "decisions_picture",
     "decisions_table",
+    "delays_of_user",
+    "delays_table",
     "gantt_picture",
     "gantt_table",
     "graph_network",
