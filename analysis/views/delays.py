@@ -47,7 +47,7 @@ ALONE = frozenset({
     ReasonCode.CAN_START, ReasonCode.RECORDED, ReasonCode.LIMIT,
 })  # fmt: skip
 
-#: Reasons of jobs that fit or not, and do not tell who comes first.
+#: Reasons about room; the head of the queue comes first unless they name a job.
 ROOM = frozenset({ReasonCode.NO_ROOM, ReasonCode.WOULD_DELAY, ReasonCode.NOT_CHOSEN})
 
 
