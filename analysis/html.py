@@ -65,6 +65,8 @@ tbody th.title { font: inherit; font-size: .88rem; white-space: normal; min-widt
 figure { margin: 1.2rem 0 2rem; }
 .card { overflow-x: auto; }
 figure img { display: block; width: 100%; height: auto; }
+figure.chart noscript { color: var(--quiet); }
+.chart-title { margin: .8rem 0 0; font-size: .92rem; max-width: none; }
 figcaption { color: var(--quiet); font-size: .9rem; max-width: 46rem; margin-top: .3rem; }
 code { font-family: ui-monospace, Consolas, monospace; font-size: .85em; overflow-wrap: anywhere; }
 @media screen and (prefers-color-scheme: dark) {

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from hpcrowd.analysis import Run, compare, report_html
 from hpcrowd.analysis.html import (
+    DARK,
     GENERATOR,
+    LIGHT,
     Picture,
     Section,
     figure_of,
@@ -87,6 +89,31 @@ def test_pictures_show_something(pages: Pages, runs: dict[str, Run], kind: str) 
     assert [] == [t for t in expected if not any(i["alt"].startswith(t) for i in images)]
     assert [] == [image["alt"] for image in images if len(image["alt"]) < 60]
     assert [] == [f.shape for f in figures if f.shape[1] != 2400 or f.std() < 5]
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of a colour such as ``#15181b`` (WCAG 2.1)."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
+@pytest.mark.parametrize("ground", ["ground", "head"])
+@pytest.mark.parametrize("text", ["ink", "quiet", "link"])
+def test_text_can_be_read(colours: dict[str, str], text: str, ground: str) -> None:
+    """Text has a contrast of at least 4.5 to 1 on light and on dark screens."""
+    both = sorted((luminance(colours[text]), luminance(colours[ground])))
+    assert (both[1] + 0.05) / (both[0] + 0.05) >= 4.5
+
+
+def test_page_follows_the_colours_of_the_system(pages: Pages) -> None:
+    """A page has dark colours for dark screens only, and pictures are on a light card."""
+    text = pages["plain"]
+    assert "@media screen and (prefers-color-scheme: dark) { :root { --ground: #15181b;" in text
+    assert text.count("<img") == text.count('<div class="card"><img')
 
 
 @pytest.mark.parametrize("kind", KINDS)

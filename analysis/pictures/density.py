@@ -237,6 +237,6 @@ def _draw_cells(figure: Figure, axes: Axes, found: Density) -> None:
     bar = figure.colorbar(mesh, cax=scale, orientation="horizontal", extend="neither")
     bar.set_ticks(list(MARKS), labels=[f"{100 * mark:g}" for mark in MARKS])
     bar.ax.tick_params(labelsize=7.5, length=2, pad=2)
-    bar.outline.set_linewidth(0.4)  # type: ignore[operator]
+    bar.outline.set_linewidth(0.4)
     bar.ax.minorticks_off()
     bar.ax.set_title("% of the machine; white: less than 0.1 %", fontsize=8, loc="left", pad=3)

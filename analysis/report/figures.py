@@ -19,7 +19,14 @@ from hpcrowd.analysis.features.draw import FEWEST, think_quartiles
 from hpcrowd.analysis.features.panels import LETTERS, logarithmic_times
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.pictures import over_time, plots, waits
-from hpcrowd.analysis.pictures.gantt import busiest_day, find_window, gantt, running_between
+from hpcrowd.analysis.pictures.density import density_of
+from hpcrowd.analysis.pictures.gantt import (
+    busiest_day,
+    find_window,
+    fitting_style,
+    gantt,
+    running_between,
+)
 from hpcrowd.analysis.pictures.platform_marks import marks_of
 from hpcrowd.analysis.results import write_csv
 from hpcrowd.analysis.run import Run
@@ -87,6 +94,10 @@ def _also_users(run: Run) -> str:
     )
 
 
+#: The window of a whole run.
+WHOLE = (None, None)
+
+
 def busiest_day_of(run: Run) -> Figure:
     """Return a Gantt chart of the busiest day, coloured by user."""
     return gantt(run, busiest_day(run), title=f"Busiest day, {plots.run_name(run)}")
@@ -105,6 +116,37 @@ def busiest_day_data(run: Run) -> over_time.Columns:
         "end_s": jobs.end[rows],
         "state": [State(state).name.lower() for state in jobs.state[rows].tolist()],
     }
+
+
+def whole_run_of(run: Run) -> Figure:
+    """Return who used the machine when over the whole run, job by job or as density."""
+    return gantt(run, WHOLE, title=f"Who used the machine when, {plots.run_name(run)}")
+
+
+def whole_run_data(run: Run) -> over_time.Columns:
+    """Return the data of :func:`whole_run_of`: shares of the machine, a row per user and time."""
+    found = density_of(run, *find_window(run, WHOLE))
+    rows, columns = (index.ravel() for index in np.indices(found.share.shape))
+    return {
+        "user": [found.names[row].removeprefix("user ") for row in rows.tolist()],
+        "begin_s": found.edges[:-1][columns],
+        "begin_local_time": over_time.local_times(run, found.edges[:-1][columns]),
+        "share_of_machine": found.share.ravel(),
+    }
+
+
+def _also_whole(run: Run) -> str:
+    if fitting_style(run, *find_window(run, WHOLE)) == "jobs":
+        return "Above: the running jobs, coloured by user; below: the queue."
+    return (
+        "A row per user, those with the most work first, then all others: the darker, the larger "
+        "the share of the machine that the user held. Below: processors in use and the queue."
+    )
+
+
+def _is_long(run: Run) -> bool:
+    """Return whether a run is longer than its busiest day."""
+    return bool(len(run.jobs)) and busiest_day(run) != find_window(run, WHOLE)
 
 
 #: Colour, dashes, marker and width of the record and of the simulation.
@@ -229,6 +271,14 @@ RUN_FIGURES = {
     "week": RunFigure(
         "Weekly profile of submissions", "The hours of the week in which jobs are submitted.",
         over_time.week_of, over_time.week_data,
+    ),
+    "whole": RunFigure(
+        "Who used the machine when",
+        "The whole run.",
+        whole_run_of,
+        whole_run_data,
+        _is_long,
+        _also_whole,
     ),
     "day": RunFigure(
         "Gantt chart of the busiest day",

@@ -36,7 +36,8 @@ from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric, words_
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png, run_name, write_picture
 from hpcrowd.analysis.pictures.waits import users_data
-from hpcrowd.analysis.report.figures import RUN_FIGURES, SUFFIXES, figures_of, write_figures
+from hpcrowd.analysis.report.figures import SUFFIXES, figures_of, write_figures
+from hpcrowd.analysis.report.images import SCALE, Images, Tell
 from hpcrowd.analysis.report.words import MOST_DECISIONS, decision_rows, left_out, told
 from hpcrowd.analysis.results import provenance, version_of, versions, write_json
 from hpcrowd.analysis.run import Run
@@ -49,12 +50,6 @@ MOST_USERS = 12
 
 #: Metrics in that table.
 OF_USERS = ("wait_mean_s", "recorded_wait_mean_s", "bounded_slowdown_mean", "lateness_mean_s")
-
-#: Picture pixels per screen pixel; 2 is sharp in print, too.
-SCALE = 2
-
-#: Called before each picture with its title.
-Tell = Callable[[str], Any]
 
 #: Called before each picture with its title, the number done and the total.
 Progress = Callable[[str, int, int], Any]
@@ -77,6 +72,7 @@ def report_html(
     *,
     title: str = "",
     again: Sequence[str] = (),
+    interactive: bool = False,
     progress: Progress | None = None,
 ) -> str:
     """Return the report on one run, or on several side by side, as one HTML file.
@@ -90,6 +86,9 @@ def report_html(
         Heading; by default the labels of the runs.
     again
         Commands that reproduce the report and the runs.
+    interactive
+        Whether some pictures are charts, see :mod:`hpcrowd.analysis.report.interactive`; the page
+        then has scripts, and still loads nothing.
     progress
         Called before each picture.
 
@@ -97,6 +96,8 @@ def report_html(
     ------
     QuantityError
         If there is no run.
+    UnavailableError
+        If it is to be interactive and Bokeh is not installed.
 
     Examples
     --------
@@ -114,20 +115,27 @@ def report_html(
         if progress is not None:
             progress(what, next(done, total), total)
 
+    images = Images(tell)
+    if interactive:
+        from hpcrowd.analysis.report.interactive import Charts
+
+        images = Charts(tell)
     first = groups[0].first
     if len(groups) == 1 and len(groups[0].runs) == 1:
         lead = told(first)
-        sections = list(sections_of_run(first, tell))
+        sections = list(sections_of_run(first, images))
         title = title or run_name(first)
     else:
         lead = [*headline(comparison), *comparison.notes]
-        sections = [*_side_by_side(comparison, tell), *_parts(comparison, tell)]
+        sections = [*_side_by_side(comparison, tell), *_parts(comparison, images)]
         names = "; ".join(group.label for group in groups[:IN_HEADING])
         more = f" and {len(groups) - IN_HEADING} more" if len(groups) > IN_HEADING else ""
         title = title or f"Comparison: {names}{more}"
     sections.append(_origin(comparison, again))
     note = [first.clock.note[0].upper() + first.clock.note[1:] + "."] if first.clock.note else []
-    return html.html_page(title, [*lead, *note], html.sections_of(sections))
+    scripts = images.scripts()
+    lead = [*lead, *note, *(images.lead if scripts else ())]
+    return html.html_page(title, lead, html.sections_of(sections), scripts)
 
 
 def write_report_figures(runs: Sequence[Run] | Comparison, folder: str | Path) -> None:
@@ -189,7 +197,7 @@ def _pictures(comparison: Comparison) -> Iterator[int]:
         yield len(names & {*OF_EACH, "visits"})
 
 
-def _side_by_side(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[html.Section]:
+def _side_by_side(comparison: Comparison, tell: Tell) -> Iterator[html.Section]:
     yield from comparison_tables(comparison)
     parts = []
     for drawing in PICTURES.values():
@@ -199,7 +207,7 @@ def _side_by_side(comparison: Comparison, tell: Callable[[str], Any]) -> Iterato
     yield html.Section("pictures", "Side by side", parts)
 
 
-def _parts(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[html.Section]:
+def _parts(comparison: Comparison, images: Images) -> Iterator[html.Section]:
     """Yield the section of each group: configuration, load, waits, users."""
     groups = comparison.groups
     for number, group in enumerate(groups[:MOST_PARTS]):
@@ -210,10 +218,10 @@ def _parts(comparison: Comparison, tell: Callable[[str], Any]) -> Iterator[html.
                 [f"This is the first of {plural(len(group.runs), 'run')} with different seeds."]
             )
         if len(run.jobs):
-            parts += [*picture("use", run, tell), *marks(run)]
-            parts += [*picture("classes", run, tell), *picture("users", run, tell)]
+            parts += [*images.of("use", run), *marks(run)]
+            parts += [*images.of("classes", run), *images.of("users", run)]
             parts += users_part(run)
-        for section in accounts(run, tell):
+        for section in accounts(run, images):
             parts += [f"<h3>{escape(section.title)}</h3>", *section.parts]
         yield html.Section(f"run-{letter(number)}", f"{letter(number)}: {group.title}", parts)
     if len(groups) > MOST_PARTS:
@@ -243,30 +251,21 @@ def _origin(comparison: Comparison, again: Sequence[str]) -> html.Section:
     return html.Section("origin", "Where this comes from", parts)
 
 
-def picture(name: str, run: Run, tell: Tell) -> list[str]:
-    """Return a picture of :data:`RUN_FIGURES` as HTML; empty if it does not apply to the run."""
-    one = RUN_FIGURES[name]
-    if not one.shown(run):
-        return []
-    tell(f"{run.label}: {one.title}")
-    png = figure_png(one.draw(run), SCALE)
-    return [html.figure_of(html.Picture(png, one.told(run), f"{one.title}, {run.label}"))]
-
-
-def sections_of_run(run: Run, tell: Tell) -> Iterator[html.Section]:
+def sections_of_run(run: Run, images: Images) -> Iterator[html.Section]:
     """Yield the sections of a report on one run."""
     yield html.Section("numbers", "Key numbers", [metric_table(run)])
     if len(run.jobs):
-        parts = [*picture("use", run, tell), *marks(run), *picture("submissions", run, tell)]
+        parts = [*images.of("use", run), *marks(run), *images.of("submissions", run)]
+        parts += images.of("whole", run)
         yield html.Section("time", "Over time", parts)
-        parts = [*picture("waits", run, tell), *picture("classes", run, tell)]
+        parts = [*images.of("waits", run), *images.of("classes", run)]
         yield html.Section("waits", "Who waits", parts)
         yield html.Section(
-            "rhythm", "Week and day", [*picture("week", run, tell), *picture("day", run, tell)]
+            "rhythm", "Week and day", [*images.of("week", run), *images.of("day", run)]
         )
-        parts = [*picture("users", run, tell), *users_part(run), *picture("think", run, tell)]
+        parts = [*images.of("users", run), *users_part(run), *images.of("think", run)]
         yield html.Section("users", "Users", parts)
-    yield from accounts(run, tell)
+    yield from accounts(run, images)
 
 
 def metric_table(run: Run) -> str:
@@ -347,7 +346,7 @@ def users_part(run: Run) -> list[str]:
     ]
 
 
-def accounts(run: Run, tell: Tell) -> Iterator[html.Section]:
+def accounts(run: Run, images: Images) -> Iterator[html.Section]:
     """Yield the optional sections of a run, from its sites to the decisions of its users."""
     if run.sites:
         table = html.rows_table(["site", *SITE_COLUMNS], site_rows(run.sites))
@@ -372,7 +371,7 @@ def accounts(run: Run, tell: Tell) -> Iterator[html.Section]:
         lines = [*pool_lines(run.population), *account_lines(run.population)]
         parts = [html.list_of(lines)] if lines else []
         yield html.Section(
-            "population", "Users who come and go", [*parts, *picture("visits", run, tell)]
+            "population", "Users who come and go", [*parts, *images.of("visits", run)]
         )
     if run.decisions is not None:
         yield html.Section("decisions", "Decisions of users", _decisions(run))

@@ -58,16 +58,25 @@ def command(
             metavar="FOLDER", help="Folder for every picture as PNG and SVG, and its data as CSV."
         ),
     ] = None,
+    interactive: Annotated[
+        bool,
+        typer.Option(
+            "--interactive",
+            help="Charts to move, zoom and point at instead of some pictures; one file, too.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a report on one or more runs as an HTML page.
 
-    The page is a single file without scripts, and prints well. The same runs give the same bytes.
+    The page is a single file that loads nothing, and prints well. It has no scripts unless it is
+    interactive. The same runs give the same bytes.
 
     \b
     hpcrowd report runs/fluid
     hpcrowd report runs/rigid runs/fluid -o both.html --title "Do users notice?"
     hpcrowd report log.swf.gz -o log.html --figures log-figures
+    hpcrowd report runs/fluid -o charts.html --interactive
     """
     check_writable(out, "--out")
     found = [folder for path in runs for folder in runs_in(path)]
@@ -78,8 +87,11 @@ def command(
         read = [read_run(path, options) for path in reading(found, progress)]
         comparison = Comparison(group_runs(read))
         commands = [_command([*map(str, runs), *reading_words(how)], out, title, figures)]
+        commands[0] += " --interactive" if interactive else ""
         commands += dict.fromkeys(filter(None, map(command_of, comparison.runs)))
-        page = report_html(comparison, title=title, again=commands, progress=progress)
+        page = report_html(
+            comparison, title=title, again=commands, interactive=interactive, progress=progress
+        )
         if figures is None:
             write_whole(out, page)
         else:
