@@ -173,7 +173,7 @@ def test_other_kinds_of_runs(pages: Pages) -> None:
         assert "Right: jobs submitted per day" in pages[kind]
         assert "mean lateness" not in Page(pages[kind]).text
     assert "Start not in the trace: its origin counts as Monday 00:00." in pages["no clock"]
-    assert "No job ran." in pages["empty"]
+    assert "No job ran, as nothing was submitted." in pages["empty"]
     lead = Page(pages["repaired"]).text.partition("Key numbers")[0]
     assert (
         "When the trace was read: 1 job dropped: no processors; 88 jobs repaired: no wait" in lead
@@ -235,11 +235,30 @@ def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> N
     assert html == report_html(compare(both), title="<A> & B")
 
 
+def test_a_run_in_which_nothing_ran(make_trace: Callable[..., Trace]) -> None:
+    """Where no job ran the page says what happened instead, and has no empty pictures."""
+    jobs = [{"submit": n, "run": 9, "requested_processors": 8, "user": n} for n in range(3)]
+    run = replay(make_trace(*jobs, header="; MaxProcs: 8"), processors=4)
+    page = Page(report_html([run]))
+    assert "No job ran: 3 jobs rejected." in page.text
+    assert ["use", "submissions", "week"] == [name for name, _ in figures_of(run)]
+    assert 3 == len(page.all("img"))
+    assert "Who waits" not in page.text
+
+
+def test_a_run_without_jobs_says_why(pages: Pages) -> None:
+    """The page of a run without jobs is not one sentence: it says what makes such a run."""
+    text = Page(pages["empty"]).text
+    assert "Why there is nothing to see" in text
+    assert "users who submit nothing" in text
+    assert "Key numbers" not in text
+
+
 def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many runs the first have their own parts, and the page says that others have not."""
     monkeypatch.setattr("hpcrowd.analysis.report.runs.MOST_PARTS", 1)
     page = Page(report_html([runs["one job"]] * 4))
-    assert "3 more runs not shown here" in page.text
+    assert "3 more are in the tables and pictures above" in page.text
     assert "(3) and 1 more" in page.text
 
 

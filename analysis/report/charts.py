@@ -54,9 +54,9 @@ def wall_of(clock: Clock, seconds: Int64s) -> Floats:
     start it is days since the origin.
     """
     if clock.nominal:
-        days: Floats = np.asarray(seconds, np.float64) / DAY
+        days: Floats = seconds.astype(np.float64) / DAY
         return days
-    walls: Floats = (clock.walls(seconds) + FIRST_MONDAY) * 1000.0
+    walls: Floats = 1000.0 * (clock.walls(seconds) + FIRST_MONDAY).astype(np.float64)
     return walls
 
 

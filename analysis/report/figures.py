@@ -73,6 +73,18 @@ class RunFigure:
         return " ".join(filter(None, (self.caption, self.more(run))))
 
 
+def _some_ran(run: Run) -> bool:
+    return bool(run.jobs.over.any())
+
+
+def _some_started(run: Run) -> bool:
+    return bool((run.jobs.start != UNKNOWN).any())
+
+
+def _some_of_users(run: Run) -> bool:
+    return _some_ran(run) and bool((run.jobs.user != UNKNOWN).any())
+
+
 def _also_use(run: Run) -> str:
     words = []
     if over_time.has_record(run):
@@ -146,7 +158,7 @@ def _also_whole(run: Run) -> str:
 
 def _is_long(run: Run) -> bool:
     """Return whether a run is longer than its busiest day."""
-    return bool(len(run.jobs)) and busiest_day(run) != find_window(run, WHOLE)
+    return _some_started(run) and busiest_day(run) != find_window(run, WHOLE)
 
 
 #: Colour, dashes, marker and width of the record and of the simulation.
@@ -259,6 +271,7 @@ RUN_FIGURES = {
         "whose mean wait was longer; every user counts once, however many jobs they have.",
         waits.waits_apart,
         waits.waits_data,
+        _some_ran,
     ),
     "classes": RunFigure(
         "Waits and slowdowns by size and requested time of jobs",
@@ -267,6 +280,7 @@ RUN_FIGURES = {
         f"fewer than {waits.FEW} jobs.",
         waits.waits_by_class,
         waits.classes_data,
+        _some_ran,
     ),
     "week": RunFigure(
         "Weekly profile of submissions", "The hours of the week in which jobs are submitted.",
@@ -286,6 +300,7 @@ RUN_FIGURES = {
         "below: the queue.",
         busiest_day_of,
         busiest_day_data,
+        _some_started,
     ),
     "users": RunFigure(
         "Mean waits of users by their work",
@@ -293,7 +308,7 @@ RUN_FIGURES = {
         "The users with the most work are named at the right.",
         waits.users_waits,
         waits.users_data,
-        lambda run: bool((run.jobs.user != UNKNOWN).any()),
+        _some_of_users,
         _also_users,
     ),
     "think": RunFigure(
@@ -302,7 +317,7 @@ RUN_FIGURES = {
         "median and quartiles over all users.",
         think_against_response,
         think_data,
-        lambda run: bool((run.jobs.user != UNKNOWN).any()),
+        _some_of_users,
     ),
     "visits": RunFigure(
         "Users who come and go",

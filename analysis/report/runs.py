@@ -23,10 +23,11 @@ from hpcrowd.analysis.accounts.nodes import (
 from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, platform_lines, site_rows
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import account_rows, reaction_lines
-from hpcrowd.analysis.comparison.numbers import Comparison, group_runs
+from hpcrowd.analysis.comparison.numbers import Comparison, Group, group_runs
 from hpcrowd.analysis.comparison.report import (
     PICTURES,
     comparison_tables,
+    format_estimate,
     group_origins,
     headline,
     letter,
@@ -225,24 +226,44 @@ def _parts(comparison: Comparison, images: Images) -> Iterator[html.Section]:
             parts += [f"<h3>{escape(section.title)}</h3>", *section.parts]
         yield html.Section(f"run-{letter(number)}", f"{letter(number)}: {group.title}", parts)
     if len(groups) > MOST_PARTS:
-        rest = plural(len(groups) - MOST_PARTS, "more run")
-        text = f"{rest} not shown here: report on them separately to see more."
-        yield html.Section("others", "Other runs", html.paragraphs([text]))
+        yield html.Section("others", "Other runs", _others(groups))
+
+
+#: Metrics of the runs that have no part of their own.
+OF_OTHERS = ("jobs_in", "wait_mean_s", "bounded_slowdown_mean", "utilization", "makespan_s")
+
+
+def _others(groups: Sequence[Group]) -> list[str]:
+    """Return a table of the groups that have no part of their own."""
+    rows = [
+        [letter(number), group.title, *(format_estimate(name, group.estimate(name))
+                                        for name in OF_OTHERS)]
+        for number, group in enumerate(groups[MOST_PARTS:], MOST_PARTS)
+    ]  # fmt: skip
+    caption = (
+        f"The first {MOST_PARTS} runs have a part each; {len(rows)} more are in the tables and "
+        "pictures above. Report on them separately to see more of them."
+    )
+    head = ["", "run", *map(words_of, OF_OTHERS)]
+    return [html.rows_table(head, rows, words=2, caption=caption)]
 
 
 def _origin(comparison: Comparison, again: Sequence[str]) -> html.Section:
     """Return the section on origins: dropped jobs, configurations, versions."""
     groups = comparison.groups
-    parts = []
-    for group in groups:
-        lines = left_out(group.first) or ["nothing was dropped or repaired"]
-        head = f"<h3>Reading the trace{'' if len(groups) == 1 else f', {escape(group.label)}'}</h3>"
-        parts += [head, html.list_of(lines)]
+    lines = [
+        line if len(groups) == 1 else f"{letter(number)}: {line}"
+        for number, group in enumerate(groups)
+        for line in left_out(group.first)
+    ]
+    parts = ["<h3>Reading the trace</h3>", html.list_of(lines)] if lines else []
     labels, found = group_origins(groups)
     parts += ["<h3>Configuration</h3>", html.origin_of(labels, found, groups[0].first.clock, again)]
     drawn = ", ".join(f"{name} {version_of(name)}" for name in DRAWN_BY)
+    clean = [] if lines else ["When the trace was read, nothing was dropped or repaired."]
     parts += html.paragraphs(
         [
+            *clean,
             f"This page was made by {drawn}.",
             "hpcrowd report with --figures FOLDER writes every picture as PNG and SVG, with its "
             "data as CSV.",
@@ -253,19 +274,42 @@ def _origin(comparison: Comparison, again: Sequence[str]) -> html.Section:
 
 def sections_of_run(run: Run, images: Images) -> Iterator[html.Section]:
     """Yield the sections of a report on one run."""
-    yield html.Section("numbers", "Key numbers", [metric_table(run)])
     if len(run.jobs):
-        parts = [*images.of("use", run), *marks(run), *images.of("submissions", run)]
-        parts += images.of("whole", run)
-        yield html.Section("time", "Over time", parts)
-        parts = [*images.of("waits", run), *images.of("classes", run)]
-        yield html.Section("waits", "Who waits", parts)
-        yield html.Section(
-            "rhythm", "Week and day", [*images.of("week", run), *images.of("day", run)]
-        )
-        parts = [*images.of("users", run), *users_part(run), *images.of("think", run)]
-        yield html.Section("users", "Users", parts)
+        yield html.Section("numbers", "Key numbers", [metric_table(run)])
+        yield from _sections_of_jobs(run, images)
+    else:
+        yield html.Section("numbers", "Why there is nothing to see", _empty(run))
     yield from accounts(run, images)
+
+
+def _sections_of_jobs(run: Run, images: Images) -> Iterator[html.Section]:
+    """Yield the sections with the pictures of the jobs; those without any are left out."""
+    of_time = [*images.of("use", run), *marks(run), *images.of("submissions", run)]
+    for section in (
+        html.Section("time", "Over time", [*of_time, *images.of("whole", run)]),
+        html.Section("waits", "Who waits", [*images.of("waits", run), *images.of("classes", run)]),
+        html.Section("rhythm", "Week and day", [*images.of("week", run), *images.of("day", run)]),
+        html.Section(
+            "users",
+            "Users",
+            [*images.of("users", run), *users_part(run), *images.of("think", run)],
+        ),
+    ):
+        if section.parts:
+            yield section
+
+
+def _empty(run: Run) -> list[str]:
+    """Return what a run without jobs can be due to."""
+    lines = left_out(run) or ["no job was dropped when the trace was read"]
+    told = [
+        f"The run has no jobs, so there are no numbers and no pictures. Its machine has "
+        f"{plural(run.processors, 'processor')}.",
+        "Three things make such a run: a trace whose jobs were all dropped as they cannot run, a "
+        "window or a filter that leaves none of them, and users who submit nothing. The settings "
+        "are below; of the trace:",
+    ]
+    return [*html.paragraphs(told), html.list_of(lines)]
 
 
 def metric_table(run: Run) -> str:

@@ -17,6 +17,7 @@ from hpcrowd.analysis.curves import span_of
 from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.pictures.plots import trace_name
 from hpcrowd.analysis.run import Run
+from hpcrowd.environment.jobs import State
 from hpcrowd.environment.quantities import format_duration, plural
 
 #: Most kinds of decisions that are listed.
@@ -109,7 +110,9 @@ def _when(run: Run) -> str:
 def _came_out(run: Run) -> list[str]:
     found, users = run.metrics, run.metrics["per_user"]["wait_mean_s"]
     if found["wait_mean_s"] is None:
-        return ["No job ran."]
+        ended = [(run.jobs.count(state), state.name.lower()) for state in State]
+        told = ", ".join(f"{plural(count, 'job')} {name}" for count, name in ended if count)
+        return [f"No job ran: {told}." if told else "No job ran, as nothing was submitted."]
     lines = [
         f"A job waited {_shown(run, 'wait_mean_s')} on average and {_shown(run, 'wait_max_s')} at "
         "most. Half of the users have a mean wait below "
