@@ -55,7 +55,8 @@ caption { text-align: left; color: var(--quiet); padding-bottom: .4rem; }
 th, td { padding: .28rem .9rem .28rem 0; text-align: left; vertical-align: top; }
 thead th { border-bottom: 1.5px solid var(--ink); vertical-align: bottom; }
 tbody tr { border-bottom: 1px solid var(--line); }
-tbody th { font-weight: 400; white-space: nowrap; }
+tbody th { font-weight: 400; white-space: nowrap; position: sticky; left: 0;
+  background: var(--ground); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 thead .number { white-space: normal; min-width: 4.5rem; }
 tbody th.name { font: inherit; }
@@ -236,17 +237,18 @@ def rows_table(
 def table_of(head: Sequence[str], rows: Iterable[tuple[str, Sequence[str], str]], last: str) -> str:
     """Return a table with a name, one number per run, and a remark in each row.
 
-    ``last`` is the heading of the remarks.
+    ``last`` is the heading of the remarks; without it and without remarks there is no such column.
     """
     names = "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in head)
+    found = list(rows)
+    remarked = bool(last) or any(remark for *_, remark in found)
     lines = []
-    for name, values, remark in rows:
+    for name, values, remark in found:
         cells = "".join(f'<td class="number">{escape(value)}</td>' for value in values)
-        lines.append(
-            f'<tr><th scope="row">{escape(name)}</th>{cells}'
-            f'<td class="meaning">{escape(remark)}</td></tr>'
-        )
-    return table_html(f'<th></th>{names}<th scope="col">{escape(last)}</th>', lines)
+        end = f'<td class="meaning">{escape(remark)}</td>' if remarked else ""
+        lines.append(f'<tr><th scope="row">{escape(name)}</th>{cells}{end}</tr>')
+    end = f'<th scope="col">{escape(last)}</th>' if remarked else ""
+    return table_html(f"<th></th>{names}{end}", lines)
 
 
 def origin_of(

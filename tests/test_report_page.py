@@ -258,7 +258,7 @@ def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> Non
     """Of many runs the first have their own parts, and the page says that others have not."""
     monkeypatch.setattr("hpcrowd.analysis.report.runs.MOST_PARTS", 1)
     page = Page(report_html([runs["one job"]] * 4))
-    assert "3 more are in the tables and pictures above" in page.text
+    assert "the numbers of 3 more runs are here" in page.text
     assert "(3) and 1 more" in page.text
 
 

@@ -1,6 +1,6 @@
 """Small multiples: the same small picture of each of many runs, side by side on the same axes.
 
-Up to :data:`MOST_OVERLAID` runs can be told apart as lines in one panel. More of them get a panel
+One can distinguish the lines of :data:`MOST_OVERLAID` runs in one panel. More of them get a panel
 each, in which the others are drawn in grey behind.
 """
 

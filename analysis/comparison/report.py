@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcrowd.analysis.comparison.multiples import wait_shares
+from hpcrowd.analysis.comparison.multiples import MOST_OVERLAID, wait_shares
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS, Comparison, Group, named_work
 from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
 from hpcrowd.analysis.html import Section, paragraphs, table_of
@@ -247,11 +247,17 @@ def comparison_tables(comparison: Comparison) -> Iterator[Section]:
     titles, names = [group.title for group in groups], shown_metrics(comparison)
     meanings = {metric.name: metric.meaning for metric in ALL_METRICS}
     means, differences = comparison.estimates, comparison.seed_differences
+    explained = len(groups) <= MOST_OVERLAID  # more columns leave no room for it
     rows = [
-        (words_of(name), [format_estimate(name, e) for e in means[name]], meanings[name])
+        (
+            words_of(name),
+            [format_estimate(name, e) for e in means[name]],
+            meanings[name] if explained else "",
+        )
         for name in names
     ]
-    yield Section("numbers", "Metrics", [table_of(titles, rows, "meaning")])
+    last = "meaning" if explained else ""
+    yield Section("numbers", "Metrics", [table_of(titles, rows, last)])
     if waits := comparison.partition_waits:
         rows = [
             (name, [format_estimate("wait_mean_s", one) for one in found], "")

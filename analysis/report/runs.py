@@ -23,6 +23,7 @@ from hpcrowd.analysis.accounts.nodes import (
 from hpcrowd.analysis.accounts.platform import SITE_COLUMNS, platform_lines, site_rows
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import account_rows, reaction_lines
+from hpcrowd.analysis.comparison.multiples import headed
 from hpcrowd.analysis.comparison.numbers import Comparison, Group, group_runs
 from hpcrowd.analysis.comparison.report import (
     PICTURES,
@@ -131,7 +132,7 @@ def report_html(
         sections = [*_side_by_side(comparison, tell), *_parts(comparison, images)]
         names = "; ".join(group.label for group in groups[:IN_HEADING])
         more = f" and {len(groups) - IN_HEADING} more" if len(groups) > IN_HEADING else ""
-        title = title or f"Comparison: {names}{more}"
+        title = title or f"{headed('Comparison', groups)}: {names}{more}"
     sections.append(_origin(comparison, again))
     note = [first.clock.note[0].upper() + first.clock.note[1:] + "."] if first.clock.note else []
     scripts = images.scripts()
@@ -241,8 +242,9 @@ def _others(groups: Sequence[Group]) -> list[str]:
         for number, group in enumerate(groups[MOST_PARTS:], MOST_PARTS)
     ]  # fmt: skip
     caption = (
-        f"The first {MOST_PARTS} runs have a part each; {len(rows)} more are in the tables and "
-        "pictures above. Report on them separately to see more of them."
+        f"The first {MOST_PARTS} runs have a part each; the numbers of "
+        f"{plural(len(rows), 'more run')} are here, and in the tables and pictures above. Report "
+        "on them separately to see more of them."
     )
     head = ["", "run", *map(words_of, OF_OTHERS)]
     return [html.rows_table(head, rows, words=2, caption=caption)]
