@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hpcrowd.analysis import Run, report_html
 from hpcrowd.analysis.report.figures import RUN_FIGURES
-from hpcrowd.environment import Trace, UnavailableError
+from hpcrowd.environment import Trace, UnavailableError, read_trace
 from hpcrowd.scenarios.kinds.replay import replay
 from page_cases import find_browser, started_browser
 from report_cases import Page, busy_trace, runs_of_every_kind
@@ -80,6 +80,31 @@ def test_one_file_that_loads_nothing(runs: dict[str, Run]) -> None:
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
     ] == policy
     assert len(text) < 3_000_000
+
+
+#: A user who tries to get into the page.
+INTRUDER = '<b id="in">x</b></script><script>document.title="in"</script><!--'
+
+
+def intruder(folder: Path) -> Run:
+    """Return a run with the jobs of that user."""
+    head = "JobID|User|Submit|Start|End|State|AllocCPUS|TimelimitRaw"
+    days = [f"2024-01-0{n + 1}" for n in range(5)]
+    lines = [
+        f"{n}|{INTRUDER}|{day}T08:00:00|{day}T08:10:00|{day}T20:00:00|COMPLETED|4|900"
+        for n, day in enumerate(days, 1)
+    ]
+    path = folder / "jobs.txt"
+    path.write_text("\n".join([head, *lines, ""]))
+    return replay(read_trace(path), users="rigid", processors=4)
+
+
+def test_names_cannot_get_into_the_page(tmp_path: Path) -> None:
+    """Names of users stay data, whatever they contain."""
+    text = report_html([intruder(tmp_path)], interactive=True)
+    assert "document.title=" in text
+    assert 2 == text.count("</script>")
+    assert '<b id="in">' not in re.sub(r"<script>.*?</script>", "", text, flags=re.S)
 
 
 def test_charts_replace_their_pictures_only(runs: dict[str, Run]) -> None:
@@ -222,6 +247,18 @@ class TestInABrowser:
             tooltip.get_by_text(name, exact=True).first.wait_for(state="visible")
         opened.point_at(opened.chart_of("Processors in use"))
         tooltip.get_by_text("as recorded", exact=True).first.wait_for(state="visible")
+        assert [] == opened.told
+
+    def test_names_are_shown_as_text(self, browser: Browser, tmp_path: Path) -> None:
+        """A name that looks like HTML is text in the box at the pointer, too."""
+        path = tmp_path / "report.html"
+        path.write_text(report_html([intruder(tmp_path)], interactive=True))
+        opened = Opened(browser, path, viewport={"width": 1300, "height": 900})
+        opened.point_at(opened.chart_of("Jobs on processors"))
+        shown = opened.tab.locator(".bk-Tooltip").get_by_text(INTRUDER, exact=True)
+        shown.wait_for(state="visible")
+        assert 0 == opened.tab.locator("#in").count()
+        assert "in" != opened.tab.title()
         assert [] == opened.told
 
     def test_charts_over_time_move_together(self, browser: Browser, page: Path) -> None:

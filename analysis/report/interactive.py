@@ -83,13 +83,10 @@ class Charts(Images):
 
     def __init__(self, tell: Tell) -> None:
         super().__init__(tell)
-        try:
-            from bokeh.document import Document
-            from bokeh.models import Range1d
-        except ImportError:
-            raise UnavailableError(
-                f"hpcrowd report --interactive: {missing('Bokeh', 'page')}"
-            ) from None
+        check_bokeh()
+        from bokeh.document import Document
+        from bokeh.models import Range1d
+
         self._document = Document()
         self._ids: list[tuple[str, str]] = []
         self._shared: Any = None
@@ -149,6 +146,22 @@ class Charts(Images):
         code = PAINT.replace("DOCS", docs).replace("ITEMS", _safe(json.dumps(items)))
         library, *_ = Resources(mode="inline", components=["bokeh"], minified=True).js_raw
         return [_safe(library), code]
+
+
+def check_bokeh() -> None:
+    """Check that charts can be drawn.
+
+    Raises
+    ------
+    UnavailableError
+        When Bokeh is not installed.
+    """
+    try:
+        import bokeh.document  # noqa: F401
+    except ImportError:
+        raise UnavailableError(
+            f"hpcrowd report --interactive: {missing('Bokeh', 'page')}"
+        ) from None
 
 
 def _safe(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from hpcrowd.analysis.comparison.numbers import Comparison, group_runs
+from hpcrowd.analysis.report.interactive import check_bokeh
 from hpcrowd.analysis.report.runs import report_html, write_report_figures
 from hpcrowd.analysis.results import read_run
 from hpcrowd.analysis.run import Run
@@ -79,6 +80,8 @@ def command(
     hpcrowd report runs/fluid -o charts.html --interactive
     """
     check_writable(out, "--out")
+    if interactive:
+        check_bokeh()
     found = [folder for path in runs for folder in runs_in(path)]
     if figures is not None:
         check_folder(figures, (*found, out), "--figures")
