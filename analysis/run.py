@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis.accounts.platform import sizes_of
-from hpcrowd.analysis.accounts.population import dropped_users
 from hpcrowd.analysis.accounts.reactions import account, resized
 from hpcrowd.analysis.metrics import (
     METRICS,
@@ -32,8 +31,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, round_half_up
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.machine_size import without_found_size
-from hpcrowd.environment.traces.reading import assumed, counted
-from hpcrowd.environment.traces.trace import FIELDS, Trace, smallest
+from hpcrowd.environment.traces.trace import FIELDS, Trace, assumed, counted, smallest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,6 +260,8 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """What reading the input dropped, repaired or assumed, in words, one line each."""
+        from hpcrowd.analysis.accounts.population import dropped_users
+
         return [
             *dropped_users(self.population),
             *counted(self.repaired, self.dropped),

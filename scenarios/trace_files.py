@@ -17,8 +17,7 @@ from hpcrowd.environment.traces.formats.common.files import write_file
 from hpcrowd.environment.traces.formats.common.names import names_table
 from hpcrowd.environment.traces.formats.registry import FORMATS, format_by_name
 from hpcrowd.environment.traces.formats.swf import SWF
-from hpcrowd.environment.traces.reading import counted, not_read
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import Trace, counted, not_read
 from hpcrowd.scenarios.outputs import STANDARD, write_whole
 
 if TYPE_CHECKING:

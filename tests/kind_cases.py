@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,9 +13,11 @@ from hpcrowd.analysis import views
 from hpcrowd.analysis.views import Moment
 from hpcrowd.analysis.views.graph import UNIT_STATES
 from hpcrowd.analysis.views.users import STATES
+from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.inspector.course import Course, LiveCourse
-from hpcrowd.scenarios.inspector.parts import item_of, queue_with_reasons
+from hpcrowd.scenarios.inspector.panels.cluster import queue_with_reasons
+from hpcrowd.scenarios.inspector.panels.registry import PANELS, panels_json
+from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse
 from numpy.typing import NDArray
 
 #: Views of a run, and of one user: those that make tables, those that make pictures.
@@ -56,8 +58,10 @@ class Watch:
             check_numbers(table(moment))
         assert int(was_submitted(moment).sum()) >= self.submissions, "nothing is taken back"
         self.submissions = int(was_submitted(moment).sum())
-        for user in users:
-            check_user(moment, user)
+        for user in users or [None]:
+            if user is not None:
+                check_user(moment, user)
+            check_panels(self.course, user)
         if draw:
             for picture in PICTURES:
                 picture(moment).draw_without_rendering()
@@ -119,9 +123,6 @@ def check_users(moment: Moment) -> pd.DataFrame:
     following = frame["next_submission_s"].dropna()
     assert (following >= moment.now).all()
     assert not set(frame["user"][state == "done"]) & set(frame["user"][following.index])
-    for row in frame.to_dict("records"):
-        item = item_of(row, moment.clock)
-        assert not any(isinstance(one, float) and math.isnan(one) for one in item.values())
     return frame
 
 
@@ -133,6 +134,19 @@ def check_queue(course: Course, moment: Moment) -> None:
     if isinstance(course, LiveCourse):
         silent = frame[frame["reason"] == ""]
         assert not len(silent), f"{moment.now} s: nobody knows why {silent['job'].tolist()} wait"
+
+
+def check_panels(course: Course, user: int | None) -> None:
+    """Every panel of the page is JSON without NaN, and none fails."""
+    now = course.now
+    moment = course.moment()
+    job = int(moment.jobs.number[moment.queue[-1]]) if len(moment.queue) else 1
+    asked = {"panels": [*PANELS], "from": now - DAY, "to": now + DAY, "user": user, "job": job}
+    found = json.loads(panels_json(course, asked), parse_constant=lambda name: name)
+    assert {*PANELS, "now"} == set(found)
+    for name, panel in found.items():
+        unknown = name == "blockers" and job not in moment.jobs.number
+        assert name == "now" or unknown or "error" not in panel, panel
 
 
 def check_user(moment: Moment, user: int) -> None:

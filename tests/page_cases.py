@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pytest
+from PIL import Image
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -29,11 +33,14 @@ CUT_OFF = (
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
 )
 
 #: ms that a test waits for what has to appear; long, for busy machines.
 PATIENCE = 60_000
+
+#: Shades of grey by which a picture differs from an empty one at least, standard deviation.
+NOT_EMPTY = 8.0
 
 
 def find_browser() -> str | None:
@@ -98,8 +105,17 @@ class Reader:
         Errors of its console, requests that left this machine or failed.
     """
 
-    def __init__(self, browser: Browser, address: str, query: str = "", width: int = 1300) -> None:
-        self.page: Page = browser.new_page(viewport={"width": width, "height": 1000})
+    def __init__(
+        self,
+        browser: Browser,
+        address: str,
+        query: str = "",
+        width: int = 1300,
+        height: int = 1000,
+        **context: Any,
+    ) -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": height}, **context)
+        self.page: Page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE)
         self.told: list[str] = []
         self.page.on("console", self._on_console)
@@ -107,32 +123,54 @@ class Reader:
         self.page.on("request", self._on_request)
         self.page.on("requestfailed", lambda one: self.told.append(f"failed: {one.url[:200]}"))
         self.page.goto(address + query.replace("?", "&", 1))
-        self.page.wait_for_selector(".hpcrowd-done-1", state="attached")
+        self.ready()
 
     def _on_console(self, message: Any) -> None:
-        if message.type == "error":
+        if message.type in ("error", "warning"):
             self.told.append(f"console: {message.text}")
 
     def _on_request(self, request: Any) -> None:
         if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
             self.told.append(f"left: {request.url[:200]}")
 
+    def ready(self) -> None:
+        """Wait until the first complete view is there."""
+        self.page.wait_for_selector('body[data-ready="1"][data-busy="0"]')
+
+    def close(self) -> None:
+        """Close the page; nothing may have gone wrong in the browser."""
+        self.context.close()
+        assert [] == self.told, self.told
+
+    def data(self, name: str) -> str:
+        """Return what the page notes of itself for tests."""
+        found: str = self.page.evaluate("name => document.body.dataset[name]", name)
+        return found
+
     @property
-    def done(self) -> int:
-        """How much has been done on the page so far."""
-        found = self.page.locator(".hpcrowd-bar").get_attribute("class")
-        return int(str(found).split("hpcrowd-done-")[1].split()[0])
+    def at(self) -> int:
+        """The second that is shown."""
+        return int(self.data("at"))
+
+    def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Wait until something holds."""
+        limit = time.monotonic() + PATIENCE / 1000
+        while not condition():
+            assert time.monotonic() < limit, what or "it never came to hold"
+            self.page.wait_for_timeout(20)
 
     @contextmanager
-    def until_done(self) -> Iterator[None]:
-        """Wait until what happens in the block is done."""
-        before = self.done
+    def until_shown(self) -> Iterator[None]:
+        """Wait until what happens in the block has led to another view, and that is drawn."""
+        before = int(self.data("shown"))
         yield
-        self.page.wait_for_selector(f".hpcrowd-done-{before + 1}", state="attached")
+        self.until(
+            lambda: int(self.data("shown")) > before and self.data("busy") == "0", "no new view"
+        )
 
     def press(self, name: str) -> None:
-        """Press a button of the bar and wait until what it does is done."""
-        with self.until_done():
+        """Press a button of the bar and wait for the new view."""
+        with self.until_shown():
             self.click(name)
 
     def click(self, name: str) -> None:
@@ -141,22 +179,46 @@ class Reader:
 
     def part(self, name: str) -> None:
         """Go to a part of the page."""
-        self.page.locator(".hpcrowd-part button", has_text=name).click()
+        with self.until_shown():
+            self.page.get_by_role("tab", name=name).click()
 
     @property
     def time(self) -> str:
         """What the clock of the page shows."""
-        return self.page.locator(".hpcrowd-time").inner_text()
+        return self.page.locator("#clock").inner_text()
 
-    def source_of(self, panel: str) -> str:
-        """Return the picture of a panel as the browser has it."""
-        found = self.page.locator(f"#{panel} img").get_attribute("src")
+    def rows(self, panel: str) -> list[str]:
+        """Return the texts of the rows of a table."""
+        return self.page.locator(f"#{panel} tbody tr").all_inner_texts()
+
+    def words(self, panel: str) -> str:
+        """Return what a chart tells those who do not see it."""
+        found = self.page.locator(f"#{panel} [role=application]").first.get_attribute("aria-label")
         assert found is not None
         return found
 
-    def until_changed(self, panel: str, before: str) -> None:
-        """Wait until a panel shows another picture."""
-        self.page.wait_for_function(
-            "([panel, before]) => document.querySelector(panel + ' img').src !== before",
-            arg=[f"#{panel}", before],
-        )
+    def spread(self, panel: str) -> float:
+        """Return how much the shades of a panel differ, as it is on the screen."""
+        shot = self.page.locator(f"#{panel}").screenshot()
+        return float(np.asarray(Image.open(io.BytesIO(shot)).convert("L"), float).std())
+
+    def boxes(self, panel: str) -> list[tuple[float, float, str]]:
+        """Return places on a chart and what it tells there, pixel by pixel on a grid."""
+        box = self.page.locator(f"#{panel} [role=application]").first.bounding_box()
+        assert box is not None
+        found = []
+        for across in range(70, int(box["width"]), 23):
+            for down in range(8, int(box["height"]) - 40, 19):
+                x, y = box["x"] + across, box["y"] + down
+                self.page.mouse.move(x, y)
+                tip = self.page.locator(".tip")
+                if tip.count() and tip.is_visible():
+                    found.append((x, y, tip.inner_text()))
+        return found
+
+    def saved(self, panel: str, kind: str) -> Path:
+        """Save a panel as a file and return where it is."""
+        with self.page.expect_download() as download:
+            button = self.page.locator(f"#{panel}").get_by_role("button", name=kind, exact=False)
+            button.first.click()
+        return Path(download.value.path())

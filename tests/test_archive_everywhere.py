@@ -116,7 +116,7 @@ def test_python_takes_a_log_of_the_archive(here: Path) -> None:
 def test_page_takes_a_log_of_the_archive(here: Path) -> None:
     """What hpcrowd inspect is asked for may be a log; so may a run that was recorded."""
     from hpcrowd.analysis import read_run
-    from hpcrowd.scenarios.inspector.subject import subject_of
+    from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 
     assert "TOY-B-1999-1.swf.gz" == subject_of(Path(LOG)).name
     assert 30 == len(read_run(LOG).jobs)

@@ -17,8 +17,8 @@ from hpcrowd.analysis.views.users import behaviour_words, mood_words
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.inspector.course import LiveCourse, PlayedBack
-from hpcrowd.scenarios.inspector.subject import subject_of
+from hpcrowd.scenarios.inspector.subjects.course import LiveCourse, PlayedBack
+from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kind_cases import Watch, walk

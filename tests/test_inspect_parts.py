@@ -1,8 +1,9 @@
-"""What is behind the page, without a browser: settings, links, courses, sittings, files."""
+"""What is behind the page, without a browser: settings, messages, courses, panels, files."""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,26 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hpcrowd.analysis.results import write_results
-from hpcrowd.analysis.views import Moment, load_picture
+from hpcrowd.analysis.views import Moment
 from hpcrowd.environment import read_swf, write_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import replay
-from hpcrowd.scenarios.inspector.course import LiveCourse, PlayedBack, Sitting
-from hpcrowd.scenarios.inspector.settings import controls_of, settings_of
-from hpcrowd.scenarios.inspector.sharing import (
-    RUNS,
-    SPANS,
-    TABS,
-    View,
-    figure_svg,
-    file_for_browser,
-    frame_csv,
-    parse_view,
-    view_query,
-)
-from hpcrowd.scenarios.inspector.subject import ResultsSubject, ScenarioSubject, subject_of
+from hpcrowd.scenarios.inspector.panels.packing import PACKED, to_json
+from hpcrowd.scenarios.inspector.panels.saving import SAVED, saved_panel
+from hpcrowd.scenarios.inspector.panels.timeline import timeline
+from hpcrowd.scenarios.inspector.panels.user import lanes
+from hpcrowd.scenarios.inspector.service.protocol import parse_request
+from hpcrowd.scenarios.inspector.service.seeds import intervals
+from hpcrowd.scenarios.inspector.subjects.course import LiveCourse, PlayedBack
+from hpcrowd.scenarios.inspector.subjects.settings import controls_of, settings_of
+from hpcrowd.scenarios.inspector.subjects.subject import ResultsSubject, ScenarioSubject, subject_of
 from hypothesis import given
 from hypothesis import strategies as st
 from population_cases import small_log
@@ -53,68 +49,58 @@ def subject(log: Path) -> ScenarioSubject:
     return found
 
 
-NAMES = st.sampled_from(["users", "scheduler", "processors", "speed", "seed"])
-VIEWS = st.builds(
-    View,
-    st.sampled_from(TABS),
-    st.none() | st.integers(0, 10**6),
-    st.integers(0, 10**12),
-    st.sampled_from(SPANS),
-    st.booleans(),
-    st.dictionaries(
-        st.sampled_from(RUNS), st.dictionaries(NAMES, st.text(max_size=20), min_size=1)
-    ),
+ASKED = st.fixed_dictionaries(
+    {
+        "id": st.integers(0, 9) | st.text(max_size=3),
+        "do": st.sampled_from(["open", "show", "halt", "seeds", "save", "run"]),
+    },
+    optional={
+        "at": st.none() | st.integers(-5, 10**13) | st.floats(),
+        "runs": st.lists(
+            st.fixed_dictionaries({"settings": st.dictionaries(st.text(), st.text())})
+        ),
+        "panels": st.lists(st.sampled_from(["load", "secrets"])),
+        "count": st.integers(-1, 200),
+        "path": st.just("/etc/passwd"),
+    },
 )
 
 
-@given(VIEWS)
-def test_a_link_restores_the_view(view: View) -> None:
-    """Whatever a view holds comes back from its query, but for settings that are empty."""
-    settings = {
-        run: {name: text for name, text in found.items() if text}
-        for run, found in view.settings.items()
-    }
-    expected = {run: found for run, found in settings.items() if found}
-    again = parse_view(view_query(view))
-    assert (view.tab, view.user, view.at, view.span, view.two) == (
-        again.tab, again.user, again.at, again.span, again.two,
-    )  # fmt: skip
-    assert expected == again.settings
-
-
-@given(st.text(max_size=60))
-def test_any_query_is_a_view_or_one_line(query: str) -> None:
-    """What comes from outside is read, or refused in one line."""
+@given(ASKED.map(json.dumps) | st.text(max_size=60))
+def test_any_message_is_a_request_or_one_line(text: str) -> None:
+    """What comes from a browser is read, or refused in one line."""
     told = ""
     try:
-        view = parse_view(query)
+        request = parse_request(text)
     except QuantityError as error:
         told = str(error)
     else:
-        assert view == parse_view(view_query(view))
+        assert request.do in ("open", "show", "halt", "seeds", "save")
     assert "\n" not in told
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("message", "told"),
     [
+        ({"id": 1, "do": "read", "path": "/etc/passwd"}, "input tag 'read'"),
+        ({"id": 1, "do": "show", "path": "/etc/passwd"}, "show.path: extra inputs"),
+        ({"id": 1, "do": "show", "at": 1.5}, "show.at: input should be a valid integer"),
+        ({"id": 1, "do": "show", "at": -1}, "show.at: input should be greater than"),
+        ({"id": 1, "do": "show", "at": 10**13}, "show.at: input should be less than"),
+        ({"id": 1, "do": "open", "runs": [{}, {}, {}]}, "open.runs: list should have at most 2"),
+        ({"id": 1, "do": "open", "runs": [{"settings": {"seed": 3}}]}, "valid string, not 3"),
         (
-            "tab=secrets",
-            "tab 'secrets': not known; did you mean users? choose cluster, users, user",
+            {"id": 1, "do": "open", "runs": [{"edits": [{"user": 1, "kind": "code"}]}]},
+            "edits.0: input tag 'code'",
         ),
-        ("user=-1", "user '-1': must be a whole number"),
-        ("at=1e9", "at '1e9': must be a whole number"),
-        ("at=9999999999999", "must be a whole number"),
-        ("span=3", "span 3: choose 1, 7, 28, 0 days"),
-        ("c.processors=2x", "'c.processors': not known"),
-        ("path=/etc/passwd", "'path': not known"),
-        ("tab=" + "x" * 3000, "link of 3004 characters: at most 2000"),
+        ({"id": 1, "do": "save", "run": 0, "panel": "load", "kind": "py"}, "save.kind"),
+        ({"id": 1, "do": "show", "panels": ["x" * 100_000]}, "at most 100,000"),
     ],
 )
-def test_links_that_make_no_sense(query: str, told: str) -> None:
-    """What is wrong is reported with its value and the rule."""
+def test_messages_that_make_no_sense(message: dict[str, object], told: str) -> None:
+    """What is wrong is reported with its place and the rule."""
     with pytest.raises(QuantityError, match=re.escape(told)) as caught:
-        parse_view(query)
+        parse_request(json.dumps(message))
     assert "\n" not in str(caught.value)
 
 
@@ -271,52 +257,6 @@ def test_reasons_live_and_played_back(tmp_path: Path, make_trace: Make) -> None:
     assert told == back.reasons([1, 2])
 
 
-def test_settings_count_when_a_run_restarts(subject: ScenarioSubject) -> None:
-    """Two runs continue together; one is restarted on a larger machine, the other stays."""
-    sitting = Sitting([subject, subject])
-    sitting.begin()
-    sitting.advance(3 * DAY)
-    assert [3 * DAY] * 2 == [course.now for course in sitting.courses]
-    sitting.reset(1, {"processors": "2x"})
-    first, second = sitting.courses
-    assert (8, 16) == (first.moment().processors, second.moment().processors)
-    assert (3 * DAY, 0) == (first.now, second.now)
-    sitting.advance(4 * DAY)
-    assert [4 * DAY] * 2 == [course.now for course in sitting.courses]
-
-
-def test_a_run_that_cannot_begin_says_why(subject: ScenarioSubject) -> None:
-    """The error appears at its seat in one line; the other run continues."""
-    sitting = Sitting([subject, subject])
-    sitting.begin([{}, {"processors": "0"}])
-    assert "" == sitting.seats[0].error
-    assert "0" in sitting.seats[1].error
-    assert "\n" not in sitting.seats[1].error
-    sitting.advance(DAY)
-    assert DAY == sitting.now
-
-
-def test_a_page_that_is_gone_stops(subject: ScenarioSubject) -> None:
-    """Closed in the middle of a long way, a sitting goes no further and lets go of its runs."""
-    sitting = Sitting([subject])
-    sitting.begin()
-    course = sitting.courses[0]
-    sitting.advance(50 * DAY, lambda: sitting.close() if course.now >= 5 * DAY else None)
-    assert 5 * DAY == course.now
-    assert [] == sitting.courses
-
-
-def test_halting_a_long_way(subject: ScenarioSubject) -> None:
-    """Pause stops between two pieces, and it can continue from there."""
-    sitting = Sitting([subject])
-    sitting.begin()
-    course = sitting.courses[0]
-    sitting.advance(50 * DAY, lambda: sitting.halt() if course.now >= 5 * DAY else None)
-    assert 5 * DAY == course.now
-    sitting.advance(7 * DAY)
-    assert 7 * DAY == course.now
-
-
 def test_a_scenario_file_is_read_again(tmp_path: Path, log: Path) -> None:
     """A user who edits the file and starts again sees the new settings, and its mistakes."""
     path = tmp_path / "what.toml"
@@ -354,18 +294,76 @@ def test_what_cannot_be_inspected(
 
 
 def test_files_for_the_browser(subject: ScenarioSubject) -> None:
-    """Names are safe, contents come whole, SVG is the same twice, CSV has a line for each row."""
+    """SVG is the same twice, CSV has a line for each row, what has no picture says so."""
     course = subject.begin({})
     course.advance(5 * DAY)
-    moment: Moment = course.moment()
-    one, two = (figure_svg(load_picture(moment)) for _ in range(2))
+    svg = {"panel": "load", "kind": "svg", "from": 0, "to": 5 * DAY}
+    one, two = (saved_panel(course, svg) for _ in range(2))
     assert one == two
     assert b"<svg" in one
-    found = file_for_browser("../load a", "svg", one, 3)
-    assert ("load-a.svg", "image/svg+xml", 3) == (found["name"], found["mime"], found["serial"])
-    assert one == base64.b64decode(found["data"])
-    from hpcrowd.analysis.views import users_table
-
-    lines = frame_csv(users_table(moment)).decode().splitlines()
+    lines = saved_panel(course, {"panel": "users", "kind": "csv"}).decode().splitlines()
     assert 1 + 12 == len(lines)
     assert lines[0].startswith("user,state,jobs_done")
+    for name in SAVED:
+        csv = saved_panel(course, {"panel": name, "kind": "csv", "user": 1, "from": 0})
+        assert b"," in csv.splitlines()[0], name
+    with pytest.raises(QuantityError, match="no picture of it; choose csv"):
+        saved_panel(course, {"panel": "jobs", "kind": "png", "user": 1})
+    with pytest.raises(QuantityError, match="no user is chosen"):
+        saved_panel(course, {"panel": "jobs", "kind": "csv"})
+
+
+@pytest.mark.parametrize("kind", ["i", "f"])
+@given(st.data())
+def test_packed_numbers_are_those_given(kind: str, data: st.DataObject) -> None:
+    """An array comes out of the browser's format as it went in, short or long; NaN is null."""
+    numbers = st.integers(-(2**40), 2**40) if kind == "i" else st.floats(width=64)
+    values = np.array(data.draw(st.lists(numbers, max_size=3 * PACKED)), f"{kind}8")
+    found = json.loads(to_json({"values": values}))["values"]
+    if isinstance(found, dict):
+        ((name, text),) = found.items()
+        found = np.frombuffer(base64.b64decode(text), {"i32": "<i4", "f64": "<f8"}[name])
+        np.testing.assert_array_equal(values, found)
+    else:
+        expected = [None if kind == "f" and not np.isfinite(one) else one for one in values]
+        assert expected == found
+
+
+def test_busy_hours(subject: ScenarioSubject) -> None:
+    """At the first busy hour jobs wait and half of the machine is in use; before, they never do."""
+    course = subject.begin({})
+    course.advance(10**9)
+    found = timeline(course, whole=True)
+    first, busiest = found["busy"], found["busiest"]
+    asked = []
+    for hour in range(0, course.now, HOUR):  # the log begins at a full hour
+        again = Moment.of_run(course.staged.result(), hour)
+        jobs = again.jobs
+        used = int(jobs.processors[again.running].sum())
+        asked.append(int(jobs.processors[again.waiting].sum()))
+        if used >= 4 and asked[-1]:
+            break
+    assert first == hour
+    whole = [
+        int(moment.jobs.processors[moment.waiting].sum())
+        for moment in (Moment.of_run(course.staged.result(), one) for one in (first, busiest))
+    ]
+    assert whole[0] <= whole[1]
+    assert sum(one["value"] for one in found["numbers"]["values"] if one["key"] == "jobs_completed")
+
+
+def test_lanes_hold_one_unit_at_a_time() -> None:
+    """Units that overlap lie on different lines, the others as low as they can."""
+    left, right = np.array([0, 5, 10, 12, 30]), np.array([10, 20, 15, 13, 31])
+    assert [0, 1, 0, 2, 0] == lanes(left, right).tolist()
+
+
+def test_intervals_are_paired_by_seed() -> None:
+    """Two runs that differ by 2 with every seed differ by 2 exactly, however much seeds do."""
+    one = [{"wait": 1.0}, {"wait": 11.0}]
+    two = [{"wait": 3.0}, {"wait": 13.0}]
+    found = intervals([one, two])
+    assert {"mean": 2.0, "half": 0.0, "n": 2} == found["difference"]["wait"]
+    assert 6.0 == found["runs"][0]["wait"]["mean"]
+    # Student's t with one degree of freedom: 12.706 standard errors of 5.
+    assert 63.53 == pytest.approx(found["runs"][0]["wait"]["half"], abs=0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,9 +26,9 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.traces.formats.common.names import anonymised, parse_names
 from hpcrowd.environment.traces.formats.tables.columns import parse_csv
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.inspector.course import Sitting
-from hpcrowd.scenarios.inspector.sharing import parse_view
-from hpcrowd.scenarios.inspector.subject import subject_of
+from hpcrowd.scenarios.inspector.panels.about import about
+from hpcrowd.scenarios.inspector.panels.registry import panels_json
+from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -120,15 +121,15 @@ def test_pictures_and_tables_show_names(log: Trace) -> None:
         assert any("bob" in text.get_text() for text in figure.texts)
 
 
-def test_a_link_of_the_page_has_a_name_or_a_number(file: str) -> None:
-    """A name is looked up when the run has begun."""
-    assert "ada" == parse_view("tab=user&user=ada").user
-    assert 3 == parse_view("user=3").user
-    sitting = Sitting([subject_of(Path(file))])
-    sitting.begin()
-    assert (2, "bob") == (sitting.number_of("bob"), sitting.who(2))
-    with pytest.raises(QuantityError, match="did you mean bob"):
-        sitting.number_of("bbo")
+def test_the_page_has_names(file: str) -> None:
+    """The page is given the names of users, and of the queues of waiting and running jobs."""
+    course = subject_of(Path(file)).begin({"processors": "4"})
+    assert ["ada", "bob", "eve"] == [*about(course)["names"].values()]
+    course.advance(130)
+    shown = {"panels": ["queue", "gantt"], "from": 0, "to": 130}
+    found = json.loads(panels_json(course, shown))
+    assert ["batch", "batch"] == [row["queue"] for row in found["queue"]["rows"]]
+    assert ["gpu"] == [*found["gantt"]["queues"].values()]
 
 
 def test_results_keep_names(log: Trace, tmp_path: Path) -> None:

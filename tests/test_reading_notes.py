@@ -12,8 +12,7 @@ from hpcrowd.analysis.results import read_recorded, read_results, write_results
 from hpcrowd.environment import Trace
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.formats.swf import write_swf
-from hpcrowd.environment.traces.reading import assumed, counted, not_read
-from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace, not_read
 from hpcrowd.scenarios.kinds.files import scenario_of
 from population_cases import small_log
 from sacct_cases import text

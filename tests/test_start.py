@@ -43,7 +43,7 @@ MOST_MODULES = 105
 #: Libraries that no help needs.
 HEAVY = (
     "mesa", "numba", "pandas", "pyarrow", "scipy", "matplotlib", "networkx", "sklearn", "kmedoids",
-    "pywt", "dask", "distributed", "solara",
+    "pywt", "dask", "distributed", "bokeh", "starlette", "uvicorn",
 )  # fmt: skip
 
 RUN = """

@@ -57,6 +57,8 @@ class Density:
     ----------
     names
         Name of each row, the one with the most work first; the last may stand for all others.
+    numbers
+        Numbers of the rows, -1 for all others together.
     edges
         Edges of the stretches of time, s, shape (stretches + 1,).
     width
@@ -70,6 +72,7 @@ class Density:
     """
 
     names: list[str]
+    numbers: list[int]
     edges: Int64s
     width: int
     share: Floats
@@ -115,7 +118,8 @@ def density_of(run: Run, first: int, last: int, by: str = "user") -> Density:
     found = np.array(levels).reshape(len(names), len(edges) - 1)
     total = np.bincount(row, processors * (end - begin).astype(float), len(names))
     share = np.divide(found, there, out=np.zeros_like(found), where=there > 0)
-    return Density(names, edges, width, share, total / max(total.sum(), 1.0), found.sum(axis=0))
+    of = numbers[kept].tolist() + [UNKNOWN] * (len(kept) < len(order))
+    return Density(names, of, edges, width, share, total / max(total.sum(), 1.0), found.sum(axis=0))
 
 
 def stretches(clock: Clock, first: int, last: int) -> tuple[int, Int64s]:

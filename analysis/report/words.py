@@ -19,6 +19,7 @@ from hpcrowd.analysis.pictures.plots import trace_name
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.environment.traces.trace import counted
 
 #: Most kinds of decisions that are listed.
 MOST_DECISIONS = 20
@@ -40,11 +41,7 @@ def headline(run: Run) -> list[str]:
     more += [*platform_lines(run.platform), *machine_lines(run.machines)]
     more += account_lines(run.population)
     lines += [f"  {line}" for line in more]
-    if run.size_note:
-        lines.append(f"  {run.size_note}; set it with --processors")
-    if run.clock.note and (trace or "files_sha256" in run.configuration):
-        lines.append(f"  {run.clock.note}")
-    return lines
+    return lines + [f"  {line}" for line in run.assumptions]
 
 
 def told(run: Run) -> list[str]:
@@ -71,11 +68,7 @@ def told(run: Run) -> list[str]:
 
 def left_out(run: Run) -> list[str]:
     """Return what was dropped and repaired when the trace was read."""
-    return [
-        f"{plural(count, 'job')} {what}: {reason}"
-        for what, reasons in (("dropped", run.dropped), ("repaired", run.repaired))
-        for reason, count in reasons.items()
-    ]
+    return counted(run.repaired, run.dropped)
 
 
 def hold_lines(account: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from .delays import (
     delays_table,
 )
 from .gantt import gantt_picture, gantt_table
-from .graph import UNIT_STATES, graph_network, graph_picture, graph_table
+from .graph import UNIT_STATES, graph_network, graph_picture, graph_table, unit_states
 from .load import (
     Lateness,
     lateness_now,
@@ -17,11 +17,12 @@ from .load import (
     load_table,
     queue_picture,
     queue_table,
+    stopped_runs,
     submissions_picture,
     submissions_table,
 )
-from .moment import Moment, activity_count, next_event_of, recover_work
-from .units import pauses_picture, pauses_table
+from .moment import Moment, activity_count, averages, next_event_of, recover_work
+from .units import OwnUnits, own_units, pauses_picture, pauses_table
 from .users import STATES, decisions_picture, decisions_table, users_picture, users_table
 from .week import Hours, hours_of, week_picture, week_table
 
@@ -34,9 +35,11 @@ __all__ = [
     "Hours",
     "Lateness",
     "Moment",
+    "OwnUnits",
     "UserDelays",
     "UserShare",
     "activity_count",
+    "averages",
     "blockers_of",
     "decisions_picture",
     "decisions_table",
@@ -52,13 +55,16 @@ __all__ = [
     "load_picture",
     "load_table",
     "next_event_of",
+    "own_units",
     "pauses_picture",
     "pauses_table",
     "queue_picture",
     "queue_table",
     "recover_work",
+    "stopped_runs",
     "submissions_picture",
     "submissions_table",
+    "unit_states",
     "users_picture",
     "users_table",
     "week_picture",

@@ -99,8 +99,7 @@ def graph_now(moment: Moment, user: int, most: int | None = MOST) -> GraphNow:
         at = int(open_ones[0]) if len(open_ones) else len(own)
         begin = max(0, min(at - int(BEHIND * most), len(own) - most))
         shown = range(begin, begin + most)
-    done = [own.over, own.started, own.submitted, own.free]
-    states = np.select(done, [FINISHED, RUNNING, QUEUED, FREE], WAITS).astype(np.int64)
+    states = unit_states(own)
     inside = (own.before >= shown.start) & (own.before < shown.stop)
     inside &= (own.after >= shown.start) & (own.after < shown.stop)
     return GraphNow(
@@ -110,6 +109,12 @@ def graph_now(moment: Moment, user: int, most: int | None = MOST) -> GraphNow:
         own.before[inside] - shown.start,
         own.after[inside] - shown.start,
     )
+
+
+def unit_states(own: OwnUnits) -> Int64s:
+    """Return the state of each unit of a user, index in :data:`STATE_NAMES`, shape (units,)."""
+    done = [own.over, own.started, own.submitted, own.free]
+    return np.select(done, [FINISHED, RUNNING, QUEUED, FREE], WAITS).astype(np.int64)
 
 
 def graph_table(moment: Moment, user: int, most: int | None = MOST) -> pd.DataFrame:

@@ -35,8 +35,8 @@ STACKED = ("sky", "green", "purple", "yellow", "blue", "grey")
 MOST_NAMED = 5
 
 
-def load_edges(moment: Moment, window: int | None = WINDOW) -> Int64s:
-    """Return the bin edges of a window that ends at the moment, s.
+def load_edges(moment: Moment, window: int | None = WINDOW, *, until: int | None = None) -> Int64s:
+    """Return the bin edges of a window, s.
 
     Parameters
     ----------
@@ -45,19 +45,24 @@ def load_edges(moment: Moment, window: int | None = WINDOW) -> Int64s:
     window
         s; None for the whole run so far. It does not begin before the first submission, but is at
         least an hour.
+    until
+        s since the origin, the end of the window; by default, and at most, the moment.
     """
-    begin = moment.first if window is None else max(moment.first, moment.now - window)
-    begin = min(begin, moment.now - HOUR)
-    edges = curves.time_edges(begin, moment.now, TIME_BINS)
-    return np.unique(np.clip(edges, begin, moment.now))
+    last = moment.now if until is None else max(min(until, moment.now), moment.first + HOUR)
+    begin = moment.first if window is None else max(moment.first, last - window)
+    begin = min(begin, last - HOUR)
+    edges = curves.time_edges(begin, last, TIME_BINS)
+    return np.unique(np.clip(edges, begin, last))
 
 
-def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
-    """Return the load in a window that ends at the moment, averaged over bins.
+def load_table(
+    moment: Moment, window: int | None = WINDOW, *, until: int | None = None
+) -> pd.DataFrame:
+    """Return the load in a window, averaged over bins.
 
     Parameters
     ----------
-    moment, window
+    moment, window, until
         See :func:`load_edges`.
 
     Returns
@@ -70,7 +75,7 @@ def load_table(moment: Moment, window: int | None = WINDOW) -> pd.DataFrame:
     """
     import pandas as pd
 
-    edges = load_edges(moment, window)
+    edges = load_edges(moment, window, until=until)
     jobs = moment.seen(moment.since(int(edges[0])))
     stopped = stopped_runs(moment)
     size, up = averages(moment.steps, edges)
@@ -303,7 +308,9 @@ def lateness_now(moment: Moment) -> Lateness:
     return Lateness(*(float(some.mean()) if len(some) else None for some in (late, last)))
 
 
-def submissions_table(moment: Moment, window: int | None = None) -> pd.DataFrame:
+def submissions_table(
+    moment: Moment, window: int | None = None, *, until: int | None = None
+) -> pd.DataFrame:
     """Return the number of jobs submitted over time.
 
     Parameters
@@ -312,6 +319,9 @@ def submissions_table(moment: Moment, window: int | None = None) -> pd.DataFrame
         The moment.
     window
         s before the moment; None for the whole run so far.
+    until
+        s since the origin, the end of the window; what was recorded is shown until then, also
+        after the moment. By default a quarter of the window after the moment.
 
     Returns
     -------
@@ -328,12 +338,13 @@ def submissions_table(moment: Moment, window: int | None = None) -> pd.DataFrame
     known = recorded != UNKNOWN
     if known.any():
         begin = min(begin, int(np.min(recorded, where=known, initial=begin)))
+    end = now if until is None else min(until, now)
     if window is not None:
-        begin = max(begin, now - window)
-    begin = min(begin, now - HOUR)
-    last = now + int(AHEAD * (now - begin)) if known.any() else now
-    last = max(now, min(last, int(recorded.max(initial=now))))
-    times = np.union1d(curves.time_edges(begin, last, TIME_BINS // 2), [begin, now, last])
+        begin = max(begin, end - window)
+    begin = min(begin, end - HOUR)
+    last = now + int(AHEAD * (now - begin)) if until is None else max(end, until)
+    last = max(end, min(last, int(recorded.max(initial=end)))) if known.any() else end
+    times = np.union1d(curves.time_edges(begin, last, TIME_BINS // 2), [begin, end, last])
     times = times[(times >= begin) & (times <= last)]
     simulated = curves.cumulative(jobs.submit[moment.submitted], times)
     return pd.DataFrame(

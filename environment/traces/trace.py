@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,7 +24,6 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.numbers import LARGEST_TIME, LEAST_SPEED, MOST_SPEED, check_within
 from hpcrowd.environment.quantities import notebook_table, plural, round_half_up
 from hpcrowd.environment.traces.machine_size import MEASURED, MachineSize, machine_size
-from hpcrowd.environment.traces.reading import assumed, counted, not_read
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 
 if TYPE_CHECKING:
@@ -58,6 +57,45 @@ FIELDS = tuple(MEANING)
 
 #: In a comment of a header: no job has a wait, through no fault of the log.
 UNSCHEDULED = "the jobs have not been scheduled"
+
+
+def counted(repaired: Mapping[str, int], dropped: Mapping[str, int]) -> list[str]:
+    """Return a line for each reason why jobs were dropped or repaired, dropped ones first.
+
+    Parameters
+    ----------
+    repaired, dropped
+        Number of jobs by reason.
+    """
+    return [
+        f"{plural(count, 'job')} {what}: {reason}"
+        for what, reasons in (("dropped", dropped), ("repaired", repaired))
+        for reason, count in reasons.items()
+    ]
+
+
+def not_read(columns: Iterable[str]) -> list[str]:
+    """Return a line that names the columns of a log that are not read; none without any."""
+    named = ", ".join(columns)
+    return [f"columns not read: {named}"] if named else []
+
+
+def assumed(size: str = "", clock: str = "") -> list[str]:
+    """Return a line for each assumption about what the log does not give.
+
+    Parameters
+    ----------
+    size
+        Note on the size of the machine, see
+        :class:`~hpcrowd.environment.traces.machine_size.MachineSize`; empty if it was given.
+    clock
+        Note on start and time zone, see :attr:`hpcrowd.environment.clock.Clock.note`; empty if
+        they are known.
+    """
+    return [
+        *([f"{size}; set it with --processors"] if size else []),
+        *([clock] if clock else []),
+    ]
 
 
 @dataclass

@@ -1,14 +1,13 @@
-"""The web page of ``hpcrowd inspect``, one idea per file.
+"""The web page of ``hpcrowd inspect``.
 
-=================== ============================================================================
-:mod:`.settings`    the settings that the page offers, and their permitted values
-:mod:`.subject`     what is inspected: a trace, a scenario in a file, a folder of results
-:mod:`.course`      runs in progress, simulated or played back; the runs of one page
-:mod:`.sharing`     views as addresses, and files to save (PNG, SVG, CSV)
-:mod:`.desk`        the state of one page, and the actions of its buttons
-:mod:`.page`        the page; :mod:`.parts`, its views of the cluster and the users
-:mod:`.server`      the server behind it
-=================== ============================================================================
+================== =============================================================================
+:mod:`.subjects`   what is inspected (a trace, a scenario in a file, a folder of results), the
+                   settings that the page offers, runs in progress, changes of users
+:mod:`.panels`     what the page shows of a run at a moment, as data and as files
+:mod:`.processes`  the processes that runs are simulated in, and the way to any second of a run
+:mod:`.service`    the server: whom it answers, what it understands, the state of each page
+``web``            the page itself: HTML, styles, and scripts that draw what the panels are
+================== =============================================================================
 
-The first four do not depend on the web.
+Each folder uses only those above it. The first three do not depend on the web.
 """

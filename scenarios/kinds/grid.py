@@ -65,8 +65,7 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
-from hpcrowd.environment.traces.reading import assumed, counted
-from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, checksum, laid_over, with_settings
 from hpcrowd.scenarios.kinds.fields import Sessions
 from hpcrowd.scenarios.kinds.population_files import (

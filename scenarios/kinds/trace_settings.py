@@ -18,9 +18,14 @@ from hpcrowd.environment.registry import located, text_of
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import SCHEDULER_NAMES
 from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
-from hpcrowd.environment.traces.reading import assumed
 from hpcrowd.environment.traces.requested_times import RequestedTimes
-from hpcrowd.environment.traces.trace import Conversion, Conversions, Trace, jobs_from_trace
+from hpcrowd.environment.traces.trace import (
+    Conversion,
+    Conversions,
+    Trace,
+    assumed,
+    jobs_from_trace,
+)
 from hpcrowd.scenarios.kinds.base import Scenario, checksum
 from hpcrowd.scenarios.kinds.fields import (
     FOLDER,

@@ -50,18 +50,34 @@ def command(
     """
     if len(what) > MOST:
         raise QuantityError(f"{len(what)} runs: a page shows {MOST} at most; give one or two")
-    from hpcrowd.scenarios.inspector.server import bound_socket, check_installed, is_loopback, serve
+    from hpcrowd.scenarios.inspector.service.server import (
+        bound_socket,
+        check_installed,
+        is_loopback,
+        serve,
+    )
 
     check_installed()
-    from hpcrowd.scenarios.inspector.subject import subject_of
+    from hpcrowd.scenarios.inspector.processes.keeper import start_keeper
+    from hpcrowd.scenarios.inspector.processes.runs import Runs
+    from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
+    from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 
-    subjects = [subject_of(path, how) for path in what]
+    subjects = []
+    for path in what:
+        say(f"Reading {path.name} ...")
+        subjects.append(subject_of(path, how))
     listening = bound_socket(host, port)
+    runs = Runs()
+    start_keeper(subjects, runs.path, (listening, runs.socket))
     number = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{number}/"
 
-    def ready(token: str) -> None:
+    # A server that is started again at the same port is found by the pages that are open.
+    token = new_token() if port == 0 else kept_token(number)
+
+    def ready() -> None:
         complete = f"{address}?token={token}"
         status.end()  # it waits for visitors from now on
         say(f"The page is at {complete}  (Ctrl-C ends it)")
@@ -75,6 +91,6 @@ def command(
             "machine"
         )
     try:
-        serve(subjects, listening, ready)
+        serve([subject.name for subject in subjects], runs, listening, token, ready)
     except KeyboardInterrupt:
         say("The page is closed.")  # Ctrl-C is the usual end

@@ -31,8 +31,7 @@ from hpcrowd.environment.traces.formats.registry import (
 from hpcrowd.environment.traces.formats.tables.text import listed
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.machine_size import without_found_size
-from hpcrowd.environment.traces.reading import assumed
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import Trace, assumed
 from hpcrowd.scenarios.commands.options import AsJson, at_hand
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options

@@ -13,8 +13,8 @@ from typing import Any, override
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.archive.logs import trace_path
-from hpcrowd.scenarios.inspector.course import Course, LiveCourse, PlayedBack
-from hpcrowd.scenarios.inspector.settings import Control, controls_of, settings_of
+from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse, PlayedBack
+from hpcrowd.scenarios.inspector.subjects.settings import Control, controls_of, settings_of
 from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.files import SettingError, read_scenario, scenario_of
 
@@ -91,7 +91,9 @@ class ScenarioSubject(Subject):
                 raise QuantityError(str(error)) from None
         log = DecisionLog(KEPT_DECISIONS)
         staged = scenario.stage(self._prepared(scenario), log)
-        return LiveCourse(staged, scenario.title())
+        course = LiveCourse(staged, scenario.title(), controls_of(scenario.completed()))
+        course.notes = staged.notes
+        return course
 
     def _prepared(self, scenario: Scenario) -> Any:
         """Return a copy of the inputs of a scenario; they are read once for all who share them."""

@@ -1,25 +1,19 @@
-"""Runs in progress, simulated or played back; and the runs of one page, which advance together.
-
-A page is used by one person, but by several threads: the one that plays, and those that handle
-clicks. Everything that advances a course takes the lock of its sitting.
-"""
+"""Runs in progress, simulated or played back."""
 
 from __future__ import annotations
 
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, override
 
 import numpy as np
 
 from hpcrowd.agents.behaviours.user import User
 from hpcrowd.analysis.views import Moment, activity_count, next_event_of
-from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, number_of
+from hpcrowd.environment.clock import DAY, WEEK
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 
@@ -27,7 +21,7 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.cluster import Cluster
     from hpcrowd.environment.grid.broker import GridBroker
-    from hpcrowd.scenarios.inspector.subject import Subject
+    from hpcrowd.scenarios.inspector.subjects.settings import Control
     from hpcrowd.scenarios.kinds.base import Staged
 
 
@@ -36,9 +30,6 @@ SEARCHED_AT_ONCE = 8 * WEEK
 
 #: Real time after which it pauses, s.
 PATIENCE = 8.0
-
-#: A long run is done in pieces of this simulated time, s, so that it can be stopped in between.
-PIECE = 24 * HOUR
 
 
 class Course(ABC):
@@ -50,10 +41,22 @@ class Course(ABC):
         A short name for titles.
     log_full
         Whether decisions were lost because the log was full.
+    played_back
+        Whether the run is finished and cannot be changed.
+    controls
+        Settings that a reader may change, with their values in this run.
+    notes
+        What reading assumed, repaired or dropped, a line each.
+    told_scheduler
+        The scheduler of a run that is played back, if reasons can be derived from it; else None.
     """
 
     label: str
     log_full = False
+    played_back = False
+    controls: tuple[Control, ...] = ()
+    notes: Sequence[str] = ()
+    told_scheduler: str | None = None
     _moment: Moment | None = None
 
     @property
@@ -115,12 +118,15 @@ class LiveCourse(Course):
         The simulation before it begins.
     label
         A short name.
+    controls
+        Settings that a reader may change.
     """
 
-    def __init__(self, staged: Staged, label: str) -> None:
+    def __init__(self, staged: Staged, label: str, controls: tuple[Control, ...] = ()) -> None:
         self.staged = staged
         self.model = staged.model
         self.label = label
+        self.controls = controls
         self._users: dict[int, User] = {}
         self._agents = 0
         self.skip_to(self.model.next_time)
@@ -142,6 +148,17 @@ class LiveCourse(Course):
             self.model.run(until=until)
             if self.staged.log is not None:
                 self.log_full = self.staged.log.dropped > 0
+
+    def changed(self) -> None:
+        """Let changes of users' graphs take effect; to be called after them.
+
+        Raises
+        ------
+        HpcrowdError
+            When a graph makes no sense.
+        """
+        self._moment = None
+        self.model.run(until=self.now)
 
     @override
     def advance_to_event(self, user: int) -> bool:
@@ -220,9 +237,16 @@ class PlayedBack(Course):
         The run, with its work if that can be recovered; shared by all pages, so it is only read.
     """
 
+    played_back = True
+
     def __init__(self, run: Run) -> None:
         self.run = run
         self.label = run.label
+        self.notes = run.notes
+        scheduler = run.configuration.get("scheduler")
+        if isinstance(scheduler, str) and not run.platform and not run.sites:
+            # Not of several clusters, nor where processors come and go.
+            self.told_scheduler = scheduler
         jobs = run.jobs
         times = np.concatenate([jobs.submit, jobs.start, jobs.end])
         self._events = np.unique(times[times != UNKNOWN])
@@ -265,10 +289,9 @@ class PlayedBack(Course):
 
     @override
     def reasons(self, rows: Sequence[int]) -> dict[int, str]:
-        run = self.run
-        scheduler = run.configuration.get("scheduler")
-        if not isinstance(scheduler, str) or run.platform or run.sites:
-            return {}  # several clusters, or not always the same processors
+        run, scheduler = self.run, self.told_scheduler
+        if scheduler is None:
+            return {}
         try:
             told = reasons_at(
                 run.jobs, self._now - 1, scheduler, run.processors, held=bool(run.holds), rows=rows
@@ -276,162 +299,3 @@ class PlayedBack(Course):
         except QuantityError:
             return {}  # a custom scheduler, of which only the name is known
         return {one.row: one.words(run.clock) for one in told}
-
-
-@dataclass
-class Seat:
-    """One of the runs of a page.
-
-    Attributes
-    ----------
-    subject
-        The subject of the run.
-    given
-        Settings from the reader, by name.
-    course
-        The run; None if it could not begin.
-    error
-        Why not, in one line.
-    """
-
-    subject: Subject
-    given: dict[str, str] = field(default_factory=dict)
-    course: Course | None = None
-    error: str = ""
-
-    def reset(self, given: Mapping[str, str] | None = None) -> None:
-        """Begin again, with other settings if they are given."""
-        if given is not None:
-            self.given = dict(given)
-        self.course, self.error = None, ""
-        try:
-            self.course = self.subject.begin(self.given)
-        except HpcrowdError as error:
-            self.error = str(error)
-
-
-class Sitting:
-    """The runs of a page.
-
-    Parameters
-    ----------
-    subjects
-        The subjects of the runs, one or two.
-
-    Attributes
-    ----------
-    seats
-        The runs.
-    closed
-        Whether the page has been closed; then the runs no longer advance.
-    held
-        The lock: while it is held, the runs do not advance.
-    """
-
-    def __init__(self, subjects: Sequence[Subject]) -> None:
-        self.seats = [Seat(subject) for subject in subjects]
-        self.closed = threading.Event()
-        self.held = threading.RLock()
-        self._halt = threading.Event()
-
-    def begin(self, settings: Sequence[Mapping[str, str]] = ()) -> None:
-        """Begin all runs, with settings for each if there are any."""
-        with self.held:
-            for place, seat in enumerate(self.seats):
-                seat.reset(settings[place] if place < len(settings) else None)
-
-    def reset(self, place: int, given: Mapping[str, str]) -> None:
-        """Begin a run again with other settings; the others stay where they are."""
-        with self.held:
-            self.seats[place].reset(given)
-
-    def add(self, subject: Subject, given: Mapping[str, str]) -> None:
-        """Add a run."""
-        with self.held:
-            self.seats.append(Seat(subject, dict(given)))
-            self.seats[-1].reset()
-
-    def remove(self, place: int) -> None:
-        """Remove a run."""
-        with self.held:
-            del self.seats[place]
-
-    @property
-    def courses(self) -> list[Course]:
-        """The runs that could begin."""
-        return [seat.course for seat in self.seats if seat.course is not None]
-
-    def number_of(self, user: str) -> int | None:
-        """Return the number of a user who is asked for by name; None without a run.
-
-        Raises
-        ------
-        QuantityError
-            When no user has the name.
-        """
-        if not self.courses:
-            return None
-        return number_of(self.courses[0].moment().jobs.names, "user", user)
-
-    def who(self, user: int) -> str:
-        """Return the name of a user, or its number without one."""
-        return self.courses[0].moment().jobs.who(user) if self.courses else str(user)
-
-    @property
-    def now(self) -> int:
-        """The time of the furthest run, s since the origin."""
-        return max((course.now for course in self.courses), default=0)
-
-    @property
-    def over(self) -> bool:
-        """Whether all runs have finished."""
-        return all(course.over for course in self.courses)
-
-    def halt(self) -> None:
-        """Request that the thread that advances the runs stop at the next opportunity."""
-        self._halt.set()
-
-    def advance(self, until: int, tell: Callable[[], object] | None = None) -> None:
-        """Advance all runs to a second, in pieces; stop in between on request.
-
-        Parameters
-        ----------
-        until
-            s since the origin.
-        tell
-            Called after each piece.
-        """
-        self._halt.clear()
-        while not self._stopped:
-            with self.held:
-                behind = [one for one in self.courses if one.now < until and not one.over]
-                if not behind:
-                    return
-                target = min(until, min(course.now for course in behind) + PIECE)
-                for course in behind:
-                    course.advance(target)
-            if tell is not None:
-                tell()
-
-    def advance_to_event(self, place: int, user: int) -> bool:
-        """Advance until something happens to a user of a run; return whether it did.
-
-        The other runs follow to the same second.
-        """
-        with self.held:
-            course = self.seats[place].course
-            if course is None:
-                return False
-            found = course.advance_to_event(user)
-        self.advance(course.now)
-        return found
-
-    def close(self) -> None:
-        """Stop for good and remove all runs."""
-        self.closed.set()
-        with self.held:
-            self.seats.clear()
-
-    @property
-    def _stopped(self) -> bool:
-        return self._halt.is_set() or self.closed.is_set()

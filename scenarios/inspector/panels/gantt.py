@@ -1,0 +1,89 @@
+"""The Gantt chart: jobs as rectangles, or, where there are too many, who held how much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.pictures.density import density_of
+from hpcrowd.analysis.views import Moment
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.jobs import UNKNOWN, State, name_of
+from hpcrowd.environment.platform.placement import place
+from hpcrowd.environment.quantities import plural
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.inspector.panels.asked import Asked
+    from hpcrowd.scenarios.inspector.subjects.course import Course
+
+#: Parts of the time shown at which rows of processors are given out anew. In between, jobs stay on
+#: their rows while time passes.
+PARTS = 4
+
+
+def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
+    """Return the jobs that ran in the time shown; the rest of running ones as expected.
+
+    More than ``asked.most`` jobs are told as densities.
+    """
+    moment = course.moment()
+    jobs, now = moment.jobs, moment.now
+    expected = np.maximum(jobs.start + np.maximum(jobs.estimate, 0), now + 1)
+    end = np.where(moment.running, expected, jobs.end)
+    step = max((asked.last - asked.first) // PARTS, HOUR)
+    begin = asked.first // step * step
+    which = moment.started & (end > begin) & (jobs.start < asked.last)
+    shown = which & (end > asked.first)
+    total = int(shown.sum())
+    if total > asked.most:
+        return {"total": total, "density": _density(moment, asked), "words": _words(total, False)}
+    rows = np.flatnonzero(which)
+    rows = rows[np.lexsort((rows, jobs.start[rows]))]
+    size = max(one.size for one in moment.steps if one.at <= now)
+    where = place(jobs.start[rows], end[rows], jobs.processors[rows], size)
+    kept = np.flatnonzero(shown[rows])
+    index = np.full(len(rows), -1)
+    index[kept] = np.arange(len(kept))
+    pieces = index[where.job] >= 0
+    rows = rows[kept]
+    running = moment.running[rows]
+    has_queue = bool((jobs.queue != UNKNOWN).any())
+    queues = jobs.queue[rows]
+    return {
+        "total": total,
+        "rows": max(where.rows, size),
+        "size": size,
+        "piece": index[where.job][pieces],
+        "bottom": where.row[pieces],
+        "top": (where.row + where.height)[pieces],
+        "job": jobs.number[rows],
+        "user": jobs.user[rows],
+        "processors": jobs.processors[rows],
+        "submitted": jobs.submit[rows],
+        "start": jobs.start[rows],
+        "end": end[rows],
+        "requested": jobs.requested_time[rows],
+        "running": running.astype(np.int64),
+        "state": np.where(running, -1, jobs.state[rows]),
+        "states": {int(state): state.name.lower() for state in State},
+        "queue": queues if has_queue else None,
+        "queues": {
+            int(number): name_of(jobs.names, "queue", int(number)) for number in np.unique(queues)
+        }
+        if has_queue
+        else {},
+        "words": _words(total, True),
+    }
+
+
+def _words(total: int, each: bool) -> str:
+    how = "" if each else "; so many that the picture shows who held which part of the machine"
+    return f"{plural(total, 'job')} ran in this time{how}"
+
+
+def _density(moment: Moment, asked: Asked) -> dict[str, Any]:
+    """Return which part of the machine each of the busiest users held, over time."""
+    last = max(min(asked.last, moment.now), asked.first + HOUR)
+    found = density_of(moment.run(), asked.first, last)
+    return {"edges": found.edges, "users": found.numbers, "share": found.share.ravel().round(4)}

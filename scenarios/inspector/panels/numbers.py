@@ -1,0 +1,81 @@
+"""The strip of numbers: what a run has come to until now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.metrics import bounded_slowdown
+from hpcrowd.analysis.views import averages, lateness_now
+from hpcrowd.environment.quantities import format_duration
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.views import Moment
+
+
+def numbers(moment: Moment) -> dict[str, Any]:
+    """Return the numbers of a run until now.
+
+    Waits and slowdowns are of the jobs that have started, or ended; the utilization is the part of
+    the processor-seconds since the first submission that were in use.
+    """
+    jobs, now = moment.jobs, moment.now
+    started, ended = moment.started, moment.ended
+    wait = _mean(jobs.start[started] - jobs.submit[started])
+    response = jobs.end[ended] - jobs.submit[ended]
+    slowdown = _mean(bounded_slowdown(response, jobs.end[ended] - jobs.start[ended]))
+    late = lateness_now(moment).mean
+    waiting = moment.waiting
+    values = [
+        _number("wait_mean_s", "Mean wait", "s", wait, "lower"),
+        _number("bounded_slowdown_mean", "Mean bounded slowdown", "", slowdown, "lower"),
+        _number("utilization", "Utilization", "%", utilization_until_now(moment), "higher"),
+        _number("jobs_running", "Jobs running", "jobs", int(moment.running.sum()), ""),
+        _number("jobs_waiting", "Jobs in the queue", "jobs", int(waiting.sum()), "lower"),
+        _number(
+            "processors_asked", "Processors requested by the queue", "processors",
+            int(jobs.processors[waiting].sum()), "lower",
+        ),
+        _number("lateness_mean_s", "Mean lateness", "s", late, "lower"),
+        _number("jobs_completed", "Jobs finished", "jobs", int(ended.sum()), "higher"),
+    ]  # fmt: skip
+    return {"until": now, "values": values}
+
+
+def utilization_until_now(moment: Moment) -> float | None:
+    """Return the part of the processor-seconds until now that were in use, in percent."""
+    first, now = moment.first, moment.now
+    if now <= first:
+        return None
+    jobs, started = moment.jobs, moment.started
+    end = np.where(moment.ended, jobs.end, now)[started]
+    used = float(((end - jobs.start[started]) * jobs.processors[started]).sum())
+    used += float(
+        sum(
+            (min(one.end, now) - one.start) * one.processors
+            for one in moment.attempts
+            if one.start < now
+        )
+    )
+    size, _ = averages(moment.steps, np.array([first, now]))
+    return 100 * used / (float(size[0]) * (now - first)) if size[0] else None
+
+
+def _mean(values: Any) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _number(key: str, words: str, unit: str, value: float | None, better: str) -> dict[str, Any]:
+    """Return a number with its words and its text."""
+    if value is None:
+        text = "-"
+    elif unit == "s":
+        text = format_duration(value)
+    elif unit == "%":
+        text = f"{value:.1f} %"
+    else:
+        text = f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+    return {
+        "key": key, "words": words, "unit": unit, "value": value, "text": text, "better": better,
+    }  # fmt: skip

@@ -1,0 +1,54 @@
+"""The data of panels as JSON: arrays of numbers packed, unknown numbers as null."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+#: Numbers from which an array is packed; shorter ones are lists.
+PACKED = 64
+
+#: Largest number of 32 bits.
+LARGEST = 2**31 - 1
+
+
+def packed(values: Any) -> Any:
+    """Return an array for the browser: a list if it is short, else its bytes in base64.
+
+    Whole numbers are packed as ``i32`` if they fit, everything else as ``f64``, little endian.
+    """
+    array = np.asarray(values)
+    if array.dtype == object or array.dtype.kind in "US":
+        return [cleaned(value) for value in array.tolist()]
+    if array.size < PACKED:
+        return [cleaned(value) for value in array.ravel().tolist()]
+    whole = array.dtype.kind in "biu"
+    if whole and (array.dtype.kind == "b" or int(np.abs(array).max()) <= LARGEST):
+        return {"i32": base64.b64encode(array.astype("<i4").tobytes()).decode("ascii")}
+    return {"f64": base64.b64encode(array.astype("<f8").tobytes()).decode("ascii")}
+
+
+def cleaned(value: Any) -> Any:
+    """Return a number as JSON has it: None if it is not a number or infinite."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_json(value: Any) -> bytes:
+    """Return a panel as JSON; arrays in it are packed, NaN becomes null."""
+    return json.dumps(_plain(value), allow_nan=False, separators=(",", ":")).encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray):
+        return packed(value)
+    if isinstance(value, np.generic):
+        return cleaned(value.item())
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return cleaned(value)

@@ -1,0 +1,94 @@
+"""The whole run at a glance: load and queue over time, outages, where it is busy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.views import Moment, load_table
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.scenarios.inspector.panels.numbers import numbers
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.jobs import Int64s
+    from hpcrowd.scenarios.inspector.subjects.course import Course
+
+#: Part of the machine in use from which an hour with a queue is busy.
+BUSY = 0.5
+
+
+def timeline(course: Course, *, whole: bool) -> dict[str, Any]:
+    """Return the run so far in bins.
+
+    Parameters
+    ----------
+    course
+        The run.
+    whole
+        Whether it has come to its end; then its numbers are those of the whole run.
+    """
+    moment = course.moment()
+    frame = load_table(moment, None)
+    jobs = moment.jobs
+    recorded = int(jobs.recorded_submit.max(initial=0))
+    busy, busiest = busy_hours(moment)
+    return {
+        "edges": np.append(frame["begin_s"].to_numpy(), frame["end_s"].iloc[-1]),
+        "in_use": frame["processors_in_use"].to_numpy().round(2),
+        "waiting": frame["jobs_waiting"].to_numpy().round(2),
+        "size": frame["processors"].to_numpy(),
+        "up": frame["processors_up"].to_numpy(),
+        "outages": outages_of(moment),
+        "first": moment.first,
+        "last": course.now if whole else max(course.now, recorded),
+        "until": course.now,
+        "done": whole,
+        "busy": busy,
+        "busiest": busiest,
+        "numbers": numbers(moment) if whole else None,
+    }
+
+
+def outages_of(moment: Moment) -> list[tuple[int, int, int]]:
+    """Return when processors were down or closed: begin and end, s, and how many."""
+    steps = [one for one in moment.steps if one.at < moment.now]
+    ends = [one.at for one in steps[1:]] + [moment.now] * bool(steps)
+    return [
+        (one.at, end, one.size - one.up)
+        for one, end in zip(steps, ends, strict=True)
+        if one.up < one.size and end > one.at
+    ]
+
+
+def busy_hours(moment: Moment) -> tuple[int | None, int | None]:
+    """Return the first busy hour so far, and the busiest, as seconds since the origin.
+
+    In the first, jobs wait and at least :data:`BUSY` of the machine is in use. In the busiest, the
+    waiting jobs ask for the most processors, or, where none ever wait, the most are in use.
+    """
+    clock = moment.clock
+    first = moment.first + -clock.wall(moment.first) % HOUR  # full hours on the clock
+    hours = np.arange(first, moment.now + 1, HOUR)
+    if not len(hours):
+        return None, None
+    jobs, started = moment.jobs, moment.started
+    left = np.where(started, jobs.start, np.where(moment.never_ran, jobs.end, moment.now + 1))
+    waiting = _level(jobs.submit, left, jobs.processors, moment.submitted, hours)
+    end = np.where(moment.ended, jobs.end, moment.now + 1)
+    used = _level(jobs.start, end, jobs.processors, started, hours)
+    loaded = np.flatnonzero((waiting > 0) & (used >= BUSY * moment.processors))
+    busiest = int(np.argmax(waiting if waiting.any() else used))
+    return (int(hours[loaded[0]]) if len(loaded) else None), int(hours[busiest])
+
+
+def _level(begin: Int64s, end: Int64s, weight: Int64s, which: Any, times: Int64s) -> Int64s:
+    """Return the sum of the weights of what is there at each time, shape of ``times``."""
+    known = which & (begin != UNKNOWN)
+    found: Int64s = np.zeros(len(times), np.int64)
+    for sign, column in ((1, begin), (-1, end)):
+        total = np.zeros(len(times) + 1, np.int64)
+        np.add.at(total, np.searchsorted(times, column[known]), sign * weight[known])
+        found += np.cumsum(total)[:-1]
+    return found

@@ -1,0 +1,113 @@
+"""Who slows whom: what holds what a waiting job needs, and who delayed whom over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.views import blockers_of, delays_table
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.quantities import plural
+
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.inspector.panels.asked import Asked
+    from hpcrowd.scenarios.inspector.subjects.course import Course
+
+#: Jobs ahead of a waiting one that the page lists.
+AHEAD_SHOWN = 50
+
+#: Pairs of users that the page lists; a file has all.
+PAIRS_SHOWN = 400
+
+#: The number that stands for nobody: time in which no job held what was waited for.
+NOBODY = -1
+
+
+def blockers_panel(course: Course, asked: Asked) -> dict[str, Any]:
+    """Return what holds what the chosen job needs; of one that does not wait, what it does."""
+    moment = course.moment()
+    jobs = moment.jobs
+    rows = np.flatnonzero(jobs.number == (UNKNOWN if asked.job is None else asked.job))
+    if not len(rows):
+        raise QuantityError(
+            f"job {asked.job}: not in this run" if asked.job else "no job is chosen"
+        )
+    row = int(rows[0])
+    if not moment.waiting[row]:
+        return {"job": asked.job, "waits": False, "words": _not_waiting(course, row)}
+    words = course.reasons([row]).get(row, "")
+    # A scheduler of one's own is only a name in a folder of results, and gives no reasons.
+    scheduler = course.told_scheduler if words and course.told_scheduler else ""
+    found = blockers_of(moment, row, most=AHEAD_SHOWN, scheduler=scheduler)
+    return {
+        "job": found.number,
+        "user": found.user,
+        "waits": True,
+        "asked": found.asks,
+        "free": found.free,
+        "down": found.down,
+        "missing": found.missing,
+        "held": found.held,
+        "words": f"Job {found.number} requests {plural(found.asks, 'processor')}"
+        + (f"; {words}" if words else "")
+        + ".",
+        "jobs": [
+            {
+                "job": one.number,
+                "user": one.user,
+                "processors": one.processors,
+                "end": one.expected_end,
+                "counted": one.counted,
+                "share": one.share,
+            }
+            for one in found.running
+        ],
+        "ahead": [
+            {
+                "job": one.number,
+                "user": one.user,
+                "processors": one.processors,
+                "start": None if one.start == UNKNOWN else one.start,
+                "why": "its reservation is in the way" if one.in_the_way else "ahead in the queue",
+            }
+            for one in found.ahead
+        ],
+        "ahead_jobs": found.ahead_jobs,
+        "ahead_processors": found.ahead_processors,
+        "users": [
+            {"user": one.user, "processors": one.counted, "share": one.share, "jobs": one.jobs}
+            for one in found.by_user
+        ],
+    }
+
+
+def _not_waiting(course: Course, row: int) -> str:
+    moment = course.moment()
+    if not moment.submitted[row]:
+        return "It has not been submitted yet."
+    if moment.running[row]:
+        return f"It runs on {plural(int(moment.jobs.processors[row]), 'processor')}."
+    return "It has ended." if moment.ended[row] else "It never ran."
+
+
+def delays_panel(course: Course, asked: Asked) -> dict[str, Any]:
+    """Return by how much users delayed users, in processor-hours waited, in the time shown."""
+    moment = course.moment()
+    frame = delays_table(moment, asked.window(moment.now), most=PAIRS_SHOWN)
+    by = frame["by"].fillna(NOBODY).astype("int64")
+    return {
+        "total": frame.attrs["processor_hours"],
+        "nobody": frame.attrs["nobody"],
+        "rows": [
+            {"by": one, "delayed": other, "hours": hours, "jobs": jobs}
+            for one, other, hours, jobs in zip(
+                by.tolist(),
+                frame["delayed"].tolist(),
+                frame["processor_hours"].tolist(),
+                frame["jobs"].tolist(),
+                strict=True,
+            )
+        ],
+    }

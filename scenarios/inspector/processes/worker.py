@@ -1,0 +1,209 @@
+"""A process that holds one run: it advances, forks, and answers what the page asks.
+
+Scouts, checkpoints and workers differ only in what they are asked; see the package.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.scenarios.inspector.panels.about import about
+from hpcrowd.scenarios.inspector.panels.packing import to_json
+from hpcrowd.scenarios.inspector.panels.registry import panels_json
+from hpcrowd.scenarios.inspector.panels.timeline import timeline
+from hpcrowd.scenarios.inspector.processes.wire import Message, Wire
+from hpcrowd.scenarios.inspector.subjects.changes import apply_changes
+from hpcrowd.scenarios.inspector.subjects.course import Course
+
+#: Real time between two signs of progress, s.
+SIGN = 0.2
+
+#: Real time that a piece of a long run takes, about, s; in between it can be stopped.
+PIECE = 0.05
+
+#: Real time of simulation between the first checkpoints of a run, s; it doubles after every few of
+#: them, since a fork takes as long as simulating some of that.
+SPACING = 0.1
+
+#: Checkpoints after which the time between them doubles.
+CHECKPOINTS = 8
+
+
+class Pieces:
+    """Lengths of the pieces of a long run: as long as takes :data:`PIECE` to simulate."""
+
+    def __init__(self) -> None:
+        self.length = DAY  #: simulated time of the next piece, s
+        self.spent = 0.0  #: real time of all pieces so far, s
+
+    def took(self, seconds: float) -> None:
+        """Note how long the last piece took, real time in s."""
+        self.spent += seconds
+        if seconds < PIECE / 2:
+            self.length *= 2
+        elif seconds > 2 * PIECE:
+            self.length = max(self.length // 2, HOUR)
+
+
+class Worker:
+    """A process with a run.
+
+    Parameters
+    ----------
+    wire
+        To the server.
+    course
+        The run.
+    run
+        Number of the run, for what the process says of itself.
+    """
+
+    def __init__(self, wire: Wire, course: Course, run: int) -> None:
+        self.wire = wire
+        self.course = course
+        self.run = run
+        self._pieces = Pieces()
+
+    def serve(self) -> None:
+        """Answer requests until the server closes the connection."""
+        while (message := self.wire.receive()) is not None:
+            try:
+                self._answer(message)
+            except HpcrowdError as error:
+                self._reply(message, {"error": str(error)})
+            except OSError:
+                return  # the server has gone
+            except Exception as error:  # noqa: BLE001 - of users' code, too; the page says it
+                traceback.print_exc(file=sys.stderr)
+                words = f"{type(error).__name__}: {error}"
+                self._reply(message, {"error": f"internal error, please report it: {words}"})
+
+    def _answer(self, message: Message) -> None:
+        asked = message.header
+        what = asked["do"]
+        if what == "advance":
+            halted = self._advance(int(asked["until"]))
+            self._reply(message, {**self._where(), "halted": halted})
+        elif what == "event":
+            found = self.course.advance_to_event(int(asked["user"]))
+            self._reply(message, {**self._where(), "found": found})
+        elif what == "look":
+            self._reply(message, self._where(), panels_json(self.course, asked))
+        elif what == "save":
+            # Drawing libraries are loaded where something is saved, and only there.
+            from hpcrowd.scenarios.inspector.panels.saving import saved_panel
+
+            self._reply(message, {}, saved_panel(self.course, asked))
+        elif what == "change":
+            apply_changes(self.course, asked["edits"])
+            self.run = int(asked["run"])  # from here on it is another
+            self._reply(message, self._where())
+        elif what == "fork":
+            if not self._fork({"ticket": asked["ticket"]}):
+                self._reply(message, {})
+        elif what == "follow":
+            self._follow(bool(asked["checkpoints"]))
+        # A halt that comes when nothing is left to halt needs no answer.
+
+    def _reply(self, message: Message, header: dict[str, Any], body: bytes = b"") -> None:
+        self.wire.send({**header, "re": message.header.get("id")}, body)
+
+    def _where(self) -> dict[str, Any]:
+        return {"now": self.course.now, "over": self.course.over}
+
+    def _advance(self, until: int) -> bool:
+        """Advance to a second; return whether the server stopped it before."""
+        signed = time.perf_counter()
+        for now in self._piecewise(until):
+            if self.wire.pending():
+                # Only a halt comes while a request is open; at the end of the connection, too.
+                self.wire.receive()
+                return True
+            if time.perf_counter() - signed > SIGN:
+                signed = time.perf_counter()
+                self.wire.send({"push": "progress", "now": now, "until": until})
+        return False
+
+    def _piecewise(self, until: int | None) -> Iterator[int]:
+        """Advance piece by piece; yield the second after each. Without ``until``, to the end."""
+        course = self.course
+        while not course.over and (until is None or course.now < until):
+            began = time.perf_counter()
+            piece = course.now + self._pieces.length
+            course.advance(piece if until is None else min(piece, until))
+            self._pieces.took(time.perf_counter() - began)
+            yield course.now
+
+    def _fork(self, hello: dict[str, Any]) -> bool:
+        """Fork; return whether this is the new process, which is connected by then."""
+        gc.freeze()  # what is collected would be copied
+        child = os.fork() == 0
+        if child:
+            self.wire = self.wire.again({**hello, "run": self.run, **self._where()})
+        return child
+
+    def _follow(self, checkpoints: bool) -> None:
+        """Run to the end, with news on the way; forks wait at checkpoints."""
+        made, spacing, due = 0, SPACING, SPACING
+        told = time.perf_counter()
+
+        def tell(final: bool) -> None:
+            header = {"push": "timeline", "done": final, **self._where()}
+            self.wire.send(header, to_json(timeline(self.course, whole=final)))
+
+        if checkpoints:
+            if self._fork({"checkpoint": True}):
+                return
+            tell(False)
+        for _ in self._piecewise(None):
+            if self.wire.pending():
+                return  # the server has no use for it any more
+            if checkpoints and self._pieces.spent > due and not self.course.over:
+                made, due = made + 1, self._pieces.spent + spacing
+                if made % CHECKPOINTS == 0:
+                    spacing *= 2
+                if self._fork({"checkpoint": True}):
+                    return
+            if checkpoints and time.perf_counter() - told > SIGN:
+                tell(False)
+                told = time.perf_counter()
+        tell(True)
+
+
+def started(wire: Wire, begin: Callable[[], Course], run: int) -> None:
+    """Begin a run, say how it went, and serve it until the server closes the connection.
+
+    Parameters
+    ----------
+    wire
+        To the server.
+    begin
+        Returns the run at its beginning.
+    run
+        Its number.
+    """
+    try:
+        course = begin()
+        told = to_json(about(course))
+    except HpcrowdError as error:
+        failed = str(error)
+    except Exception as error:  # noqa: BLE001 - of users' code, too; the page says it
+        traceback.print_exc(file=sys.stderr)
+        failed = f"{type(error).__name__}: {error}"
+    else:
+        failed = ""
+    with suppress(OSError):  # the server has gone meanwhile
+        if failed:
+            wire.send({"push": "failed", "error": failed})
+        else:
+            wire.send({"push": "begun", "now": course.now}, told)
+            Worker(wire, course, run).serve()

@@ -1,0 +1,227 @@
+"""The server behind the page, on the loopback address by default.
+
+Everything that the page loads comes from this server; no data is requested from the network or
+sent to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.environment.errors import QuantityError, UnavailableError, missing
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from hpcrowd.scenarios.inspector.processes.runs import Runs
+
+
+#: Default address of the server.
+LOOPBACK = "127.0.0.1"
+
+#: Names of the loopback address.
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+
+#: The port if it is free, else another.
+PORT = 8765
+
+#: The files of the page.
+WEB = Path(__file__).parents[1] / "web"
+
+#: Those of the library that draws charts, in its package.
+CHARTS = ("bokeh.min.js", "bokeh-api.min.js")
+
+#: Types of the files of the page.
+TYPES = {
+    ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
+}  # fmt: skip
+
+
+def check_installed() -> None:
+    """Check that the packages for the page are installed.
+
+    Raises
+    ------
+    UnavailableError
+        When they are not.
+    """
+    if any(find_spec(name) is None for name in ("bokeh", "starlette", "uvicorn", "websockets")):
+        raise UnavailableError(f"hpcrowd inspect: {missing('the page', 'page')}")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def bound_socket(host: str, port: int | None) -> socket.socket:
+    """Return a socket that listens.
+
+    Parameters
+    ----------
+    host
+        An address of this machine.
+    port
+        None for :data:`PORT`, or any that is free; 0 for any.
+
+    Raises
+    ------
+    QuantityError
+        When the port is taken, or the address is not one of this machine.
+    """
+    wanted = (PORT, 0) if port is None else (port,)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for place, number in enumerate(wanted):
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host, number))
+            found.listen(128)
+            return found
+        except OSError as error:
+            found.close()
+            if place + 1 == len(wanted):
+                raise QuantityError(
+                    f"port {number} on {host}: {error.strerror or error}; choose another: "
+                    "--port N, 0 for any that is free"
+                ) from None
+    raise AssertionError("unreachable")
+
+
+def static_files() -> dict[str, Path]:
+    """Return the files that the page may load, by name; there are no others."""
+    from bokeh.settings import settings
+
+    library = Path(settings.bokehjs_path()) / "js"
+    found = {path.name: path for path in WEB.iterdir() if path.suffix in TYPES}
+    return found | {name: library / name for name in CHARTS}
+
+
+def application(runs: Runs, names: Sequence[str]) -> Starlette:
+    """Return the application: the page, its files, and the websocket behind it.
+
+    Parameters
+    ----------
+    runs
+        All runs of the server.
+    names
+        Names of the subjects.
+    """
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import FileResponse, PlainTextResponse, Response
+    from starlette.routing import Route, WebSocketRoute
+    from starlette.websockets import WebSocket, WebSocketDisconnect
+
+    from hpcrowd import __version__
+    from hpcrowd.scenarios.inspector.service.session import Session
+
+    files = static_files()
+
+    def file(name: str) -> Response:
+        path = files.get(name)
+        if path is None:
+            return PlainTextResponse("hpcrowd: no such file\n", 404)
+        return FileResponse(path, media_type=TYPES[path.suffix])
+
+    async def page(request: Request) -> Response:
+        return file("index.html")
+
+    async def static(request: Request) -> Response:
+        return file(request.path_params["name"])
+
+    async def live(socket: WebSocket) -> None:
+        await socket.accept()
+        session = Session(runs, names, socket.send_text)
+        work = asyncio.create_task(session.work())
+        try:
+            await session.hello(__version__)
+            while True:
+                await session.receive(await socket.receive_text())
+        except (WebSocketDisconnect, RuntimeError):
+            pass  # the page was closed
+        finally:
+            work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+            session.close()
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/static/{name}", static),
+            WebSocketRoute("/live", live),
+        ]
+    )
+
+
+def serve(
+    names: Sequence[str],
+    runs: Runs,
+    listening: socket.socket,
+    token: str,
+    ready: Callable[[], Any],
+) -> None:
+    """Serve the page until interrupted.
+
+    Parameters
+    ----------
+    names
+        Names of the subjects.
+    runs
+        All runs; the keeper has been started.
+    listening
+        Of :func:`bound_socket`.
+    token
+        What a browser has to present.
+    ready
+        Called when pages can be opened.
+
+    Raises
+    ------
+    UnavailableError
+        When the server does not start.
+    """
+    import uvicorn
+
+    from hpcrowd.scenarios.inspector.service.guard import Guard
+
+    host, port = listening.getsockname()[:2]
+    loopback = is_loopback(host)
+    hosts = (*LOOPBACK_NAMES, host) if loopback else ()
+    guard = Guard(application(runs, names), port, token, hosts)
+    config = uvicorn.Config(
+        guard,
+        log_level="error",
+        access_log=False,
+        ws="websockets-sansio",
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+
+    async def run() -> None:
+        await runs.listen()
+        task = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            while not server.started and not task.done():
+                await asyncio.sleep(0.02)
+            if server.started:
+                await runs.begin(len(names))
+                ready()
+            await task
+            if not server.started:
+                raise UnavailableError("hpcrowd inspect: the server could not start; see above")
+        finally:
+            runs.close()
+
+    asyncio.run(run())

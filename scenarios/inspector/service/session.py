@@ -1,0 +1,375 @@
+"""One open page: its runs, brought to the second that it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.quantities import plural
+from hpcrowd.scenarios.inspector.processes.runs import Peer, RunError, Runs, SharedRun, Spec
+from hpcrowd.scenarios.inspector.processes.wire import Message
+from hpcrowd.scenarios.inspector.service.protocol import (
+    Halt,
+    Open,
+    Request,
+    RunAsked,
+    Save,
+    Seeds,
+    Show,
+    parse_request,
+)
+from hpcrowd.scenarios.inspector.service.seeds import Repetition
+
+#: Time that is saved by going on from a checkpoint instead of from where a run is, simulated s:
+#: a fork takes as long as about a week of simulation.
+WORTH_A_FORK = 7 * DAY
+
+#: Sends a text to the browser.
+Send = Callable[[str], Awaitable[Any]]
+
+#: Types of saved files by their ending.
+TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}
+
+
+@dataclass(eq=False)
+class Seat:
+    """One of the runs of a page.
+
+    Attributes
+    ----------
+    run
+        The run.
+    peer
+        The process of this page that is at the second shown; None before the first.
+    at_work
+        The run of the process: before the second at which users are changed, that before it.
+    told
+        Called when the timeline of the run has grown.
+    """
+
+    run: SharedRun
+    peer: Peer | None = None
+    at_work: SharedRun | None = None
+    told: Callable[[], object] | None = None
+
+    def close(self) -> None:
+        """End its process."""
+        if self.peer is not None:
+            self.peer.close()
+            self.peer = None
+
+
+class Session:
+    """One open page.
+
+    Parameters
+    ----------
+    runs
+        All runs of the server.
+    subjects
+        Names of the subjects.
+    send
+        Sends a text to the browser.
+    """
+
+    def __init__(self, runs: Runs, subjects: Sequence[str], send: Send) -> None:
+        self.seats: list[Seat] = []
+        self._runs, self._subjects, self._send = runs, subjects, send
+        self._sending = asyncio.Lock()
+        self._queue: asyncio.Queue[Request] = asyncio.Queue()
+        self._halted = self._progress = False
+        self._serial = 0
+        self._busy: set[Peer] = set()
+        self._repetition: Repetition | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def hello(self, version: str) -> None:
+        """Greet the browser."""
+        await self._push({"push": "hello", "subjects": list(self._subjects), "version": version})
+
+    async def work(self) -> None:
+        """Answer requests one after the other, for as long as the page is open."""
+        while True:
+            request = await self._queue.get()
+            try:
+                await self._answer(request)
+            except HpcrowdError as error:
+                await self._push({"id": request.id, "error": str(error)})
+
+    async def receive(self, text: str) -> None:
+        """Take a message from the browser."""
+        try:
+            request = parse_request(text)
+        except QuantityError as error:
+            await self._push({"id": _id_of(text), "error": str(error)})
+            return
+        if isinstance(request, Halt):
+            self._halted = True
+            for peer in self._busy:
+                peer.tell({"do": "halt"})
+            await self._push({"id": request.id, "ok": True})
+        else:
+            self._queue.put_nowait(request)
+
+    def close(self) -> None:
+        """End the processes of the page."""
+        if self._repetition is not None:
+            self._repetition.stop()
+        for seat in self.seats:
+            self._leave(seat)
+        self.seats = []
+        for task in self._tasks:
+            task.cancel()
+
+    async def _answer(self, request: Request) -> None:
+        self._halted = False
+        if isinstance(request, Open):
+            await self._open(request)
+        elif isinstance(request, Show):
+            await self._show(request)
+        elif isinstance(request, Save):
+            await self._save(request)
+        elif isinstance(request, Seeds):
+            await self._seeds(request)
+
+    # Which runs are shown.
+
+    async def _open(self, request: Open) -> None:
+        asked = request.runs or [RunAsked() for _ in self._subjects]
+        if len(self._subjects) > len(asked):
+            raise QuantityError(f"{len(asked)} runs: the command shows {len(self._subjects)}")
+        if request.again:
+            self._serial += 1
+        if self._repetition is not None:
+            self._repetition.stop()
+            self._repetition = None
+        specs = [self._spec(place, one) for place, one in enumerate(asked)]
+        former = self.seats
+        found: list[Seat | None] = []
+        for place, spec in enumerate(specs):
+            old = former[place] if place < len(former) else None
+            if old is not None and old.run.spec == spec:
+                found.append(old)
+                continue
+            try:
+                found.append(Seat(await self._runs.run_of(spec)))
+            except RunError as error:
+                await self._push({"push": "failed", "run": place, "error": str(error)})
+                found.append(old)  # a typo keeps the run
+        self.seats = [seat for seat in found if seat is not None]
+        for seat in former:
+            if seat not in self.seats:
+                self._leave(seat)
+        if not self.seats:
+            raise QuantityError("no run could begin; see the messages above")
+        for place, seat in enumerate(self.seats):
+            await self._introduce(place, seat)
+        at = request.at
+        if at is None:
+            at = await self._first_busy(self.seats[0])
+        await self._push({"id": request.id, "ok": True, "at": at, "runs": len(self.seats)})
+
+    def _spec(self, place: int, asked: RunAsked) -> Spec:
+        subject = min(place, len(self._subjects) - 1)
+        settings = tuple(sorted(asked.settings.items()))
+        edits = json.dumps([one.model_dump() for one in asked.edits]) if asked.edits else ""
+        since = asked.since if edits else None
+        return Spec(subject, settings, since, edits, self._serial)
+
+    async def _introduce(self, place: int, seat: Seat) -> None:
+        """Tell the browser of a run, and of its timeline whenever that grows."""
+        run = seat.run
+        settings = dict(run.spec.settings)
+        told = {
+            "push": "run",
+            "run": place,
+            "title": self._subjects[run.spec.subject],
+            "settings": settings,
+            "since": run.spec.since,
+            "edits": json.loads(run.spec.edits or "[]"),
+        }
+        about = json.loads(run.begun.result())
+        if run.spec.since is not None:
+            about["label"] += f", {plural(len(json.loads(run.spec.edits)), 'change')} by hand"
+        await self._push({**told, **about})
+        if seat.told is not None:
+            run.changed.discard(seat.told)
+
+        def tell() -> None:
+            self._task(self._timeline(place, seat))
+
+        seat.told = tell
+        run.changed.add(tell)
+        if run.timeline:
+            await self._timeline(place, seat)
+
+    async def _timeline(self, place: int, seat: Seat) -> None:
+        if seat in self.seats and seat.run.error:
+            await self._push({"push": "failed", "run": place, "error": seat.run.error})
+        elif seat in self.seats:
+            head = f'{{"push":"timeline","run":{self.seats.index(seat)},'
+            await self._text(head + seat.run.timeline.decode()[1:])
+
+    async def _first_busy(self, seat: Seat) -> int:
+        """Return the first busy hour of a run, which may have to be simulated until then."""
+        run = seat.run
+        grown = asyncio.Event()
+        run.changed.add(grown.set)
+        try:
+            while True:
+                grown.clear()
+                if run.error:
+                    raise RunError(run.error)
+                if run.timeline:
+                    known = json.loads(run.timeline)
+                    if known["busy"] is not None:
+                        return int(known["busy"])
+                    if run.done:
+                        return int(known["busiest"] or known["until"])
+                await grown.wait()
+        finally:
+            run.changed.discard(grown.set)
+
+    def _leave(self, seat: Seat) -> None:
+        if seat.told is not None:
+            seat.run.changed.discard(seat.told)
+        seat.close()
+        self._runs.leave(seat.run)
+
+    # What is seen of them.
+
+    async def _show(self, request: Show) -> None:
+        if not self.seats:
+            raise QuantityError("no run is open")
+        message, halted = "", False
+        at = request.at
+        if request.event is not None:
+            at, message = await self._event(request.event)
+        if at is not None:
+            stops = await asyncio.gather(*(self._bring(seat, at) for seat in self.seats))
+            halted = any(stops)
+        view = request.view()
+        peers = [await self._peer(seat, at or 0) for seat in self.seats]
+        seen = await asyncio.gather(*(peer.ask("look", **view) for peer in peers))
+        now = max(peer.now for peer in peers)
+        head = {
+            "id": request.id,
+            "at": now,
+            "over": all(one.header["over"] for one in seen),
+            "halted": halted or self._halted,
+            "message": message,
+        }
+        runs = b",".join(one.body for one in seen).decode()
+        if self._progress:
+            self._progress = False
+            await self._push({"push": "progress", "text": ""})
+        await self._text(json.dumps(head)[:-1] + f',"runs":[{runs}]}}')
+
+    async def _event(self, user: int) -> tuple[int, str]:
+        """Advance the first run until something happens to a user; return when, and a message."""
+        seat = self.seats[0]
+        peer = await self._peer(seat, 0)
+        found = await peer.ask("event", user=user)
+        if found.header["found"]:
+            return peer.now, ""
+        soon = "." if found.header["over"] else " soon; press again to look further."
+        names = json.loads(seat.run.begun.result())["names"]
+        return peer.now, f"Nothing more happens to user {names.get(str(user), user)}{soon}"
+
+    async def _peer(self, seat: Seat, at: int) -> Peer:
+        """Return the process of a run of this page; if there is none yet, one at a second."""
+        if seat.peer is None or seat.peer.closed:
+            seat.at_work = _at_work(seat.run, at)
+            seat.peer = await self._runs.worker(seat.at_work, at)
+        return seat.peer
+
+    async def _bring(self, seat: Seat, at: int) -> bool:
+        """Bring a run to a second, earlier or later; return whether it was stopped before."""
+        run = _at_work(seat.run, at)
+        peer = seat.peer
+        fresh = peer is None or peer.closed or seat.at_work is not run
+        if fresh or peer is None or at < peer.now or (
+            self._runs.closest(run, at) > peer.now + WORTH_A_FORK
+        ):  # fmt: skip
+            seat.close()
+            seat.at_work = run
+            peer = seat.peer = await self._runs.worker(run, at)
+        if at <= peer.now:
+            return False
+        peer.on_push = self._progressed
+        self._busy.add(peer)
+        try:
+            found = await peer.ask("advance", until=at)
+        finally:
+            self._busy.discard(peer)
+        return bool(found.header["halted"])
+
+    def _progressed(self, message: Message) -> None:
+        day, last = message.header["now"] // DAY, message.header["until"] // DAY
+        self._progress = True
+        text = f"Simulating, day {day:,} of {last:,}"
+        self._task(self._push({"push": "progress", "text": text}))
+
+    async def _save(self, request: Save) -> None:
+        if request.run >= len(self.seats):
+            raise QuantityError(f"run {request.run}: the page shows {len(self.seats)}")
+        seat = self.seats[request.run]
+        peer = await self._peer(seat, 0)
+        asked = {
+            "panel": request.panel, "kind": request.kind, "from": request.begin,
+            "to": request.end, "user": request.user, "job": request.job,
+        }  # fmt: skip
+        found = await peer.ask("save", **asked)
+        trace = Path(self._subjects[seat.run.spec.subject]).name.split(".")[0]
+        name = re.sub(r"[^A-Za-z0-9]+", "-", f"{trace} {request.panel} {'ab'[request.run]}")
+        await self._push(
+            {
+                "id": request.id,
+                "name": f"{name.strip('-')}.{request.kind}",
+                "mime": TYPES[request.kind],
+                "data": base64.b64encode(found.body).decode("ascii"),
+            }
+        )
+
+    async def _seeds(self, request: Seeds) -> None:
+        if self._repetition is not None:
+            self._repetition.stop()
+            self._repetition = None
+        if request.count:
+            specs = [seat.run.spec for seat in self.seats]
+            self._repetition = Repetition(self._runs, specs, request.count, self._push)
+            self._task(self._repetition.work())
+        await self._push({"id": request.id, "ok": True})
+
+    async def _push(self, content: dict[str, Any]) -> None:
+        await self._text(json.dumps(content))
+
+    async def _text(self, text: str) -> None:
+        async with self._sending:
+            await self._send(text)
+
+    def _task(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _at_work(run: SharedRun, at: int) -> SharedRun:
+    """Return the run whose processes know a second: before users are changed, that before it."""
+    if run.parent is not None and run.spec.since is not None and at < run.spec.since:
+        return run.parent
+    return run
+
+
+def _id_of(text: str) -> int | None:
+    """Return the number of a message that could not be read; None if it has none."""
+    found = re.search(r'"id"\s*:\s*(\d{1,9})', text[:1000])
+    return int(found[1]) if found else None

@@ -1,0 +1,1 @@
+"""What is inspected: subjects, their settings, their runs in progress, and changes of users."""

@@ -1,0 +1,92 @@
+"""A page without a browser: it speaks to the server as the page does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from websockets.sync.client import ClientConnection, connect
+
+#: s that an answer may take; long, for busy machines.
+PATIENCE = 60.0
+
+
+class Client:
+    """A page.
+
+    Attributes
+    ----------
+    pushed
+        What the server has pushed so far.
+    """
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.pushed: list[dict[str, Any]] = []
+        self._serial = 0
+
+    def send(self, do: str, **asked: Any) -> int:
+        """Send a request and return its number."""
+        self._serial += 1
+        self.connection.send(json.dumps({"id": self._serial, "do": do, **asked}))
+        return self._serial
+
+    def answer(self, number: int) -> dict[str, Any]:
+        """Wait for the answer to a request."""
+        while True:
+            found: dict[str, Any] = json.loads(self.connection.recv(PATIENCE))
+            if found.get("id") == number:
+                return found
+            self.pushed.append(found)
+
+    def ask(self, do: str, **asked: Any) -> dict[str, Any]:
+        """Send a request and wait for its answer."""
+        return self.answer(self.send(do, **asked))
+
+    def until(self, kind: str, **values: Any) -> dict[str, Any]:
+        """Wait for a push with these values; those that came before count."""
+        for found in self.pushed:
+            if found.get("push") == kind and values.items() <= found.items():
+                return found
+        while True:
+            found = json.loads(self.connection.recv(PATIENCE))
+            self.pushed.append(found)
+            if found.get("push") == kind and values.items() <= found.items():
+                return found
+
+    def show(self, at: int | None = None, *panels: str, **asked: Any) -> dict[str, Any]:
+        """Bring the runs to a second and return their panels."""
+        return self.ask("show", at=at, panels=list(panels), **asked)
+
+    def numbers(self, at: int, run: int = 0) -> dict[str, Any]:
+        """Return the numbers of a run at a second."""
+        values = self.show(at, "numbers")["runs"][run]["numbers"]["values"]
+        return {one["key"]: one["value"] for one in values}
+
+
+@contextmanager
+def connected(address: str, origin: str | None = "", cookie: str | None = None) -> Iterator[Client]:
+    """Connect to a server.
+
+    Parameters
+    ----------
+    address
+        Of the page, with its token.
+    origin
+        What the browser says where the page is from; "" for the server's own, None for nothing.
+    cookie
+        The token that the browser has; None for the right one.
+    """
+    parts = urlsplit(address)
+    token = parse_qs(parts.query)["token"][0] if cookie is None else cookie
+    own = f"http://{parts.netloc}"
+    with connect(
+        f"ws://{parts.netloc}/live",
+        origin=own if origin == "" else origin,  # type: ignore[arg-type]
+        additional_headers={"Cookie": f"hpcrowd-{parts.port}={token}"},
+        max_size=None,
+    ) as connection:
+        yield Client(connection)
