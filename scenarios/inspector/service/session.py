@@ -164,6 +164,11 @@ class Session:
             except RunError as error:
                 await self._push({"push": "failed", "run": place, "error": str(error)})
                 found.append(old)  # a typo keeps the run
+            except asyncio.CancelledError:  # the page was closed meanwhile
+                for seat in found:
+                    if seat is not None and seat not in former:
+                        self._leave(seat)
+                raise
         self.seats = [seat for seat in found if seat is not None]
         for seat in former:
             if seat not in self.seats:
