@@ -95,6 +95,35 @@ def test_two_runs_with_other_settings(client: Client) -> None:
     assert 1 == len(client.show(BUSY, "numbers")["runs"])
 
 
+def test_an_edited_scenario_is_read_again(log: Path, tmp_path: Path) -> None:
+    """A page that is opened after an edit shows it; Reset does, too, and tells of a mistake."""
+    (tmp_path / "log.swf").write_bytes(log.read_bytes())
+    path = tmp_path / "what.toml"
+    words = '[scenario]\nkind = "replay"\ntrace = "log.swf"\nprocessors = "{}"\n'
+    path.write_text(words.format("1x"))
+
+    def size(client: Client) -> int:
+        found = client.show(BUSY, "gantt")["runs"][0]["gantt"]["size"]
+        assert isinstance(found, int)
+        return found
+
+    with started_page(path) as served:
+        with connected(served.address) as client:
+            client.ask("open", at=BUSY)
+            assert 8 == size(client)
+            path.write_text(words.format("2x"))
+            client.ask("open", at=BUSY, again=True)
+            assert 16 == size(client)
+            path.write_text(words.format("many"))
+            client.ask("open", at=BUSY, again=True)
+            assert "line 4" in client.until("failed", run=0)["error"]
+            assert 16 == size(client)
+        path.write_text(words.format("3x"))
+        with connected(served.address) as client:
+            client.ask("open", at=BUSY)
+            assert 24 == size(client)
+
+
 def test_the_next_event_of_a_user(client: Client) -> None:
     """It stops where something happens to the user, and says when nothing more does."""
     client.ask("open", at=0)

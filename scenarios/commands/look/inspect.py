@@ -68,7 +68,7 @@ def command(
         say(f"Reading {path.name} ...")
         subjects.append(subject_of(path, how))
     listening = bound_socket(host, port)
-    runs = Runs()
+    runs = Runs(what)
     start_keeper(subjects, runs.path, (listening, runs.socket))
     number = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -120,6 +120,9 @@ class Spec:
         Settings from the reader: pairs of name and value.
     since, edits
         When users are changed, s, and how, as JSON; None if none are.
+    version
+        Of the file of a scenario, which may be edited while pages are open, see
+        :meth:`Runs.version`.
     serial
         Differs for runs that are begun anew from their files.
     measured
@@ -130,6 +133,7 @@ class Spec:
     settings: tuple[tuple[str, str], ...] = ()
     since: int | None = None
     edits: str = ""
+    version: int = 0
     serial: int = 0
     measured: bool = False
 
@@ -191,9 +195,15 @@ class Runs:
     """All runs of the server.
 
     Make it before the keeper is started, and run :meth:`listen` in the event loop.
+
+    Parameters
+    ----------
+    paths
+        Of the subjects on the command line.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
         self.folder = Path(tempfile.mkdtemp(prefix="hpcrowd-"))  # that only this user can enter
         self.path = str(self.folder / "runs")
         self.socket = socket.socket(socket.AF_UNIX)
@@ -212,14 +222,14 @@ class Runs:
         """Accept the connections of processes."""
         self._server = await asyncio.start_unix_server(self._connected, sock=self.socket)
 
-    async def begin(self, subjects: int) -> None:
+    async def begin(self) -> None:
         """Begin the runs of the command with their own settings, before a page is there.
 
         An error is left for the page to show.
         """
-        for subject in range(subjects):
+        for subject in range(len(self._paths)):
             with suppress(RunError):
-                await self.run_of(Spec(subject))
+                await self.run_of(Spec(subject, version=self.version(subject)))
 
     def close(self) -> None:
         """End all processes."""
@@ -230,6 +240,18 @@ class Runs:
         if self._keeper is not None:
             self._keeper.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def version(self, subject: int) -> int:
+        """Return a number that changes when the scenario file of a subject does; 0 for others."""
+        path = self._paths[subject]
+        try:
+            return path.stat().st_mtime_ns if path.suffix == ".toml" else 0
+        except OSError:
+            return 0  # it has gone; whoever begins anew is told so
+
+    def new_serial(self) -> int:
+        """Return a number for runs that are begun anew."""
+        return next(self._serial)
 
     async def run_of(self, spec: Spec) -> SharedRun:
         """Return a run, which is started unless it is there, and count the page that shows it.
@@ -253,7 +275,8 @@ class Runs:
     def leave(self, run: SharedRun) -> None:
         """Say that a page shows a run no longer."""
         run.pages -= 1
-        if run.pages == 0 and run.spec != Spec(run.spec.subject):
+        subject = run.spec.subject
+        if run.pages == 0 and run.spec != Spec(subject, version=self.version(subject)):
             failed = run.begun.done() and run.begun.exception() is not None
             self._later(0.0 if failed or run.spec.measured else KEPT, lambda: self._drop(run))
 

@@ -8,8 +8,8 @@ on it. A request is answered only if
 - it carries the token of this server: in the address that the command prints, afterwards in a
   cookie, so that links that are passed on do not hold it.
 
-The browser is told to load nothing from elsewhere, to run no script but the files of the page, and
-to show the page in no frame.
+Headers let the browser load nothing from elsewhere, run no script but the files of the page, and
+show the page in no frame.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TOKEN_BYTES = 16
 #: are open find it again.
 TOKEN_KEPT = 12 * 3600
 
-#: What the browser is told with every answer. Bokeh puts style sheets into the page itself, so
+#: Headers of every answer. Bokeh puts style sheets into the page itself, so
 #: styles cannot be limited to files; scripts are.
 HEADERS = {
     "content-security-policy": (

@@ -216,7 +216,7 @@ def serve(
             while not server.started and not task.done():
                 await asyncio.sleep(0.02)
             if server.started:
-                await runs.begin(len(names))
+                await runs.begin()
                 ready()
             await task
             if not server.started:

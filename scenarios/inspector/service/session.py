@@ -6,6 +6,8 @@ import asyncio
 import base64
 import json
 import re
+import sys
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +105,10 @@ class Session:
                 await self._answer(request)
             except HpcrowdError as error:
                 await self._push({"id": request.id, "error": str(error)})
+            except Exception as error:  # noqa: BLE001 - the page must not wait for ever
+                traceback.print_exc(file=sys.stderr)
+                words = f"internal error, please report it: {type(error).__name__}: {error}"
+                await self._push({"id": request.id, "error": words})
 
     async def receive(self, text: str) -> None:
         """Take a message from the browser."""
@@ -147,7 +153,7 @@ class Session:
         if len(self._subjects) > len(asked):
             raise QuantityError(f"{len(asked)} runs: the command shows {len(self._subjects)}")
         if request.again:
-            self._serial += 1
+            self._serial = self._runs.new_serial()
         if self._repetition is not None:
             self._repetition.stop()
             self._repetition = None
@@ -187,7 +193,8 @@ class Session:
         settings = tuple(sorted(asked.settings.items()))
         edits = json.dumps([one.model_dump() for one in asked.edits]) if asked.edits else ""
         since = asked.since if edits else None
-        return Spec(subject, settings, since, edits, self._serial)
+        version = self._runs.version(subject)
+        return Spec(subject, settings, since, edits, version, self._serial)
 
     async def _introduce(self, place: int, seat: Seat) -> None:
         """Tell the browser of a run, and of its timeline whenever that grows."""
