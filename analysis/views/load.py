@@ -308,6 +308,16 @@ def lateness_now(moment: Moment) -> Lateness:
     return Lateness(*(float(some.mean()) if len(some) else None for some in (late, last)))
 
 
+def lateness_words(late: Lateness) -> str:
+    """Return the mean lateness in words."""
+    if late.mean is None:
+        return "no record to compare with"
+    words = f"mean lateness so far {format_duration(late.mean)}"
+    if late.recent is not None:
+        words += f", in the last day {format_duration(late.recent)}"
+    return words
+
+
 def submissions_table(
     moment: Moment, window: int | None = None, *, until: int | None = None
 ) -> pd.DataFrame:
@@ -365,13 +375,7 @@ def submissions_picture(
 ) -> Figure:
     """Return a picture of :func:`submissions_table`; sizes in inches."""
     frame = submissions_table(moment, window)
-    late = lateness_now(moment)
-    words = "no record to compare with"
-    if late.mean is not None:
-        words = f"mean lateness so far {format_duration(late.mean)}"
-        if late.recent is not None:
-            words += f", in the last day {format_duration(late.recent)}"
-    figure = figure_at(moment, "Submissions", width, height, words)
+    figure = figure_at(moment, "Submissions", width, height, lateness_words(lateness_now(moment)))
     axes = figure.add_axes((0.7 / width, 0.5 / height, 1 - 0.85 / width, 1 - 1.6 / height))
     plots.tidy(axes, "Jobs submitted so far")
     times, past = frame["time_s"].to_numpy(), frame["time_s"].to_numpy() <= moment.now

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.views import lateness_now, load_table, queue_table, submissions_table
+from hpcrowd.analysis.views.load import lateness_words
 from hpcrowd.environment.jobs import UNKNOWN, name_of
-from hpcrowd.environment.quantities import format_duration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,17 +50,12 @@ def submissions_panel(course: Course, asked: Asked) -> dict[str, Any]:
     moment = course.moment()
     frame = submissions_table(moment, asked.window(moment.now), until=asked.last)
     late = lateness_now(moment)
-    words = "no record to compare with"
-    if late.mean is not None:
-        words = f"mean lateness so far {format_duration(late.mean)}"
-        if late.recent is not None:
-            words += f", in the last day {format_duration(late.recent)}"
     return {
         "times": frame["time_s"].to_numpy(),
         "recorded": frame["recorded"].to_numpy(),
         "simulated": frame["simulated"].to_numpy(dtype=float, na_value=np.nan),
         "has_record": late.mean is not None,
-        "words": words,
+        "words": lateness_words(late),
     }
 
 
