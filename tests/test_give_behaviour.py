@@ -177,7 +177,7 @@ def test_changed_edges_stay(jobs: JobTable, plain: bool) -> None:
 
 @both
 def test_graphs_of_given_behaviours_can_be_changed(jobs: JobTable, plain: bool) -> None:
-    """The graph is the same object, with the edges of the new behaviour and units of one's own."""
+    """The graph is the same object, with the edges of the new behaviour and added units."""
     model, user = start(jobs, "rigid", plain=plain)
     graph = user.graph
     model.run(until=50)
