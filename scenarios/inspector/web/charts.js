@@ -7,29 +7,21 @@
 
 import { charts, timeAxis } from "./axis.js";
 import { el, setAttribute } from "./dom.js";
+import { lighten } from "./lighter.js";
 import { theme } from "./palette.js";
 import { showTip } from "./tip.js";
 
 /** Width left of the frame, px: the same in all charts, so that their time axes are aligned. */
 const LEFT = 62;
 
+/** Height below the frame, px: for two lines of words, or without words. */
+const below = (labels) => (labels === false ? 6 : Math.round(2.4 * parseFloat(fontSize())) + 12);
+
 /** How much higher than planned charts are: more in high windows. */
 const scale = () => Math.min(2, Math.max(0.85, innerHeight / 1000));
 
 /** The size of words in charts: smaller than those of the page. */
 const fontSize = () => `${Math.round(0.79 * parseFloat(getComputedStyle(document.documentElement).fontSize))}px`;
-
-/**
- * Spare Bokeh questions to the style sheet, a third of the time of a step: it asks for a CSS variable for each colour
- * and width, and for the size of the font, at each painting. Charts here set all of these as properties.
- */
-function lighten(view) {
-  Object.defineProperty(view, "base_font_size", { value: 13 });
-  const visuals = [...(view.visuals ?? [])].find((one) => typeof one._get_css_value === "function");
-  for (let place = visuals; place; place = Object.getPrototypeOf(place)) {
-    if (Object.hasOwn(place, "_get_css_value")) place._get_css_value = () => "";
-  }
-}
 
 /** Charts that are not in view are painted when they come into view. */
 const watch = new IntersectionObserver(
@@ -111,7 +103,7 @@ export class Chart {
       min_border_left: LEFT,
       min_border_right: 10,
       min_border_top: 4,
-      min_border_bottom: this.options.labels === false ? 6 : 34,
+      min_border_bottom: below(this.options.labels),
       background_fill_color: null,
       border_fill_color: null,
       outline_line_color: null,
@@ -142,7 +134,7 @@ export class Chart {
     if (this.time) this.followTime();
     this.shown = Bokeh.Plotting.show(this.figure, this.target).then((view) => {
       this.view = view;
-      lighten(view);
+      lighten(view, () => below(this.options.labels));
       this.followTime();
       watch.observe(this.element);
     });
