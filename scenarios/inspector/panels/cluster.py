@@ -24,13 +24,17 @@ def load_panel(course: Course, asked: Asked) -> dict[str, Any]:
     """Return the load over the time that the page shows."""
     moment = course.moment()
     frame = load_table(moment, asked.window(moment.now), until=asked.last)
+    frame = frame[: max(1, int((frame["begin_s"] < moment.now).sum()))]  # it is at least an hour
     clusters = {
         name: frame[f"in_use_{name}"].to_numpy().round(2)
         for name in moment.clusters
         if f"in_use_{name}" in frame
     }
     return {
-        "edges": np.append(frame["begin_s"].to_numpy(), frame["end_s"].iloc[-1]),
+        "edges": np.append(
+            frame["begin_s"].to_numpy(),
+            min(frame["end_s"].iloc[-1], max(moment.now, frame["begin_s"].iloc[-1] + 1)),
+        ),
         "in_use": frame["processors_in_use"].to_numpy().round(2),
         "up": frame["processors_up"].to_numpy(),
         "size": frame["processors"].to_numpy(),
@@ -82,18 +86,20 @@ def queue_panel(course: Course, asked: Asked) -> dict[str, Any]:
     queues = jobs.queue[frame["row"].to_numpy(dtype=np.int64)]
     names = [name_of(jobs.names, "queue", number) for number in queues.tolist()]
     shown = bool((jobs.queue != UNKNOWN).any())
+    columns = {name: frame[name].tolist() for name in frame}
     rows = []
-    for row, queue in zip(frame.to_dict("records"), names, strict=True):
+    for place, queue in enumerate(names):
+        row = {name: column[place] for name, column in columns.items()}
         rows.append(
             {
-                "job": int(row["job"]),
-                "user": int(row["user"]),
-                "processors": int(row["processors"]),
+                "job": row["job"],
+                "user": row["user"],
+                "processors": row["processors"],
                 **({"cluster": row["cluster"]} if "cluster" in row else {}),
                 **({"queue": queue} if shown else {}),
-                "requested": int(row["requested_time_s"]),
-                "waited": int(row["waited_s"]),
-                "submitted": int(row["submitted_s"]),
+                "requested": row["requested_time_s"],
+                "waited": row["waited_s"],
+                "submitted": row["submitted_s"],
                 "reason": row["reason"],
             }
         )

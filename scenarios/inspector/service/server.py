@@ -205,6 +205,8 @@ def serve(
         log_level="error",
         access_log=False,
         ws="websockets-sansio",
+        # On this machine it takes longer to pack a picture than to pass it on.
+        ws_per_message_deflate=not loopback,
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
