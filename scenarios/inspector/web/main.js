@@ -49,12 +49,12 @@ class App extends Session {
     if (this.over || this.opening) return;
     this.playing = true;
     this.transport.controls();
+    let due = performance.now();
     while (this.playing && !this.over) {
-      const begun = performance.now();
       await this.goTo(this.at + this.state.speed);
       if (this.at >= this.last && this.over) break;
-      const rest = FRAME - (performance.now() - begun);
-      if (rest > 0) await new Promise((resolve) => setTimeout(resolve, rest));
+      due = Math.max(due + FRAME, performance.now());
+      await new Promise((resolve) => setTimeout(resolve, due - performance.now()));
     }
     this.playing = false;
     this.transport.draw();
