@@ -48,9 +48,11 @@ function lightenAxis(axis, below) {
 /** Keep up the one glyph that is shown, without an index for finding places. */
 function lightenGlyph(part) {
   const { glyph } = part;
+  const boxes = glyph.model.type === "Quad";
   glyph.index_data = () => {};
   part.set_visuals = async () => {
     glyph.set_visuals(part.model.data_source, part.all_indices);
+    if (boxes) glyph.groups = byColour(glyph);
     glyph.after_visuals();
     await glyph.after_lazy_visuals();
   };
@@ -61,34 +63,43 @@ function lightenGlyph(part) {
   };
   part._paint = (pen) => {
     glyph.map_data();
-    if (glyph.model.type === "Quad") paintBoxes(pen, glyph, part.plot_view.frame.bbox);
+    if (boxes) paintBoxes(pen, glyph, part.plot_view.frame.bbox);
     else glyph.paint(pen, part.model.view.indices_array);
   };
 }
 
+/** The boxes one colour after the other: changing the colour takes longer than a box. */
+function byColour({ fill_color: colours, fill_alpha: alphas, data_size: size }) {
+  const groups = new Map();
+  for (let place = 0; place < size; place++) {
+    const key = `${colours.get(place)} ${alphas.get(place)}`;
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(place);
+  }
+  return [...groups.values()];
+}
+
 /** Paint boxes; those that only have a thin line around them are filled with a gap instead, which is much quicker. */
 function paintBoxes(pen, glyph, { left, right, top, bottom }) {
-  const { sleft, sright, stop, sbottom, fill_color: colours, fill_alpha: alphas, line_width: widths } = glyph;
+  const { sleft, sright, stop, sbottom, line_width: widths } = glyph;
   const { fill, line } = glyph.visuals;
   const thin = fill.doit && widths.length > 0 && widths.get(0) <= GAP;
   const gap = thin && line.doit ? GAP / 2 : 0;
-  let [colour, alpha] = [null, null];
-  for (let place = 0; place < sleft.length; place++) {
-    const [from, to] = [Math.max(sleft[place], left - 2), Math.min(sright[place], right + 2)];
-    const [high, low] = [Math.max(stop[place], top - 2), Math.min(sbottom[place], bottom + 2)];
-    if (!(to >= left && from <= right && low >= top && high <= bottom)) continue;
-    if (!thin) {
-      pen.beginPath();
-      pen.rect(from, high, to - from, low - high);
-      fill.apply(pen, place);
-      line.apply(pen, place);
-      continue;
+  for (const places of glyph.groups ?? byColour(glyph)) {
+    if (thin) fill.set_vectorize(pen, places[0]);
+    for (const place of places) {
+      const [from, to] = [Math.max(sleft[place], left - 2), Math.min(sright[place], right + 2)];
+      const [high, low] = [Math.max(stop[place], top - 2), Math.min(sbottom[place], bottom + 2)];
+      if (!(to >= left && from <= right && low >= top && high <= bottom)) continue;
+      if (thin) {
+        const [wide, tall] = [Math.max(to - from - 2 * gap, gap), Math.max(low - high - 2 * gap, gap)];
+        pen.fillRect(from + gap, high + gap, wide, tall);
+      } else {
+        pen.beginPath();
+        pen.rect(from, high, to - from, low - high);
+        fill.apply(pen, place);
+        line.apply(pen, place);
+      }
     }
-    if (colours.get(place) !== colour || alphas.get(place) !== alpha) {
-      [colour, alpha] = [colours.get(place), alphas.get(place)];
-      fill.set_vectorize(pen, place);
-    }
-    const [wide, tall] = [Math.max(to - from - 2 * gap, gap), Math.max(low - high - 2 * gap, gap)];
-    pen.fillRect(from + gap, high + gap, wide, tall);
   }
 }
