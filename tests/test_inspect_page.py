@@ -37,6 +37,14 @@ USER = ("graph-a", "week-a", "pauses-a")
 BUSY = 2_786_460
 
 
+#: Two users, one of whom waits for the other.
+NAMES = """submit,start,run_time,processors,requested_time,user_name
+60,60,3600,8,3600,ada
+120,3660,600,2,1200,bob
+7200,7200,900,1,1800,ada
+"""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A browser without a network."""
@@ -50,6 +58,15 @@ def log(tmp_path_factory: pytest.TempPathFactory, make_trace: Callable[..., Trac
     path = tmp_path_factory.mktemp("page") / "log.swf"
     write_swf(small_log(make_trace), path)
     return path
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a page on a log of two hours, whose users have names."""
+    path = tmp_path_factory.mktemp("names") / "names.csv"
+    path.write_text(NAMES)
+    with started_page(path) as served:
+        yield served.address
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +179,7 @@ def test_wheel_and_drag_move_all_charts(reader: Reader) -> None:
     reader.until(lambda: zoomed != reader.page.url)
     with reader.until_shown():
         reader.page.get_by_role("button", name="28 days").click()
-    assert "from=" not in reader.page.url
+    reader.until(lambda: "from=" not in reader.page.url)
 
 
 def test_the_time_line_is_a_place(reader: Reader) -> None:
@@ -199,6 +216,60 @@ def test_f5_and_a_sent_link_show_the_same(browser: Browser, reader: Reader) -> N
     other.wait_for_selector('body[data-ready="1"][data-busy="0"]')
     assert there[0] == other.locator("#clock").inner_text()
     other.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("at=1e99&to=1&from=nan&user=1.5&job=x&span=99&tab=x", r"at=8101&user=bob$"),
+        ("from=-1e300&to=1e300&at=-5&hidden=nothing&theme=x", r"at=60&hidden=nothing$"),
+        ("at=300&two=1&b.scheduler=best&edits=[[&since=3", r"at=300$"),
+        ("at=300&two=1&edits=[{}]&since=-3", r"at=300$"),
+    ],
+)
+def test_nonsense_in_the_address(browser: Browser, names: str, query: str, kept: str) -> None:
+    """Whatever an address holds, the page opens on what of it makes sense."""
+    reader = Reader(browser, names, f"?{query}")
+    reader.until(lambda: re.search(kept, reader.page.url), reader.page.url)
+    assert reader.rows("queue-a") or reader.at != 300
+    reader.close()
+
+
+def test_users_by_name(browser: Browser, names: str) -> None:
+    """Addresses name users; a short log opens in the middle of what happens, shown whole."""
+    reader = Reader(browser, names, "?user=ada&tab=user")
+    assert "ada" in reader.page.locator("#words-a").inner_text()
+    assert "user=ada" in reader.page.url
+    reader.page.get_by_label("User", exact=True).select_option(label="bob")
+    reader.until(lambda: "user=bob" in reader.page.url)
+    reader.part("Cluster")
+    assert reader.rows("queue-a")
+    reader.press("To the end")
+    assert reader.time == "week 1 Mon 02:15:01, finished"
+    told = reader.page.locator("#numbers").inner_text()
+    found = re.search(r"Utilization\n([\d.]+ %)\nwhole run ([\d.]+ %)", told)
+    assert found is not None
+    assert found[1] == found[2]
+    field = reader.page.get_by_label("Go to local time")
+    assert field.input_value() == "week 1 Mon 02:15:01"
+    with reader.until_shown():
+        field.fill("week 1 Mon 00:10:30")
+        field.press("Enter")
+    assert reader.at == 630
+    reader.close()
+    reader = Reader(browser, names, "?user=adda&tab=user")
+    assert 'User "adda" is not in this run.' in reader.page.locator("#alert").inner_text()
+    reader.close()
+
+
+def test_a_run_without_chance_says_so(browser: Browser, names: str) -> None:
+    """Other seeds change nothing in it: the page says that, and shows no interval."""
+    reader = Reader(browser, names)
+    reader.click("Repeat with 5 seeds")
+    numbers = reader.page.locator("#numbers")
+    reader.until(lambda: "nothing in this run is drawn at random" in numbers.inner_text())
+    assert "\u00b1" not in numbers.inner_text()
+    reader.close()
 
 
 def test_everything_by_keyboard(reader: Reader) -> None:

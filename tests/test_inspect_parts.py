@@ -18,6 +18,7 @@ from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.inspector.panels.packing import PACKED, to_json
+from hpcrowd.scenarios.inspector.panels.registry import panels_json
 from hpcrowd.scenarios.inspector.panels.saving import SAVED, saved_panel
 from hpcrowd.scenarios.inspector.panels.timeline import timeline
 from hpcrowd.scenarios.inspector.panels.user import lanes
@@ -350,6 +351,24 @@ def test_busy_hours(subject: ScenarioSubject) -> None:
     ]
     assert whole[0] <= whole[1]
     assert sum(one["value"] for one in found["numbers"]["values"] if one["key"] == "jobs_completed")
+
+
+def test_the_opening_of_a_short_run(tmp_path: Path, make_trace: Make) -> None:
+    """Where hours are too long, it is when jobs have just come; nothing is shown before it is."""
+    log = make_trace(
+        {"submit": 0, "run": 600, "requested_processors": 4, "user": 1},
+        {"submit": 60, "run": 600, "requested_processors": 1, "user": 2},
+        header="; MaxProcs: 4",
+    )
+    write_swf(log, tmp_path / "short.swf")
+    course = subject_of(tmp_path / "short.swf").begin({})
+    course.advance(10**9)
+    found = timeline(course, whole=True)
+    assert (61, 61, 1201) == (found["busy"], found["busiest"], found["last"])
+    course = subject_of(tmp_path / "short.swf").begin({})
+    course.advance(300)
+    load = json.loads(panels_json(course, {"panels": ["load"], "from": 0, "to": DAY}))["load"]
+    assert 300 == load["edges"][-1]
 
 
 def test_lanes_hold_one_unit_at_a_time() -> None:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.views import Moment
 
 
-def numbers(moment: Moment) -> dict[str, Any]:
+def numbers(moment: Moment, *, until: int | None = None) -> dict[str, Any]:
     """Return the numbers of a run until now.
 
     Waits and slowdowns are of the jobs that have started, or ended; the utilization is the part of
-    the processor-seconds since the first submission that were in use.
+    the processor-seconds since the first submission, and until ``until``, that were in use.
     """
-    jobs, now = moment.jobs, moment.now
+    jobs, now = moment.jobs, moment.now if until is None else until
     started, ended = moment.started, moment.ended
     wait = _mean(jobs.start[started] - jobs.submit[started])
     response = jobs.end[ended] - jobs.submit[ended]
@@ -30,7 +30,7 @@ def numbers(moment: Moment) -> dict[str, Any]:
     values = [
         _number("wait_mean_s", "Mean wait", "s", wait, "lower"),
         _number("bounded_slowdown_mean", "Mean bounded slowdown", "", slowdown, "lower"),
-        _number("utilization", "Utilization", "%", utilization_until_now(moment), "higher"),
+        _number("utilization", "Utilization", "%", utilization_until(moment, now), "higher"),
         _number("jobs_running", "Jobs running", "jobs", int(moment.running.sum()), ""),
         _number("jobs_waiting", "Jobs in the queue", "jobs", int(waiting.sum()), "lower"),
         _number(
@@ -43,9 +43,9 @@ def numbers(moment: Moment) -> dict[str, Any]:
     return {"until": now, "values": values}
 
 
-def utilization_until_now(moment: Moment) -> float | None:
-    """Return the part of the processor-seconds until now that were in use, in percent."""
-    first, now = moment.first, moment.now
+def utilization_until(moment: Moment, now: int) -> float | None:
+    """Return the part of the processor-seconds until a second that were in use, in percent."""
+    first = moment.first
     if now <= first:
         return None
     jobs, started = moment.jobs, moment.started

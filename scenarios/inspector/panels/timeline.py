@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.views import Moment, load_table
-from hpcrowd.environment.clock import HOUR
-from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios.inspector.panels.numbers import numbers
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def timeline(course: Course, *, whole: bool) -> dict[str, Any]:
     frame = load_table(moment, None)
     jobs = moment.jobs
     recorded = int(jobs.recorded_submit.max(initial=0))
-    busy, busiest = busy_hours(moment)
+    busy, busiest = busy_hours(moment, whole=whole)
     return {
         "edges": np.append(frame["begin_s"].to_numpy(), frame["end_s"].iloc[-1]),
         "in_use": frame["processors_in_use"].to_numpy().round(2),
@@ -42,13 +41,20 @@ def timeline(course: Course, *, whole: bool) -> dict[str, Any]:
         "up": frame["processors_up"].to_numpy(),
         "outages": outages_of(moment),
         "first": moment.first,
-        "last": course.now if whole else max(course.now, recorded),
+        "last": _end_of(moment) if whole else max(course.now, recorded),
         "until": course.now,
         "done": whole,
         "busy": busy,
         "busiest": busiest,
-        "numbers": numbers(moment) if whole else None,
+        "numbers": numbers(moment, until=_end_of(moment)) if whole else None,
     }
+
+
+def _end_of(moment: Moment) -> int:
+    """Return the first second of a whole run at which everything has happened."""
+    if moment.waiting.any():  # and never starts
+        return moment.now
+    return min(moment.now, int(moment.jobs.end.max(initial=moment.first)) + 1)
 
 
 def outages_of(moment: Moment) -> list[tuple[int, int, int]]:
@@ -62,33 +68,42 @@ def outages_of(moment: Moment) -> list[tuple[int, int, int]]:
     ]
 
 
-def busy_hours(moment: Moment) -> tuple[int | None, int | None]:
+def busy_hours(moment: Moment, *, whole: bool) -> tuple[int | None, int | None]:
     """Return the first busy hour so far, and the busiest, as seconds since the origin.
 
     In the first, jobs wait and at least :data:`BUSY` of the machine is in use. In the busiest, the
-    waiting jobs ask for the most processors, or, where none ever wait, the most are in use.
+    waiting jobs ask for the most processors, or, where none ever wait, the most are in use. Of a
+    whole run of less than a day, the seconds after jobs came or started are compared, not full hours.
     """
     clock = moment.clock
     first = moment.first + -clock.wall(moment.first) % HOUR  # full hours on the clock
+    jobs, started = moment.jobs, moment.started
+    begins = jobs.start[started]
     hours = np.arange(first, moment.now + 1, HOUR)
+    if not len(begins):
+        return None, None
+    if whole and jobs.end[started].max() - moment.first < DAY:
+        hours = np.unique(np.concatenate([jobs.submit[moment.submitted], begins])) + 1
     if not len(hours):
         return None, None
-    jobs, started = moment.jobs, moment.started
-    left = np.where(started, jobs.start, np.where(moment.never_ran, jobs.end, moment.now + 1))
-    waiting = _level(jobs.submit, left, jobs.processors, moment.submitted, hours)
+    # At a second, what begins in it has not been seen yet, and what ends in it has ended.
+    left = np.where(started, jobs.start + 1, np.where(moment.never_ran, jobs.end, moment.now + 1))
+    waiting = _level(jobs.submit + 1, left, jobs.processors, moment.submitted, hours)
     end = np.where(moment.ended, jobs.end, moment.now + 1)
-    used = _level(jobs.start, end, jobs.processors, started, hours)
+    used = _level(jobs.start + 1, end, jobs.processors, started, hours)
     loaded = np.flatnonzero((waiting > 0) & (used >= BUSY * moment.processors))
     busiest = int(np.argmax(waiting if waiting.any() else used))
     return (int(hours[loaded[0]]) if len(loaded) else None), int(hours[busiest])
 
 
 def _level(begin: Int64s, end: Int64s, weight: Int64s, which: Any, times: Int64s) -> Int64s:
-    """Return the sum of the weights of what is there at each time, shape of ``times``."""
-    known = which & (begin != UNKNOWN)
+    """Return the sum of the weights of what is there at each time, shape of ``times``.
+
+    Something is there from its begin until before its end.
+    """
     found: Int64s = np.zeros(len(times), np.int64)
     for sign, column in ((1, begin), (-1, end)):
         total = np.zeros(len(times) + 1, np.int64)
-        np.add.at(total, np.searchsorted(times, column[known]), sign * weight[known])
+        np.add.at(total, np.searchsorted(times, column[which]), sign * weight[which])
         found += np.cumsum(total)[:-1]
     return found

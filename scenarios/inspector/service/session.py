@@ -34,6 +34,9 @@ from hpcrowd.scenarios.inspector.service.seeds import Repetition
 #: a fork takes as long as about a week of simulation.
 WORTH_A_FORK = 7 * DAY
 
+#: How far before the time shown a process waits for further steps back, simulated s.
+BEHIND = 7 * DAY
+
 #: Sends a text to the browser.
 Send = Callable[[str], Awaitable[Any]]
 
@@ -51,22 +54,26 @@ class Seat:
         The run.
     peer
         The process of this page that is at the second shown; None before the first.
+    behind
+        A process of the same run a little before that, for steps back; None before the first.
     at_work
-        The run of the process: before the second at which users are changed, that before it.
+        The run of both: before the second at which users are changed, that before it.
     told
         Called when the timeline of the run has grown.
     """
 
     run: SharedRun
     peer: Peer | None = None
+    behind: Peer | None = None
     at_work: SharedRun | None = None
     told: Callable[[], object] | None = None
 
     def close(self) -> None:
-        """End its process."""
-        if self.peer is not None:
-            self.peer.close()
-            self.peer = None
+        """End its processes."""
+        for peer in (self.peer, self.behind):
+            if peer is not None:
+                peer.close()
+        self.peer = self.behind = None
 
 
 class Session:
@@ -245,7 +252,8 @@ class Session:
                     if known["busy"] is not None:
                         return int(known["busy"])
                     if run.done:
-                        return int(known["busiest"] or known["until"])
+                        found = known["busiest"]
+                        return int(known["until"] if found is None else found)
                 await grown.wait()
         finally:
             run.changed.discard(grown.set)
@@ -307,13 +315,43 @@ class Session:
         """Bring a run to a second, earlier or later; return whether it was stopped before."""
         run = _at_work(seat.run, at)
         peer = seat.peer
-        fresh = peer is None or peer.closed or seat.at_work is not run
-        if fresh or peer is None or at < peer.now or (
-            self._runs.closest(run, at) > peer.now + WORTH_A_FORK
-        ):  # fmt: skip
+        if peer is None or peer.closed or seat.at_work is not run:
             seat.close()
             seat.at_work = run
             peer = seat.peer = await self._runs.worker(run, at)
+        elif at < peer.now:
+            if await self._back(seat, run, at):
+                return True
+            peer = seat.peer
+            assert peer is not None
+        elif self._runs.closest(run, at) > peer.now + WORTH_A_FORK:
+            peer.close()
+            peer = seat.peer = await self._runs.worker(run, at)
+        return await self._advance(peer, at)
+
+    async def _back(self, seat: Seat, run: SharedRun, at: int) -> bool:
+        """Replace the process of a run by one before ``at``; return whether it was stopped.
+
+        Few steps back are alone: another process waits where the next ones will begin.
+        """
+        last, behind, known = seat.peer, seat.behind, self._runs.closest(run, at)
+        if last is not None:
+            last.close()
+        if behind is None or behind.closed or not known <= behind.now <= at:
+            if behind is not None:
+                behind.close()
+            peer = seat.peer = await self._runs.worker(run, at)
+            seat.behind = None
+            if last is None or last.now - at > BEHIND or at - peer.now < 2 * BEHIND:
+                return False
+            if await self._advance(peer, at - BEHIND):
+                return True
+            behind = seat.behind = peer
+        seat.peer = await self._runs.fork_of(behind)
+        return False
+
+    async def _advance(self, peer: Peer, at: int) -> bool:
+        """Advance a process to a second; return whether it was stopped before."""
         if at <= peer.now:
             return False
         peer.on_push = self._progressed

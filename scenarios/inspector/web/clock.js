@@ -121,11 +121,11 @@ export class Clock {
       const unit = { s: 1, m: 60, h: HOUR, d: DAY, w: WEEK }[(amount[2] ?? "s")[0].toLowerCase()];
       return Number(amount[1]) * unit;
     }
-    const date = /^(?:week\s+(\d+))\s+(\w{3})\s+(\d+):(\d+)/i.exec(words);
+    const date = /^week\s+(\d+)\s+(\w{3})\w*\s+(\d+):(\d+)(?::(\d+))?$/i.exec(words);
     const day = date ? DAYS.findIndex((name) => name.toLowerCase() === date[2].toLowerCase()) : -1;
     if (day < 0) return null;
     const monday = floorTo(this.origin - FIRST_MONDAY, WEEK) + FIRST_MONDAY;
-    return this.second(monday + (Number(date[1]) - 1) * WEEK + day * DAY + Number(date[3]) * HOUR + Number(date[4]) * 60);
+    return this.second(monday + (Number(date[1]) - 1) * WEEK + day * DAY + Number(date[3]) * HOUR + Number(date[4]) * 60 + Number(date[5] ?? 0));
   }
 
   /**

@@ -66,7 +66,7 @@ export class Layout {
       this.tabs.set(key, { key, tab, grid, panel, kinds, made: new Map() });
     }
     rove(this.list, '[role="tab"]');
-    this.hint = el("p", { class: "nothing", text: "Choose a user: here above, in the table of users, or by clicking a job." });
+    this.hint = el("p", { class: "nothing", text: "Choose a user: in the list above, in the table of users, or by clicking a job." });
     this.tabs.get("user").panel.append(this.hint);
   }
 

@@ -13,7 +13,8 @@ const SEEDS = 5;
 function plainWords(value, unit) {
   if (unit === "s") return duration(value);
   const digits = unit === "%" || Math.abs(value) < 100 ? 1 : 0;
-  return `${value.toLocaleString("en-US", { maximumFractionDigits: digits })}${unit ? ` ${unit}` : ""}`;
+  const noun = value === 1 ? unit.replace(/s$/, "") : unit;
+  return `${value.toLocaleString("en-US", { maximumFractionDigits: digits })}${noun ? ` ${noun}` : ""}`;
 }
 
 const known = (value) => Boolean(value) && value.value !== null && value.value !== undefined;
@@ -42,7 +43,7 @@ export class Numbers {
       title: "Runs all runs with other seeds in the background and shows how far the numbers vary",
     });
     this.progress = el("span", { class: "about" });
-    this.note = el("span", { class: "about", text: "Until now; small: the whole run." });
+    this.note = el("span", { class: "about", text: "" });
     place.append(
       el("h2", { class: "hidden", text: "Numbers until now" }),
       el("div", { class: "strip" }, this.list, el("div", { class: "aside" }, this.repeat, this.progress, this.note)),
@@ -67,9 +68,16 @@ export class Numbers {
         ? ""
         : running
           ? `${message.done} of ${message.of} runs finished`
-          : "Mean and 95 % interval over the seeds, whole run",
+          : this.chance()
+            ? "Mean and 95 % interval over the seeds, whole run"
+            : `The same with each of ${message.runs[0][Object.keys(message.runs[0])[0]]?.n} seeds: nothing in ${this.app.two ? "these runs" : "this run"} is drawn at random.`,
     );
     if (this.last) this.draw(this.last.runs, this.last.context);
+  }
+
+  /** Whether seeds made any difference. */
+  chance() {
+    return this.seeds.runs.some((run) => Object.values(run).some((one) => one.half > 0));
   }
 
   /** @param {Object[]} runs answers of the runs, each with `numbers` */
@@ -78,7 +86,10 @@ export class Numbers {
     setHidden(this.repeat, !context.seeds);
     const lists = runs.map((run) => run?.numbers?.values ?? []);
     const wholes = context.wholes;
-    setHidden(this.note, !wholes.some(Boolean));
+    setText(
+      this.note,
+      !wholes.some(Boolean) ? "" : context.two ? "Bold: until now. Small: the whole run." : "Bold: until now.",
+    );
     const keys =
       lists[0]?.filter((one) =>
         lists.some((list) => list.some((other) => other.key === one.key && other.value !== null && other.value !== undefined)),
@@ -93,6 +104,10 @@ export class Numbers {
         context.two,
       );
     }
+    [...seen].forEach((key, place) => {
+      const { element } = this.cards.get(key);
+      if (this.list.children[place] !== element) this.list.insertBefore(element, this.list.children[place] ?? null);
+    });
     for (const [key, card] of this.cards) {
       if (!seen.has(key)) {
         card.element.remove();
@@ -111,7 +126,7 @@ export class Numbers {
         const line = {
           value: el("span", { class: "value" }),
           small: el("span", { class: "small" }),
-          seeds: el("span", { class: "small" }),
+          seeds: el("span", { class: "small seeds" }),
         };
         line.element = el(
           "dd",
@@ -131,15 +146,15 @@ export class Numbers {
       const line = card.lines[run];
       if (!line) return;
       setText(line.value, value?.text || "\u2013");
-      setText(line.small, known(wholes[run]) ? wholes[run].text : "");
-      line.small.title = "Of the whole run";
-      setText(line.seeds, this.interval(this.seeds?.runs?.[run]?.[one.key], one.unit));
+      setText(line.small, known(wholes[run]) ? `${two ? "" : "whole run "}${wholes[run].text}` : "");
+      line.small.title = "The whole run";
+      setText(line.seeds, this.interval(this.seeds?.runs?.[run], one));
     });
     if (!two || !card.lines[2]) return;
     const line = card.lines[2];
     this.difference(line.value, values, one, true);
     this.difference(line.small, wholes, one, false);
-    setText(line.seeds, this.interval(this.seeds?.difference?.[one.key], one.unit, true));
+    setText(line.seeds, this.interval(this.seeds?.difference, one, true));
   }
 
   difference(node, [left, right], one, judge) {
@@ -155,11 +170,14 @@ export class Numbers {
     node.className = `${judge ? "value" : "small"} ${verdict}`;
   }
 
-  interval(one, unit, signed = false) {
-    if (!one || one.mean === null || one.mean === undefined) return "";
+  /** A number over the seeds, in words. */
+  interval(found, { key, unit }, signed = false) {
+    const one = found?.[key];
+    if (!one || one.mean === null || one.mean === undefined || OF_A_MOMENT.test(key)) return "";
+    if (one.n > 1 && !this.chance()) return "";
     const mean = signed ? differenceWords(one.mean, unit) : plainWords(one.mean, unit);
-    if (one.half === null || one.half === undefined || Number.isNaN(one.half))
-      return `${one.n} seed${one.n === 1 ? "" : "s"}: ${mean}`;
-    return `${one.n} seeds: ${mean} \u00b1 ${plainWords(one.half, unit)}`;
+    const words = `${one.n} seed${one.n === 1 ? "" : "s"}: ${mean}`;
+    if (one.half === null || one.half === undefined || Number.isNaN(one.half)) return words;
+    return one.half ? `${words} \u00b1 ${plainWords(one.half, unit)}` : `${words} with each`;
   }
 }

@@ -57,7 +57,7 @@ export class Session {
     timeAxis.onMove = (from, to) => this.moved(from, to);
     timeAxis.onReset = () => this.setSpan(this.state.span);
     this.askRange = debounced(() => this.request(), 120);
-    this.keepAddress = throttled(() => history.replaceState(null, "", `?${queryOf(this.state)}`), 400);
+    this.keepAddress = throttled(() => history.replaceState(null, "", `?${queryOf(this.state, (user) => this.inAddress(user))}`), 400);
     this.say = debounced((words) => setText(this.said, words), 1000);
     this.paintHidden = debounced(paintHidden, 300);
     this.transport.controls();
@@ -106,6 +106,27 @@ export class Session {
     return who !== String(user) ? who : `${capital ? "User" : "user"} ${user}`;
   }
 
+  /** A user in the address: the name, or the number where that is clearer. */
+  inAddress(user) {
+    const name = this.who(user);
+    return user >= 0 && this.numberOf(name) === user ? name : user;
+  }
+
+  /** The number of the only user with a name; null if there is none. */
+  numberOf(name) {
+    const found = Object.entries(this.runs[0]?.names ?? {}).filter(([, one]) => one === name);
+    return found.length === 1 ? Number(found[0][0]) : null;
+  }
+
+  /** Find the user that the address names, once the names are known. */
+  findUser() {
+    const { userWords } = this.state;
+    if (userWords === null) return;
+    this.state.userWords = null;
+    this.state.user = this.numberOf(userWords) ?? this.state.user;
+    if (this.state.user === null && userWords) this.unknownUser = userWords;
+  }
+
   /** What to sort users by. */
   nameOrNumber(user) {
     return Object.keys(this.runs[0]?.names ?? {}).length ? this.who(user) : user;
@@ -148,6 +169,7 @@ export class Session {
     if (message.run === 0) {
       this.clock = new Clock(message.clock);
       timeAxis.setClock(this.clock);
+      this.findUser();
     }
     this.users = [];
     this.numbers.showSeeds(null);
@@ -175,11 +197,11 @@ export class Session {
     this.settings.fail(run, line);
   }
 
-  /** Begin the runs that the state describes. */
-  async open(again = false) {
+  /** Begin the runs that the state describes; `line` is what was wrong with those before. */
+  async open(again = false, line = "") {
     this.opening = true;
     this.busy(true);
-    this.showError("");
+    this.showError(line);
     this.settings.clear();
     try {
       const answer = await this.connection.ask("open", { runs: runsOf(this.state, this.subjects), at: this.at, again });
@@ -191,8 +213,12 @@ export class Session {
       if (!this.two && this.state.tab === "differences") this.state.tab = "cluster";
     } catch (problem) {
       if (problem instanceof Gone) return;
-      this.showError(problem.message);
-      if (!this.runs.length) return;
+      if (this.alert.hidden || this.runs.length) this.showError(problem.message);
+      if (!this.runs.length) {
+        // An address that cannot be shown: the runs of the command are.
+        if (!line) this.plainly(this.alertWords.textContent);
+        return;
+      }
     } finally {
       this.opening = false;
       this.busy(false);
@@ -206,11 +232,31 @@ export class Session {
     this.chooseSpan();
     this.layout.arrange();
     await this.request();
+    if (this.unknownUser) this.showError(`User "${this.unknownUser}" is not in this run.`);
+    this.unknownUser = "";
+  }
+
+  /** Leave out of the address's time what lies outside of the runs. */
+  keepToRun() {
+    if (!this.timeline.known.length || !this.timeline.known.every((run) => run.done)) return;
+    const { state } = this;
+    this.at = Math.min(Math.max(this.at, this.first), this.last);
+    if (state.from !== null && (state.to <= this.first || state.from >= this.last || state.to - state.from > 3 * (this.last - this.first) + DAY))
+      state.from = state.to = null;
+  }
+
+  /** Open the runs as the command described them. */
+  plainly(line) {
+    Object.assign(this.state, { a: {}, b: {}, edits: [], since: null, two: this.subjects > 1 });
+    this.pending = [];
+    queueMicrotask(() => this.open(false, line));
   }
 
   /** A page that opens near the beginning of a run shows a day, not a week that has hardly begun. */
   chooseSpan() {
-    if (!this.state.spanGiven && this.state.from === null && this.at - this.first < 3 * DAY) this.state.span = 1;
+    this.keepToRun();
+    if (!this.state.spanGiven && this.state.from === null && this.at - this.first < 3 * DAY)
+      this.state.span = this.timelines[0]?.done && this.last - this.first < DAY ? 0 : 1;
     this.state.spanGiven = true;
   }
 
@@ -316,13 +362,13 @@ export class Session {
     if (answer.message) this.showError(answer.message, true);
     else if (this.passingError) this.showError("");
     if (moved && !this.playing) this.say(`${this.clock.words(this.at)}${this.over ? ", finished" : ""}`);
-    this.keepAddress();
     const wanted = this.rangeAt(answer.at);
     if (Math.abs(wanted[0] - range[0]) + Math.abs(wanted[1] - range[1]) > 0.01 * (wanted[1] - wanted[0])) this.request();
     await painted();
     this.paintHidden();
     this.shown += 1;
     Object.assign(document.body.dataset, { shown: this.shown, at: this.at, ready: "1" });
+    this.keepAddress();
   }
 
   /** Draw only the panels that were asked for. */

@@ -8,7 +8,17 @@ export const TABS = ["cluster", "users", "user", "delays", "differences"];
 /** Spans in days; 0 is the whole run. */
 export const SPANS = [1, 7, 28, 0];
 
-const number = (text) => (text === null || text === "" || !Number.isFinite(Number(text)) ? null : Number(text));
+/** Furthest second of an address: three hundred years. */
+const LAST = 1e10;
+
+/** Largest number of a user or job. */
+const MOST = Number.MAX_SAFE_INTEGER;
+
+/** A whole number between two others, null for anything else: an address may hold nonsense. */
+const number = (text, least = -LAST, most = LAST) => {
+  const value = text === null || text === "" ? NaN : Math.round(Number(text));
+  return Number.isFinite(value) ? Math.min(Math.max(value, least), most) : null;
+};
 
 /** Span at first. */
 const SPAN = 7;
@@ -17,10 +27,12 @@ const SPAN = 7;
 export function stateOf(query) {
   const given = new URLSearchParams(query);
   const state = {
-    at: number(given.get("at")),
+    at: number(given.get("at"), 0),
     tab: TABS.includes(given.get("tab")) ? given.get("tab") : "cluster",
-    user: number(given.get("user")),
-    job: number(given.get("job")),
+    user: number(given.get("user"), -MOST, MOST),
+    /** The user as the address says, by name or number, until the names are known. */
+    userWords: given.get("user"),
+    job: number(given.get("job"), -MOST, MOST),
     from: number(given.get("from")),
     to: number(given.get("to")),
     span: given.has("span") && SPANS.includes(number(given.get("span"))) ? number(given.get("span")) : SPAN,
@@ -29,10 +41,10 @@ export function stateOf(query) {
     a: {},
     b: {},
     edits: [],
-    since: number(given.get("since")),
+    since: number(given.get("since"), 0),
     hidden: new Set((given.get("hidden") ?? "").split(",").filter(Boolean)),
     theme: ["light", "dark"].includes(given.get("theme")) ? given.get("theme") : "auto",
-    speed: number(given.get("speed")) ?? 3600,
+    speed: number(given.get("speed"), 1, 604800) ?? 3600,
   };
   if (state.from === null || state.to === null || state.from >= state.to) state.from = state.to = null;
   for (const [key, value] of given) {
@@ -45,18 +57,19 @@ export function stateOf(query) {
   } catch {
     // An address that was cut off: no edits.
   }
+  if (!state.edits.length || !state.two || state.since === null) Object.assign(state, { edits: [], since: null });
   return state;
 }
 
-/** The query of the address that describes a state. */
-export function queryOf(state) {
+/** The query of the address that describes a state; `wordsOf` gives the name or number of a user. */
+export function queryOf(state, wordsOf = String) {
   const parts = new URLSearchParams();
   const put = (name, value) => {
     if (value !== null && value !== undefined && value !== "") parts.set(name, String(value));
   };
   put("at", state.at);
   if (state.tab !== "cluster") put("tab", state.tab);
-  put("user", state.user);
+  put("user", state.user === null ? state.userWords : wordsOf(state.user));
   put("job", state.job);
   if (state.from !== null) {
     put("from", Math.round(state.from));

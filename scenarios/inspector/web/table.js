@@ -82,7 +82,7 @@ export class Table {
 
   /** Show other columns. */
   setColumns(columns) {
-    const key = columns.map((column) => column.key).join();
+    const key = columns.map((column) => `${column.key} ${column.text}`).join();
     if (this.columnsKey === key) return;
     this.columnsKey = key;
     this.columns = columns;

@@ -196,18 +196,28 @@ export class Timeline {
     const key = ticks.map((tick) => tick.text + tick.at).join() + this.width;
     if (key === this.ticksKey) return;
     this.ticksKey = key;
-    this.ticks.replaceChildren(
-      ...ticks.map((tick) => {
-        const node = el("span", { text: tick.text.replace("\n", " ") });
-        const x = this.x(tick.at);
-        if (x < 30) node.style.left = "0";
-        else if (x > this.width - 40) node.style.right = "0";
-        else {
-          node.style.left = `${x}px`;
-          node.style.transform = "translateX(-50%)";
-        }
-        return node;
-      }),
-    );
+    const nodes = ticks.map((tick) => {
+      const node = el("span", { text: tick.text.replace("\n", " ") });
+      const x = this.x(tick.at);
+      if (x < 30) node.style.left = "0";
+      else if (x > this.width - 40) node.style.right = "0";
+      else {
+        node.style.left = `${x}px`;
+        node.style.transform = "translateX(-50%)";
+      }
+      return node;
+    });
+    this.ticks.replaceChildren(...nodes);
+    // Of two that overlap, the one with the date stays.
+    const boxes = nodes.map((node) => node.getBoundingClientRect());
+    let kept = 0;
+    for (let place = 1; place < nodes.length; place++) {
+      let gone = -1;
+      if (boxes[place].left < boxes[kept].right + 4) {
+        gone = place > 1 && nodes[place].textContent.length > nodes[kept].textContent.length ? kept : place;
+        nodes[gone].remove();
+      }
+      if (gone !== place) kept = place;
+    }
   }
 }

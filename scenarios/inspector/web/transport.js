@@ -161,7 +161,7 @@ export class Transport {
     if (document.activeElement !== this.date && at !== null) {
       const type = clock.nominal ? "text" : "datetime-local";
       if (this.date.type !== type) this.date.type = type;
-      const value = clock.nominal ? clock.words(at) : clock.field(at);
+      const value = clock.nominal ? clock.words(at, true) : clock.field(at);
       if (this.date.value !== value) this.date.value = value;
     }
     this.controls();

@@ -219,6 +219,7 @@ export class PausesPanel extends Panel {
     const clean = (values) =>
       Float64Array.from(unpack(values), (value) => (value === null || Number.isNaN(value) ? NaN : Math.max(1, value)));
     const { pauses } = data;
+    this.unit = data.graph?.kind === "batch" ? "batch" : "session";
     this.points = { x: clean(pauses.response), y: clean(pauses.pause), units: unpack(pauses.unit) };
     this.setTitle(`Think times of ${this.app.whoWords(this.app.state.user)}`);
     this.chart.sources.simulated.data = { x: this.points.x, y: this.points.y };
@@ -255,7 +256,7 @@ export class PausesPanel extends Panel {
     return {
       key: this.points.units[found],
       words: [
-        `Before unit ${this.points.units[found]}`,
+        `Before ${this.unit} ${this.points.units[found]}`,
         `think time ${duration(this.points.y[found])}`,
         `after a response time of ${duration(this.points.x[found])}`,
       ],
@@ -267,27 +268,32 @@ export class PausesPanel extends Panel {
 export class JobsPanel extends Panel {
   constructor(app, run) {
     super(app, run, { name: "user", title: "Jobs", wide: true, id: `jobs-${"ab"[run]}`, saves: "jobs" });
-    const when = (second) => app.clock.words(second);
     this.table = new Table({
       kind: "jobs",
       label: `Jobs of the user in run ${"AB"[run]}`,
-      columns: [
-        { key: "job", text: "Job", number: true },
-        { key: "unit", text: "Unit", number: true },
-        { key: "state", text: "State" },
-        { key: "processors", text: "Processors", number: true, show: count },
-        { key: "submitted", text: "Submitted", number: true, show: when },
-        { key: "waited", text: "Waited", number: true, show: duration },
-        { key: "ran", text: "Ran", number: true, show: duration },
-        { key: "why", text: "Why it waited", wide: true },
-        { key: "next", text: "What the user did next", wide: true },
-      ],
+      columns: this.columns("Session"),
       keyOf: (row) => row.job,
       onPick: (row) => app.chooseUnit(row.unit, row.job),
       search: true,
       nothing: "No job yet.",
     });
     this.body.append(this.table.element);
+  }
+
+  /** @param {string} unit "Session" or "Batch" */
+  columns(unit) {
+    const when = (second) => this.app.clock.words(second);
+    return [
+      { key: "job", text: "Job", number: true },
+      { key: "unit", text: unit, number: true, title: "Its number in the graph" },
+      { key: "state", text: "State" },
+      { key: "processors", text: "Processors", number: true, show: count },
+      { key: "submitted", text: "Submitted", number: true, show: when },
+      { key: "waited", text: "Waited", number: true, show: duration },
+      { key: "ran", text: "Ran", number: true, show: duration },
+      { key: "why", text: "Why it waited", wide: true },
+      { key: "next", text: "What the user did next", wide: true },
+    ];
   }
 
   draw(data) {
@@ -300,6 +306,7 @@ export class JobsPanel extends Panel {
         : `${count(total)} jobs, the latest first.`,
     );
     this.table.chosen = (row) => this.isChosen(row);
+    this.table.setColumns(this.columns(data.graph?.kind === "batch" ? "Batch" : "Session"));
     this.table.setRows(rows);
   }
 
