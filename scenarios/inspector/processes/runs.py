@@ -286,14 +286,15 @@ class Runs:
         await run.ready.wait()
         before = [one for one in run.checkpoints if one.now <= at]
         source = before[-1] if before else run.checkpoints[0]
-        return await self._fork_of(source)
+        return await self.fork_of(source)
 
     @staticmethod
     def closest(run: SharedRun, at: int) -> int:
         """Return the second of the last checkpoint before ``at``; -1 if there is none."""
         return max((one.now for one in run.checkpoints if one.now <= at), default=-1)
 
-    async def _fork_of(self, source: Peer) -> Peer:
+    async def fork_of(self, source: Peer) -> Peer:
+        """Return a new process that is where another one is."""
         ticket = secrets.token_hex(8)
         self._tickets[ticket] = asyncio.get_running_loop().create_future()
         try:
