@@ -58,15 +58,17 @@ def command(
     )
 
     check_installed()
-    from hpcrowd.scenarios.inspector.processes.keeper import start_keeper
-    from hpcrowd.scenarios.inspector.processes.runs import Runs
-    from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
-    from hpcrowd.scenarios.inspector.subjects.subject import subject_of
-
     subjects = []
     for path in what:
         say(f"Reading {path.name} ...")
+        # Loading this takes longer than reading most traces.
+        from hpcrowd.scenarios.inspector.subjects.subject import subject_of
+
         subjects.append(subject_of(path, how))
+    from hpcrowd.scenarios.inspector.processes.keeper import start_keeper
+    from hpcrowd.scenarios.inspector.processes.runs import Runs
+    from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
+
     listening = bound_socket(host, port)
     runs = Runs(what)
     start_keeper(subjects, runs.path, (listening, runs.socket))

@@ -119,7 +119,7 @@ def application(runs: Runs, names: Sequence[str]) -> Starlette:
     """
     from starlette.applications import Starlette
     from starlette.requests import Request
-    from starlette.responses import FileResponse, PlainTextResponse, Response
+    from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route, WebSocketRoute
     from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -132,7 +132,8 @@ def application(runs: Runs, names: Sequence[str]) -> Starlette:
         path = files.get(name)
         if path is None:
             return PlainTextResponse("hpcrowd: no such file\n", 404)
-        return FileResponse(path, media_type=TYPES[path.suffix])
+        # All at once: in pieces they wait for each other.
+        return Response(path.read_bytes(), media_type=TYPES[path.suffix])
 
     async def page(request: Request) -> Response:
         return file("index.html")
