@@ -314,6 +314,9 @@ def test_two_runs_and_their_difference(browser: Browser, address: str) -> None:
     assert re.search(r"B . A", told), told
     reader.part("Differences")
     assert 12 == len(reader.rows("differences"))
+    reader.part("Cluster")
+    ticks = "[...hpcrowd.charts].filter((one) => one.time).map((one) => one.xTicker.ticks.join())"
+    reader.until(lambda: len(set(reader.page.evaluate(ticks))) == 1, "axes with other ticks")
     reader.press("One run")
     assert 0 == reader.page.locator("#load-b").count()
     reader.close()

@@ -73,7 +73,7 @@ def busy_hours(moment: Moment, *, whole: bool) -> tuple[int | None, int | None]:
 
     In the first, jobs wait and at least :data:`BUSY` of the machine is in use. In the busiest, the
     waiting jobs ask for the most processors, or, where none ever wait, the most are in use. Of a
-    whole run of less than a day, the seconds after jobs came or started are compared, not full hours.
+    whole run of less than a day, these are not full hours but seconds after jobs came or started.
     """
     clock = moment.clock
     first = moment.first + -clock.wall(moment.first) % HOUR  # full hours on the clock

@@ -23,6 +23,16 @@ const scale = () => Math.min(2, Math.max(0.85, innerHeight / 1000));
 /** The size of words in charts: smaller than those of the page. */
 const fontSize = () => `${Math.round(0.79 * parseFloat(getComputedStyle(document.documentElement).fontSize))}px`;
 
+/** As many ticks as there is room for. */
+const widths = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    const chart = [...charts].find((one) => one.element === target);
+    if (!chart || !contentRect.width) continue;
+    chart.width = contentRect.width;
+    chart.followTime();
+  }
+});
+
 /** Charts that are not in view are painted when they come into view. */
 const watch = new IntersectionObserver(
   (entries) => {
@@ -137,6 +147,7 @@ export class Chart {
       lighten(view, () => below(this.options.labels));
       this.followTime();
       watch.observe(this.element);
+      widths.observe(this.element);
     });
   }
 
@@ -169,8 +180,9 @@ export class Chart {
     if (this.xRange.start !== timeAxis.from || this.xRange.end !== timeAxis.to)
       this.xRange.setv({ start: timeAxis.from, end: timeAxis.to });
     if (!timeAxis.clock) return;
-    const frame = this.frame();
-    const ticks = timeAxis.clock.ticks(timeAxis.from, timeAxis.to, Math.max(2, frame.width / 84));
+    // The frame of Bokeh follows the element late: when a second run comes, it is still wide.
+    const width = this.width ? this.width - LEFT - 10 : this.frame().width;
+    const ticks = timeAxis.clock.ticks(timeAxis.from, timeAxis.to, Math.max(2, width / 84));
     this.setTicks(this.xAxis, this.xTicker, ticks);
   }
 
@@ -399,6 +411,7 @@ export class Chart {
   remove() {
     charts.delete(this);
     watch.unobserve(this.element);
+    widths.unobserve(this.element);
     this.view?.remove?.();
     this.element.remove();
   }
