@@ -322,6 +322,23 @@ def test_two_runs_and_their_difference(browser: Browser, address: str) -> None:
     reader.close()
 
 
+def test_edges_go_around_boxes(browser: Browser, address: str) -> None:
+    """In the graph, an edge along a lane bends around boxes between; hovering it tells the wait."""
+    reader = Reader(browser, address, f"?at={BUSY}&tab=user&user=6&span=0")
+    edges = reader.page.evaluate(
+        """() => {
+            const { data } = [...hpcrowd.charts].find((one) => one.sources.own).sources.edges;
+            return Array.from(data.y0, (y, place) => [y, data.y1[place], data.cy0[place]]);
+        }"""
+    )
+    along = [bend - y for y, end, bend in edges if y == end]
+    assert min(along) == 0, "straight to the next box"
+    assert max(along) > 0.5, "around boxes"
+    told = [words for _, _, words in reader.boxes("graph-a")]
+    assert any(re.search(r"waits for \d+\nthink time", one) for one in told)
+    reader.close()
+
+
 def test_a_typo_in_a_setting_keeps_the_run(reader: Reader) -> None:
     """A mistake is told in one line beside the field; a right value begins the run anew."""
     page = reader.page
@@ -351,6 +368,11 @@ def test_going_on_from_here_as_a_second_run(reader: Reader) -> None:
     assert page.locator("#graph-b").count() == 1
     reader.press("A day on")
     assert BUSY + DAY == reader.at
+    page.locator("#settings-b summary").click()
+    page.locator("#setting-b-scheduler").select_option("fcfs")
+    reader.press("Apply the settings of run B")
+    assert "lost 1 change by hand" in page.locator("#alert").inner_text()
+    assert "since=" not in page.url
 
 
 def test_panels_are_saved(reader: Reader) -> None:

@@ -166,7 +166,7 @@ export class Clock {
 
 /** The smallest round step that is at least `seconds`. */
 function stepOf(seconds, nominal) {
-  for (const step of [60, 300, 600, 1800, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, WEEK, 2 * WEEK]) {
+  for (const step of [60, 300, 600, 1800, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 3 * DAY, WEEK, 2 * WEEK]) {
     if (step >= seconds) return { seconds: step };
   }
   if (nominal)

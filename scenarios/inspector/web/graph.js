@@ -15,6 +15,12 @@ const WORDS = ["finished", "running", "in the queue", "free: think time passes",
 /** Half the height of a box, in lanes. */
 const HALF = 0.36;
 
+/** How far an edge bends around boxes between its ends, in lanes: into the gap between two lanes. */
+const BEND = (4 / 3) * 0.48;
+
+/** Parts of an edge that are looked at to find what the pointer is on. */
+const PARTS = 24;
+
 /** Lanes shown at least. */
 const FEWEST = 6;
 
@@ -37,13 +43,17 @@ export class GraphPanel extends Panel {
       onReset: () => this.fit(true),
     });
     const { figure } = this.chart;
-    const edges = this.chart.source("edges", ["x0", "y0", "x1", "y1"]);
-    const segments = (source, width) =>
-      figure.segment({
+    const edges = this.chart.source("edges", ["x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1"]);
+    const curves = (source, width) =>
+      figure.bezier({
         x0: { field: "x0" },
         y0: { field: "y0" },
         x1: { field: "x1" },
         y1: { field: "y1" },
+        cx0: { field: "cx0" },
+        cy0: { field: "cy0" },
+        cx1: { field: "cx1" },
+        cy1: { field: "cy1" },
         source,
         line_width: width,
       });
@@ -57,7 +67,7 @@ export class GraphPanel extends Panel {
         angle: -Math.PI / 2,
         line_color: null,
       });
-    this.lines = segments(edges, 1);
+    this.lines = curves(edges, 1);
     this.heads = arrows(edges, 5);
     const boxes = this.chart.source("boxes", ["x0", "x1", "bottom", "top", "colour"]);
     this.boxes = figure.quad({
@@ -70,8 +80,8 @@ export class GraphPanel extends Panel {
       line_color: { field: "colour" },
       line_width: 1.5,
     });
-    const own = this.chart.source("own", ["x0", "y0", "x1", "y1"]);
-    this.ownLines = segments(own, 2.5);
+    const own = this.chart.source("own", ["x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1"]);
+    this.ownLines = curves(own, 2.5);
     this.ownHeads = arrows(own, 9);
     const chosen = this.chart.source("chosen", ["x0", "x1", "bottom", "top"]);
     this.chosenBox = figure.quad({
@@ -143,6 +153,7 @@ export class GraphPanel extends Panel {
       top: tops,
       colour: [...this.states].map((state) => COLOURS[state] ?? COLOURS[0]),
     };
+    this.rankBoxes();
     this.chart.sources.edges.data = this.edges(() => true);
     const user = this.app.state.user;
     this.fit(user !== this.user);
@@ -156,15 +167,33 @@ export class GraphPanel extends Panel {
     );
   }
 
+  /** Number the boxes of each lane from left to right. */
+  rankBoxes() {
+    const order = [...this.units.keys()].sort((one, other) => this.x0s[one] - this.x0s[other]);
+    const sizes = new Map();
+    this.ranks = new Int32Array(order.length);
+    for (const place of order) {
+      const size = sizes.get(this.lanes[place]) ?? 0;
+      this.ranks[place] = size;
+      sizes.set(this.lanes[place], size + 1);
+    }
+  }
+
+  /** The curve of an edge: along a lane it is straight, or bends around the boxes between. */
+  curve(before, after) {
+    const [x0, x1] = [this.x1s[before], this.x0s[after]];
+    const [y0, y1] = [-this.lanes[before], -this.lanes[after]];
+    if (y0 !== y1) return { x0, y0, x1, y1, cx0: (x0 + x1) / 2, cy0: y0, cx1: (x0 + x1) / 2, cy1: y1 };
+    const bend = this.ranks[after] - this.ranks[before] > 1 ? BEND : 0;
+    return { x0, y0, x1, y1, cx0: x0, cy0: y0 + bend, cx1: x1, cy1: y1 + bend };
+  }
+
   edges(wanted) {
-    const to = { x0: [], y0: [], x1: [], y1: [] };
+    const to = { x0: [], y0: [], x1: [], y1: [], cx0: [], cy0: [], cx1: [], cy1: [] };
     for (let place = 0; place < this.befores.length; place++) {
       const [before, after] = [this.befores[place], this.afters[place]];
       if (!wanted(before, after)) continue;
-      to.x0.push(this.x1s[before]);
-      to.y0.push(-this.lanes[before]);
-      to.x1.push(this.x0s[after]);
-      to.y1.push(-this.lanes[after]);
+      for (const [key, value] of Object.entries(this.curve(before, after))) to[key].push(value);
     }
     return to;
   }
@@ -212,7 +241,7 @@ export class GraphPanel extends Panel {
         ? { x0: [], x1: [], bottom: [], top: [] }
         : { x0: [this.x0s[place]], x1: [this.x1s[place]], bottom: [-this.lanes[place] - HALF], top: [-this.lanes[place] + HALF] };
     this.chart.sources.own.data =
-      place < 0 ? { x0: [], y0: [], x1: [], y1: [] } : this.edges((before, after) => before === place || after === place);
+      this.edges((before, after) => place >= 0 && (before === place || after === place));
   }
 
   chosen() {
@@ -246,9 +275,7 @@ export class GraphPanel extends Panel {
       const [before, after] = [this.befores[place], this.afters[place]];
       const [left, right] = [this.x1s[before], this.x0s[after]];
       if (x < Math.min(left, right) || x > Math.max(left, right)) continue;
-      const share = right === left ? 0 : (x - left) / (right - left);
-      const line = -this.lanes[before] - share * (this.lanes[after] - this.lanes[before]);
-      if (Math.abs(line - y) > 5 * at.perY) continue;
+      if (!isOnCurve(this.curve(before, after), x, y, at)) continue;
       return {
         key: this.units[after],
         words: [
@@ -275,4 +302,23 @@ export class GraphPanel extends Panel {
       waits.length ? `after ${waits.slice(0, 6).join(", ")}${waits.length > 6 ? " ..." : ""}` : "",
     ].filter(Boolean);
   }
+}
+
+/** Whether a point is on a curve, or at most five pixels from it. */
+function isOnCurve({ x0, y0, x1, y1, cx0, cy0, cx1, cy1 }, x, y, at) {
+  const between = (one, two, three, four, part) => {
+    const rest = 1 - part;
+    return rest ** 3 * one + 3 * rest * part * (rest * two + part * three) + part ** 3 * four;
+  };
+  for (let step = 0; step < PARTS; step++) {
+    const [from, to] = [step / PARTS, (step + 1) / PARTS];
+    const [left, right] = [between(x0, cx0, cx1, x1, from), between(x0, cx0, cx1, x1, to)];
+    if (x < Math.min(left, right) || x > Math.max(left, right)) continue;
+    const [low, high] = [between(y0, cy0, cy1, y1, from), between(y0, cy0, cy1, y1, to)];
+    const share = right === left ? 0 : (x - left) / (right - left);
+    const [least, most] = [Math.min(low, high), Math.max(low, high)];
+    const line = right - left > at.perX ? low + share * (high - low) : Math.min(Math.max(y, least), most);
+    if (Math.abs(line - y) <= 5 * at.perY) return true;
+  }
+  return false;
 }

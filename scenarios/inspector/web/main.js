@@ -2,7 +2,7 @@
 
 import { charts, timeAxis } from "./axis.js";
 import { recolourCharts } from "./charts.js";
-import { duration } from "./clock.js";
+import { duration, plural } from "./clock.js";
 import { saveFile } from "./dom.js";
 import { listenToKeys } from "./keys.js";
 import { themeChanged } from "./palette.js";
@@ -159,8 +159,12 @@ class App extends Session {
 
   changeSettings(run, settings) {
     this.state["ab"[run]] = settings;
-    if (run === 1 && this.state.since !== null) Object.assign(this.state, { since: null, edits: [] });
-    this.openThen();
+    const lost = run === 1 ? this.state.edits.length : 0;
+    if (lost) Object.assign(this.state, { since: null, edits: [] });
+    this.openThen(() => {
+      if (lost && !this.state.edits.length)
+        this.showError(`Run B began anew with other settings, and lost ${plural(lost, "change")} by hand.`);
+    });
   }
 
   async reset() {

@@ -192,7 +192,7 @@ export class Timeline {
   }
 
   drawTicks() {
-    const ticks = this.app.clock.ticks(this.first, this.last, this.width / 90);
+    const ticks = this.app.clock.ticks(this.first, this.last, this.width / 75);
     const key = ticks.map((tick) => tick.text + tick.at).join() + this.width;
     if (key === this.ticksKey) return;
     this.ticksKey = key;
