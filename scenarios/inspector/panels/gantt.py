@@ -25,7 +25,7 @@ PARTS = 4
 def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
     """Return the jobs that ran in the time shown; the rest of running ones as expected.
 
-    More than ``asked.most`` jobs are told as densities.
+    More than ``asked.most`` jobs are returned as densities.
     """
     moment = course.moment()
     jobs, now = moment.jobs, moment.now

@@ -50,9 +50,7 @@ def blockers_panel(course: Course, asked: Asked) -> dict[str, Any]:
         "down": found.down,
         "missing": found.missing,
         "held": found.held,
-        "words": f"Job {found.number} requests {plural(found.asks, 'processor')}"
-        + (f"; {words}" if words else "")
-        + ".",
+        "words": _sentence(found.number, plural(found.asks, "processor"), words),
         "jobs": [
             {
                 "job": one.number,
@@ -81,6 +79,15 @@ def blockers_panel(course: Course, asked: Asked) -> dict[str, Any]:
             for one in found.by_user
         ],
     }
+
+
+def _sentence(job: int, asks: str, reason: str) -> str:
+    """Return why a job waits as a sentence; most reasons say themselves what it requests."""
+    if reason.startswith("requests"):
+        return f"Job {job} {reason}."
+    if f"requests {asks}" in reason:
+        return f"Job {job}: {reason}."
+    return f"Job {job} requests {asks}" + (f"; {reason}." if reason else ".")
 
 
 def _not_waiting(course: Course, row: int) -> str:

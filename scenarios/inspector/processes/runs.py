@@ -247,7 +247,7 @@ class Runs:
         try:
             return path.stat().st_mtime_ns if path.suffix == ".toml" else 0
         except OSError:
-            return 0  # it has gone; whoever begins anew is told so
+            return 0  # it has gone; beginning anew reports that
 
     def new_serial(self) -> int:
         """Return a number for runs that are begun anew."""

@@ -79,7 +79,7 @@ class WhyBox {
     this.users = el("div", { class: "bars" });
     this.jobs = el("div", { class: "chips" });
     this.ahead = el("div", { class: "chips" });
-    this.holds = el("h5", { text: "Who holds the processors" });
+    this.holds = el("h5", { text: "Who holds what it needs" });
     this.running = el("h5", { text: "Running jobs it waits for" });
     this.before = el("h5", { text: "Jobs before it in the queue" });
     this.element = el(
