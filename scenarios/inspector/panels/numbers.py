@@ -30,7 +30,7 @@ def numbers(moment: Moment, *, until: int | None = None) -> dict[str, Any]:
     values = [
         _number("wait_mean_s", "Mean wait", "s", wait, "lower"),
         _number("bounded_slowdown_mean", "Mean bounded slowdown", "", slowdown, "lower"),
-        _number("utilization", "Utilization", "%", utilization_until(moment, now), "higher"),
+        _number("utilization", "Utilization", "%", utilization_until(moment, now), ""),
         _number("jobs_running", "Jobs running", "jobs", int(moment.running.sum()), ""),
         _number("jobs_waiting", "Jobs in the queue", "jobs", int(waiting.sum()), "lower"),
         _number(

@@ -12,7 +12,7 @@ const SEEDS = 5;
 /** A number in words, without a sign. */
 function plainWords(value, unit) {
   if (unit === "s") return duration(value);
-  const digits = unit === "%" || Math.abs(value) < 100 ? 1 : 0;
+  const digits = unit === "%" || unit === "percentage points" || Math.abs(value) < 100 ? 1 : 0;
   const noun = value === 1 ? unit.replace(/s$/, "") : unit;
   return `${value.toLocaleString("en-US", { maximumFractionDigits: digits })}${noun ? ` ${noun}` : ""}`;
 }
@@ -22,7 +22,7 @@ const known = (value) => Boolean(value) && value.value !== null && value.value !
 /** A difference in words, with its sign. */
 export function differenceWords(value, unit) {
   if (value === null || value === undefined || Number.isNaN(value)) return "";
-  const words = plainWords(Math.abs(value), unit);
+  const words = plainWords(Math.abs(value), unit === "%" ? "percentage points" : unit);
   if (/^0(\.0)?( |$)/.test(words)) return "the same";
   return `${value > 0 ? "+" : "\u2212"}${words}`;
 }
