@@ -5,7 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from hpcrowd.environment.platform.placement import FreeRows, Placement, place
+from hpcrowd.environment.platform.placement import (
+    Filling,
+    FreeRows,
+    Placement,
+    place,
+    rows_beyond,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +62,25 @@ def test_every_job_has_its_rows_alone(tuples: Jobs, machine: int) -> None:
 def test_rows_beyond_the_machine_are_not_needed(tuples: Jobs) -> None:
     """Jobs that never need more than the machine stay on it, also those that take no time."""
     assert 9 == placed(feasible(tuples, machine=9), machine=9).rows
+
+
+@given(tuples=jobs, machine=st.integers(1, 12), now=st.integers(0, 40), late=st.integers(1, 9))
+def test_jobs_placed_bit_by_bit_are_where_they_are_placed_at_once(
+    tuples: Jobs, machine: int, now: int, late: int
+) -> None:
+    """Jobs that begin later follow, and the ends of those that still ran may have been others."""
+    begin, length, processors = np.array(sorted(tuples), np.int64).reshape(-1, 3).T
+    end = begin + length
+    filling = Filling(machine, rows_beyond(begin, end, processors, machine))
+    before = begin < now
+    expected = np.where(end > now, end + late, end)
+    filling.add(begin[before], expected[before], processors[before])
+    filling.add(begin, end, processors)
+    found, whole = filling.placement(), place(begin, end, processors, machine)
+    for one, other in zip(
+        (found.job, found.row, found.height), (whole.job, whole.row, whole.height), strict=True
+    ):
+        assert one.tolist() == other.tolist()
 
 
 @given(tuples=jobs)

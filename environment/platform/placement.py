@@ -90,6 +90,74 @@ class FreeRows:
         return row, count
 
 
+class Filling:
+    """Rows that jobs were given so far, in the order of their starts; later jobs may follow.
+
+    Parameters
+    ----------
+    machine
+        Processors of the machine.
+    beyond
+        Rows above these, for jobs that the machine has no room for.
+    """
+
+    def __init__(self, machine: int, beyond: int) -> None:
+        self.machine, self.beyond = machine, beyond
+        self._regions = (FreeRows(0, machine), FreeRows(machine, beyond))
+        self._held: dict[int, list[tuple[int, int]]] = {}
+        self._pieces: list[Int64s] = []
+        self._jobs = 0
+
+    def add(self, begin: Int64s, end: Int64s, processors: Int64s) -> None:
+        """Give rows to further jobs.
+
+        Parameters
+        ----------
+        begin, end, processors
+            Of all jobs, as in :func:`place`: those that have rows, then the further ones, none of
+            which begins before those. An end may have changed if no job began after it yet.
+        """
+        regions, machine, held = self._regions, self.machine, self._held
+        further = np.arange(self._jobs, len(begin))
+        self._jobs = len(begin)
+        # At an instant: ends, then jobs of no length, which give their rows back at once; then
+        # starts.
+        later, last = begin[further], end[further]
+        order = further[np.lexsort((further, later != last, later))]
+        leaving = np.concatenate([np.fromiter(held, np.int64), further])
+        leaving = leaving[np.lexsort((leaving, end[leaving]))]
+        pieces: list[tuple[int, int, int]] = []
+        ends, gone = end[leaving].tolist(), leaving.tolist()
+        left = 0
+        for job, since, until, size in zip(
+            order.tolist(),
+            begin[order].tolist(),
+            end[order].tolist(),
+            processors[order].tolist(),
+            strict=True,
+        ):
+            while left < len(gone) and ends[left] <= since:
+                for row, count in held.pop(gone[left], ()):
+                    regions[row >= machine].give_back(row, count)
+                left += 1
+            below = min(size, regions[0].free)
+            found = regions[0].take(below) if below else []
+            if size > below:
+                found += regions[1].take(size - below)
+            pieces += [(job, row, count) for row, count in found]
+            if since != until:
+                held[job] = found
+            else:
+                for row, count in found:
+                    regions[row >= machine].give_back(row, count)
+        self._pieces.append(np.array(pieces, np.int64).reshape(-1, 3).T)
+
+    def placement(self) -> Placement:
+        """Return the rows of all jobs so far."""
+        self._pieces = [np.concatenate(self._pieces, axis=1)]
+        return Placement(*self._pieces[0], self.machine + self.beyond)
+
+
 def place(begin: Int64s, end: Int64s, processors: Int64s, machine: int) -> Placement:
     """Give each job rows of processors from its begin to its end.
 
@@ -108,33 +176,14 @@ def place(begin: Int64s, end: Int64s, processors: Int64s, machine: int) -> Place
         No two jobs are on the same row at the same time, and each has its number of rows. The cost
         grows with the jobs and with the stretches of free rows, not with the processors.
     """
-    jobs = len(begin)
-    beyond = max(0, _peak(begin, end, processors) - machine)
-    regions = (FreeRows(0, machine), FreeRows(machine, beyond))
-    # At an instant: ends, then jobs of no length, which give their rows back at once, then starts.
-    order = np.lexsort((np.arange(jobs), begin != end, begin)).tolist()
-    leaving = np.lexsort((np.arange(jobs), end)).tolist()
-    begins, ends, sizes = begin.tolist(), end.tolist(), processors.tolist()
-    held: dict[int, list[tuple[int, int]]] = {}
-    pieces: list[tuple[int, int, int]] = []
-    left = 0
-    for job in order:
-        while left < jobs and ends[leaving[left]] <= begins[job]:
-            for row, count in held.pop(leaving[left], ()):
-                regions[row >= machine].give_back(row, count)
-            left += 1
-        below = min(sizes[job], regions[0].free)
-        found = regions[0].take(below) if below else []
-        if sizes[job] > below:
-            found += regions[1].take(sizes[job] - below)
-        pieces += [(job, row, count) for row, count in found]
-        if begins[job] != ends[job]:
-            held[job] = found
-        else:
-            for row, count in found:
-                regions[row >= machine].give_back(row, count)
-    columns = np.array(pieces, np.int64).reshape(-1, 3).T
-    return Placement(columns[0], columns[1], columns[2], machine + beyond)
+    filling = Filling(machine, rows_beyond(begin, end, processors, machine))
+    filling.add(begin, end, processors)
+    return filling.placement()
+
+
+def rows_beyond(begin: Int64s, end: Int64s, processors: Int64s, machine: int) -> int:
+    """Return how many more rows than the machine has processors are needed."""
+    return max(0, _peak(begin, end, processors) - machine)
 
 
 def _peak(begin: Int64s, end: Int64s, processors: Int64s) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -10,10 +12,11 @@ from hpcrowd.analysis.pictures.density import density_of
 from hpcrowd.analysis.views import Moment
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, State, name_of
-from hpcrowd.environment.platform.placement import place
+from hpcrowd.environment.platform.placement import Filling, Placement, rows_beyond
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.jobs import Int64s
     from hpcrowd.scenarios.inspector.panels.asked import Asked
     from hpcrowd.scenarios.inspector.subjects.course import Course
 
@@ -41,7 +44,7 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
     rows = np.flatnonzero(which)
     rows = rows[np.lexsort((rows, jobs.start[rows]))]
     size = max(one.size for one in moment.steps if one.at <= now)
-    where = place(jobs.start[rows], end[rows], jobs.processors[rows], size)
+    where = placed(course, rows, end[rows], size)
     kept = np.flatnonzero(shown[rows])
     index = np.full(len(rows), -1)
     index[kept] = np.arange(len(kept))
@@ -75,6 +78,67 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
         else {},
         "words": _words(total, True),
     }
+
+
+@dataclass(frozen=True)
+class Known:
+    """Jobs of a run that have rows.
+
+    Attributes
+    ----------
+    filling
+        The rows.
+    now
+        When that was, s.
+    table
+        Rows in the table of jobs, starts and processors, shape (3, jobs).
+    end
+        Ends, some of them only expected then, shape (jobs,).
+    """
+
+    filling: Filling
+    now: int
+    table: Int64s
+    end: Int64s
+
+    def begins(self, now: int, table: Int64s, end: Int64s) -> bool:
+        """Return whether other jobs begin with these, and differ only in what ended later."""
+        size = len(self.end)
+        if now < self.now or not np.array_equal(self.table, table[:, :size]):
+            return False
+        later = (self.end > self.now) & (end[:size] > self.now)
+        return bool(np.all(later | (end[:size] == self.end)))
+
+
+#: What is known of the runs of this process.
+_KNOWN: WeakKeyDictionary[Course, Known] = WeakKeyDictionary()
+
+
+def placed(course: Course, rows: Int64s, end: Int64s, size: int) -> Placement:
+    """Return where jobs are drawn; after a small step most of them are where they were.
+
+    Parameters
+    ----------
+    course
+        The run.
+    rows, end
+        Rows of jobs in the table, by their starts, and ends, some of which are only expected.
+    size
+        Processors of the machine.
+    """
+    moment, jobs = course.moment(), course.moment().jobs
+    table = np.stack([rows, jobs.start[rows], jobs.processors[rows]])
+    beyond = rows_beyond(table[1], end, table[2], size)
+    known = _KNOWN.get(course)
+    if known is not None and known.begins(moment.now, table, end):
+        filling = known.filling
+    else:
+        filling = Filling(size, beyond)
+    if (filling.machine, filling.beyond) != (size, beyond):
+        filling = Filling(size, beyond)
+    filling.add(table[1], end, table[2])
+    _KNOWN[course] = Known(filling, moment.now, table, end)
+    return filling.placement()
 
 
 def _words(total: int, each: bool) -> str:
