@@ -73,10 +73,16 @@ export function unpack(packed) {
     ["i32", Int32Array],
   ]) {
     if (typeof packed[kind] !== "string") continue;
-    const letters = atob(packed[kind]);
-    const bytes = new Uint8Array(letters.length);
-    for (let place = 0; place < letters.length; place++) bytes[place] = letters.charCodeAt(place);
-    return new Numbers(bytes.buffer);
+    return new Numbers(bytesOf(packed[kind]).buffer);
   }
   return packed;
+}
+
+/** The bytes that a text in base64 means. */
+function bytesOf(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let place = 0; place < letters.length; place++) bytes[place] = letters.charCodeAt(place);
+  return bytes;
 }

@@ -57,7 +57,8 @@ function lightenGlyph(part) {
     await glyph.after_lazy_visuals();
   };
   part.set_data = async (changed) => {
-    part.all_indices = part.model.view.indices;
+    const { count } = part.model.view.indices;
+    part.all_indices = { count, size: count, select: (values) => values }; // no filters here: nothing to copy
     await glyph.set_data(part.model.data_source, part.all_indices, changed);
     await part.set_visuals();
   };
@@ -72,7 +73,7 @@ function lightenGlyph(part) {
 function byColour({ fill_color: colours, fill_alpha: alphas, data_size: size }) {
   const groups = new Map();
   for (let place = 0; place < size; place++) {
-    const key = `${colours.get(place)} ${alphas.get(place)}`;
+    const key = 1000 * colours.get(place) + Math.round(999 * alphas.get(place));
     if (!groups.has(key)) groups.set(key, []);
     groups.get(key).push(place);
   }
