@@ -2,7 +2,7 @@
 
 Seconds count here, since somebody waits for them. A step is timed in the browser, from the click to
 the view that is drawn. Memory and processor time are those of all processes of the command: of what
-is shared between forks, each has its part (PSS).
+forks share, each has its part; the files of libraries, shared with all of Python, are left out.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ BUSY = {KTH: (10_000_000, 92), CURIE: (45_000_000, 10)}
 
 #: Steps with each button, and frames with each movement, that are timed.
 STEPS, FRAMES = 12, 20
+
+#: s after which runs that no page shows are gone.
+GONE = 10
 
 #: s that the page plays, and that it is left alone.
 PLAYED, LEFT_ALONE = 10, 20
@@ -102,7 +105,7 @@ def memory(process: int) -> float:
             words = Path(f"/proc/{one}/smaps_rollup").read_text()
         except OSError:
             continue
-        found = re.search(r"^Pss:\s+(\d+) kB", words, re.MULTILINE)
+        found = re.search(r"^Pss_Anon:\s+(\d+) kB", words, re.MULTILINE)
         total += int(found[1]) if found else 0
     return total / 1000
 
@@ -232,12 +235,14 @@ def bench_memory(
         with opened(browser, page.address) as reader:
             reader.press("Reset")
             settle(server)
+            time.sleep(GONE)
             first = memory(server)
             for _ in range(resets):
                 reader.press("Reset")
             settle(server)
+            time.sleep(GONE)
             grown = 100 * (memory(server) / first - 1)
-        time.sleep(10)
+        time.sleep(GONE)
         left, others = memory(server), len(family(server)) - processes
     figure(f"page, {trace}, memory of a run that has ended", first, "MB", "")
     figure(f"page, {trace}, growth with {resets} resets", grown, "%", "<= 10")
@@ -251,7 +256,7 @@ def bench_idle(
     """An open page that nobody touches."""
     with started_page(trace_path(KTH)) as page, opened(browser, page.address):
         settle(page.process.pid)
-        time.sleep(2)
+        time.sleep(GONE)
         for name, process in (("server", page.process.pid), ("browser", os.getpid())):
             whole = family(process)
             if name == "browser":  # the renderer of the page
