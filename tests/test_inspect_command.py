@@ -162,11 +162,12 @@ def test_tokens_are_kept_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it(log: Path) -> None:
-    """Interrupted, it says so and ends well, also with a page open."""
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it(log: Path, ended_by: signal.Signals) -> None:
+    """Ctrl-C, SIGTERM or a closed terminal: it says so and ends well, also with a page open."""
     with started_page(log) as served:
         assert " 200 OK" in answer(parts(served.address).port, parts(served.address).cookie)
-        served.process.send_signal(signal.SIGINT)
+        served.process.send_signal(ended_by)
         assert 0 == served.process.wait(30)
         assert served.process.stderr is not None
         assert "The page is closed." == served.process.stderr.read().strip()

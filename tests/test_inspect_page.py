@@ -262,6 +262,17 @@ def test_users_by_name(browser: Browser, names: str) -> None:
     reader.close()
 
 
+def test_two_logs_with_different_clocks(browser: Browser, log: Path, tmp_path: Path) -> None:
+    """The page says whose times it shows; a short difference is not rounded to nothing."""
+    (tmp_path / "names.csv").write_text(NAMES)
+    with started_page(tmp_path / "names.csv", log) as served:
+        reader = Reader(browser, served.address, "?at=3000&tab=delays&user=bob")
+        told = reader.page.locator("#banner").inner_text()
+        assert "local times are those of run A" in told
+        assert any(re.search(r"ada\tbob\t1\.\d", row) for row in reader.rows("delays-a"))
+        reader.close()
+
+
 def test_a_run_without_chance_says_so(browser: Browser, names: str) -> None:
     """Other seeds change nothing in it: the page says that, and shows no interval."""
     reader = Reader(browser, names)

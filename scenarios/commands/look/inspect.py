@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -92,7 +93,6 @@ def command(
             "machines, and the connection is not encrypted; leave out --host to allow only this "
             "machine"
         )
-    try:
+    with suppress(KeyboardInterrupt):  # the usual end
         serve([subject.name for subject in subjects], runs, listening, token, ready)
-    except KeyboardInterrupt:
-        say("The page is closed.")  # Ctrl-C is the usual end
+    say("The page is closed.")

@@ -84,8 +84,11 @@ def queue_panel(course: Course, asked: Asked) -> dict[str, Any]:
     frame = queue_with_reasons(course, QUEUE_SHOWN)
     jobs = moment.jobs
     queues = jobs.queue[frame["row"].to_numpy(dtype=np.int64)]
-    names = [name_of(jobs.names, "queue", number) for number in queues.tolist()]
-    shown = bool((jobs.queue != UNKNOWN).any())
+    names = [
+        "" if number == UNKNOWN else name_of(jobs.names, "queue", number)
+        for number in queues.tolist()
+    ]
+    shown = any(names)
     columns = {name: frame[name].tolist() for name in frame}
     rows = []
     for place, queue in enumerate(names):

@@ -73,7 +73,7 @@ def busy_hours(moment: Moment, *, whole: bool) -> tuple[int | None, int | None]:
 
     In the first, jobs wait and at least :data:`BUSY` of the machine is in use. In the busiest, the
     waiting jobs ask for the most processors, or, where none ever wait, the most are in use. Of a
-    whole run of less than a day, these are not full hours but seconds after jobs came or started.
+    whole run of less than a day, both are the busiest second after a job came or started.
     """
     clock = moment.clock
     first = moment.first + -clock.wall(moment.first) % HOUR  # full hours on the clock
@@ -82,7 +82,8 @@ def busy_hours(moment: Moment, *, whole: bool) -> tuple[int | None, int | None]:
     hours = np.arange(first, moment.now + 1, HOUR)
     if not len(begins):
         return None, None
-    if whole and jobs.end[started].max() - moment.first < DAY:
+    short = whole and int(jobs.end[started].max()) - moment.first < DAY
+    if short:
         hours = np.unique(np.concatenate([jobs.submit[moment.submitted], begins])) + 1
     if not len(hours):
         return None, None
@@ -93,6 +94,8 @@ def busy_hours(moment: Moment, *, whole: bool) -> tuple[int | None, int | None]:
     used = _level(jobs.start + 1, end, jobs.processors, started, hours)
     loaded = np.flatnonzero((waiting > 0) & (used >= BUSY * moment.processors))
     busiest = int(np.argmax(waiting if waiting.any() else used))
+    if short:
+        return int(hours[busiest]), int(hours[busiest])
     return (int(hours[loaded[0]]) if len(loaded) else None), int(hours[busiest])
 
 

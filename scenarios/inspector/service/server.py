@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import signal
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from hpcrowd.environment.errors import QuantityError, UnavailableError, missing
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.applications import Starlette
 
     from hpcrowd.scenarios.inspector.processes.runs import Runs
@@ -166,6 +169,18 @@ def application(runs: Runs, names: Sequence[str]) -> Starlette:
     )
 
 
+def end_when_hung_up(server: uvicorn.Server) -> None:
+    """End a server also when its terminal is closed; it handles Ctrl-C and SIGTERM itself."""
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    hung_up = getattr(signal, "SIGHUP", None)  # not on Windows
+    main = threading.current_thread() is threading.main_thread()
+    if hung_up is not None and main and signal.getsignal(hung_up) != signal.SIG_IGN:
+        signal.signal(hung_up, end)
+
+
 def serve(
     names: Sequence[str],
     runs: Runs,
@@ -211,6 +226,7 @@ def serve(
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
+    end_when_hung_up(server)
 
     async def run() -> None:
         await runs.listen()

@@ -10,7 +10,7 @@ import { userCell } from "./users.js";
 /** Users named for each direction. */
 const MOST = 12;
 
-const hours = (value) => (value === null || value === undefined ? "" : value >= 100 ? count(value) : value.toFixed(1));
+const hours = (value) => (value === null || value === undefined ? "" : value >= 100 ? count(value) : value.toFixed(value < 1 ? 3 : 1));
 
 export class DelaysPanel extends Panel {
   constructor(app, run) {

@@ -229,6 +229,7 @@ export class Session {
       [...new Set(this.runs.map((run) => (run.label || run.title || "").split(",")[0]))].join(" and "),
     );
     this.settings.draw(this.runs);
+    this.showClocks();
     this.chooseSpan();
     this.layout.arrange();
     await this.request();
@@ -250,6 +251,17 @@ export class Session {
     Object.assign(this.state, { a: {}, b: {}, edits: [], since: null, two: this.subjects > 1 });
     this.pending = [];
     queueMicrotask(() => this.open(false, line));
+  }
+
+  /** Two runs pass in step from their first second; say so where their clocks differ. */
+  showClocks() {
+    const [one, other] = this.runs.map((run) => run.clock ?? {});
+    const differ = this.two && ["unix_start", "nominal", "zone"].some((key) => one[key] !== other[key]);
+    const words = differ
+      ? "The runs have different clocks: both pass in step from their origins, and local times are those of run A."
+      : "";
+    setText(this.banner, words);
+    setHidden(this.banner, !words);
   }
 
   /** A page that opens near the beginning of a run shows a day, not a week that has hardly begun. */

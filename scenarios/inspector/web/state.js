@@ -89,7 +89,7 @@ export function queryOf(state, wordsOf = String) {
 
 /** The time range around a moment that a span shows: most of it before, some of it after. */
 export function rangeOfSpan(span, at, first, last) {
-  if (!span) return [first, Math.max(last, first + 3600)];
+  if (!span) return [first, Math.max(last, first + 60)];
   const length = span * DAY;
   let from = at - 0.75 * length;
   if (from < first) from = first;

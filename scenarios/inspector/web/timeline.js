@@ -199,8 +199,8 @@ export class Timeline {
     const nodes = ticks.map((tick) => {
       const node = el("span", { text: tick.text.replace("\n", " ") });
       const x = this.x(tick.at);
-      if (x < 30) node.style.left = "0";
-      else if (x > this.width - 40) node.style.right = "0";
+      if (x < 60) node.style.left = "0";
+      else if (x > this.width - 60) node.style.right = "0";
       else {
         node.style.left = `${x}px`;
         node.style.transform = "translateX(-50%)";

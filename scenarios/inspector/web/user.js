@@ -2,7 +2,7 @@
 
 import { roundUp } from "./bins.js";
 import { Chart } from "./charts.js";
-import { count, duration } from "./clock.js";
+import { count, duration, plural } from "./clock.js";
 import { unpack } from "./connection.js";
 import { el, setHidden, setText } from "./dom.js";
 import { Panel } from "./panel.js";
@@ -303,7 +303,7 @@ export class JobsPanel extends Panel {
     this.setAbout(
       total > rows.length
         ? `${count(total)} jobs, the latest ${count(rows.length)} shown; the CSV file has all.`
-        : `${count(total)} jobs, the latest first.`,
+        : `${plural(total, "job")}, the latest first.`,
     );
     this.table.chosen = (row) => this.isChosen(row);
     this.table.setColumns(this.columns(data.graph?.kind === "batch" ? "Batch" : "Session"));
@@ -341,7 +341,7 @@ export class DecisionsPanel extends Panel {
 
   draw(data) {
     this.setTitle(`Decisions of ${this.app.whoWords(this.app.state.user)}, the latest first`);
-    this.table.options.nothing = data.logged === false ? "This run has no log; make one: --log-decisions." : "Nothing yet.";
+    this.table.options.nothing = data.logged === false ? "No decisions were kept of this run; run it again with --log-decisions." : "Nothing yet.";
     this.setAbout(data.log_full ? "The log is full: later decisions are not in it." : "");
     this.table.setRows(data.decisions ?? []);
   }

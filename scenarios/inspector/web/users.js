@@ -1,7 +1,7 @@
 /** All users of a run. */
 
 import { el, setText } from "./dom.js";
-import { count, duration } from "./clock.js";
+import { count, duration, plural } from "./clock.js";
 import { unpack } from "./connection.js";
 import { Panel } from "./panel.js";
 import { Table } from "./table.js";
@@ -99,7 +99,7 @@ export class UsersPanel extends Panel {
         .map((column) => column.key),
     );
     this.table.setColumns(this.columns.filter((column) => has.has(column.key) || column.key === "user"));
-    this.setTitle(`${count(rows.length)} users`);
+    this.setTitle(plural(rows.length, "user"));
     this.table.chosen = (row) => row.user === this.app.state.user;
     this.table.setRows(rows);
     const there = new Set(rows.map((row) => row.state));
