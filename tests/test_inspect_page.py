@@ -366,6 +366,26 @@ def test_a_typo_in_a_setting_keeps_the_run(reader: Reader) -> None:
     reader.told[:] = [one for one in reader.told if "zero" not in one]
 
 
+def test_a_mistake_in_the_file_is_corrected(browser: Browser, log: Path) -> None:
+    """A page opened on a scenario with a mistake says what to do; Reset then shows the run."""
+    path = log.with_name("what.toml")
+    text = f'[scenario]\nkind = "replay"\ntrace = "{log.name}"\n'
+    path.write_text(text)
+    with started_page(path) as served:
+        reader = Reader(browser, served.address)
+        path.write_text(text + 'scheduler = "bestt"\n')
+        reader.page.reload()
+        reader.page.get_by_text("then press Reset").wait_for()
+        assert "what.toml, line 4" in reader.page.locator("#alert").inner_text()
+        path.write_text(text + 'scheduler = "fcfs"\n')
+        reader.click("Reset")
+        reader.ready()
+        assert "fcfs" in reader.page.locator("#settings-a h2").inner_text()
+        assert reader.rows("queue-a")
+        assert not reader.page.locator("#alert").is_visible()
+        reader.close()
+
+
 def test_going_on_from_here_as_a_second_run(reader: Reader) -> None:
     """A user who is given another behaviour goes on in run B, beside run A."""
     page = reader.page

@@ -217,6 +217,7 @@ export class Session {
       if (!this.runs.length) {
         // An address that cannot be shown: the runs of the command are.
         if (!line) this.plainly(this.alertWords.textContent);
+        else setText(document.getElementById("opening"), "No run could begin. Correct what the message says, then press Reset.");
         return;
       }
     } finally {
