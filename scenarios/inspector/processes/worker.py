@@ -30,8 +30,8 @@ SIGN = 0.2
 #: Real time that a piece of a long run takes, about, s; in between it can be stopped.
 PIECE = 0.05
 
-#: Real time of simulation between the first checkpoints of a run, s; it doubles after every few of
-#: them, since a fork takes as long as simulating some of that.
+#: Time of the processor between the first checkpoints of a run, s; it doubles after every few of
+#: them, since a fork takes as long as simulating some of that. On a busy machine there are no more.
 SPACING = 0.1
 
 #: Checkpoints after which the time between them doubles.
@@ -43,11 +43,11 @@ class Pieces:
 
     def __init__(self) -> None:
         self.length = DAY  #: simulated time of the next piece, s
-        self.spent = 0.0  #: real time of all pieces so far, s
+        self.spent = 0.0  #: time of the processor for all pieces so far, s
 
-    def took(self, seconds: float) -> None:
-        """Note how long the last piece took, real time in s."""
-        self.spent += seconds
+    def took(self, seconds: float, worked: float) -> None:
+        """Note how long the last piece took: real time, and time of the processor, s."""
+        self.spent += worked
         if seconds < PIECE / 2:
             self.length *= 2
         elif seconds > 2 * PIECE:
@@ -137,10 +137,10 @@ class Worker:
         """Advance piece by piece; yield the second after each. Without ``until``, to the end."""
         course = self.course
         while not course.over and (until is None or course.now < until):
-            began = time.perf_counter()
+            began, worked = time.perf_counter(), time.process_time()
             piece = course.now + self._pieces.length
             course.advance(piece if until is None else min(piece, until))
-            self._pieces.took(time.perf_counter() - began)
+            self._pieces.took(time.perf_counter() - began, time.process_time() - worked)
             yield course.now
 
     def _fork(self, hello: dict[str, Any]) -> bool:
