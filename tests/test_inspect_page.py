@@ -138,6 +138,37 @@ def test_every_panel_shows_something(reader: Reader) -> None:
     assert reader.rows("delays-a")
 
 
+def test_words_of_charts_agree(reader: Reader) -> None:
+    """What a chart tells those who do not see it: the most in view is not less than what is now."""
+    for number in range(3):
+        chart = reader.page.locator("#load-a [role=application]").nth(number)
+        found = re.search(
+            r"now ([\d,]+).* range: ([\d,]+)", chart.get_attribute("aria-label") or ""
+        )
+        assert found is not None
+        now, most = (int(one.replace(",", "")) for one in found.groups())
+        assert now <= most
+
+
+@pytest.mark.slow
+def test_to_the_end_while_it_is_not_known(browser: Browser) -> None:
+    """A long run is brought to its end, with progress in words, and can be stopped on the way."""
+    traces = Path(os.environ.get("HPCROWD_TRACES", "../shared/traces"))
+    path = traces / "LANL-CM5-1994-4.1-cln.swf.gz"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    with started_page(path) as served:
+        reader = Reader(browser, served.address)
+        first = reader.at
+        reader.click("To the end")
+        reader.page.get_by_role("button", name="Stop", exact=True).click()
+        reader.until(lambda: reader.data("busy") == "0")
+        assert reader.at > first
+        reader.click("To the end")
+        reader.until(lambda: reader.time.endswith("finished"))
+        reader.close()
+
+
 def test_who_waits_and_why(reader: Reader) -> None:
     """One click on a waiting job shows who holds what it needs, in words and in the Gantt chart."""
     with reader.until_shown():
@@ -472,7 +503,7 @@ frame.src = "http://127.0.0.1:PORT/";
 frame.onload = () => note("frame " + frame.contentWindow.length);
 document.documentElement.append(frame);
 </script><form method="post" action="http://127.0.0.1:PORT/"><button>go</button></form>
-<a href="http://127.0.0.1:PORT/?at=3600">a link</a>"""
+<a href="http://127.0.0.1:PORT/?at=36000">a link</a>"""
 
 
 def test_a_hostile_page_in_the_same_browser(browser: Browser, address: str, tmp_path: Path) -> None:
@@ -515,10 +546,11 @@ def test_a_hostile_page_in_the_same_browser(browser: Browser, address: str, tmp_
         evil.get_by_role("link").click()
         # A link that a reader follows does open the page, where the browser has its cookie.
         evil.wait_for_selector('body[data-ready="1"]')
-        assert "3600" == evil.evaluate("document.body.dataset.at")
+        assert "36000" == evil.evaluate("document.body.dataset.at")
     finally:
         context.close()
         server.shutdown()
+        server.server_close()
 
 
 @pytest.mark.slow

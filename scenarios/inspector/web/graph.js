@@ -154,7 +154,11 @@ export class GraphPanel extends Panel {
       colour: [...this.states].map((state) => COLOURS[state] ?? COLOURS[0]),
     };
     this.rankBoxes();
-    this.chart.sources.edges.data = this.edges(() => true);
+    // Of thousands, those within a lane that are shorter than a pixel cannot be seen.
+    const { xRange } = this.chart;
+    const pixel = (xRange.end - xRange.start) / this.chart.frame().width;
+    const seen = (before, after) => this.x0s[after] - this.x1s[before] > pixel || this.lanes[before] !== this.lanes[after];
+    this.chart.sources.edges.data = this.edges(seen);
     const user = this.app.state.user;
     this.fit(user !== this.user);
     this.user = user;

@@ -14,7 +14,7 @@ export function listenToKeys(app) {
       ArrowLeft: () => app.step(-hour),
       ArrowRight: () => app.step(hour),
       Home: () => app.goTo(app.first),
-      End: () => app.goTo(app.last),
+      End: () => app.goToEnd(),
       b: () => app.goToBusiest(),
       n: () => app.goToEvent(),
       "?": () => app.transport.showHelp(),

@@ -89,9 +89,15 @@ export class LoadPanel extends Panel {
     );
     setText(this.captions.waiting, `Jobs in the queue, now ${count(waiting)}`);
     setText(this.captions.asked, `Processors requested by the queue, now ${count(asked)}`);
-    for (const [key] of PARTS) {
+    // Bins are averages: what is there now may be more.
+    const inView = context.now >= values.edges[0] && context.now <= values.edges[values.edges.length - 1];
+    for (const [key, current] of [
+      ["in_use", used],
+      ["waiting", waiting],
+      ["asked", asked],
+    ]) {
       this.charts[key].describe(
-        `${this.captions[key].textContent}. Most in this range: ${count(largest(values[key]))}. ${context.rangeWords}`,
+        `${this.captions[key].textContent}. Most in this range: ${count(Math.max(largest(values[key]), inView ? current : 0))}. ${context.rangeWords}`,
       );
     }
   }

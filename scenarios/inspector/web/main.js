@@ -2,11 +2,14 @@
 
 import { charts, timeAxis } from "./axis.js";
 import { recolourCharts } from "./charts.js";
-import { duration, plural } from "./clock.js";
+import { DAY, duration, plural } from "./clock.js";
 import { saveFile } from "./dom.js";
 import { listenToKeys } from "./keys.js";
 import { themeChanged } from "./palette.js";
 import { LONG, Session } from "./session.js";
+
+/** Further than the end of a run whose end is not known yet, s. */
+const FAR = 10 * 366 * DAY;
 
 /** Shortest time between two pictures while playing, ms. */
 const FRAME = 100;
@@ -16,6 +19,13 @@ class App extends Session {
   goTo(at) {
     const to = Math.min(Math.max(Math.round(at), this.first), Math.max(this.last, this.first));
     return this.request({ at: to });
+  }
+
+  /** To the end, also where that is still being looked for. */
+  goToEnd() {
+    const { known } = this.timeline;
+    if (known.length && known.every((run) => run.done)) return this.goTo(this.last);
+    return this.request({ at: this.last + FAR });
   }
 
   step(by) {

@@ -141,11 +141,17 @@ export class Session {
       hello: () => this.hello(message),
       run: () => this.takeRun(message),
       timeline: () => this.takeTimeline(message),
-      progress: () => this.transport.showProgress(message.text),
+      progress: () => this.transport.showProgress(this.progressWords(message.text)),
       seeds: () => (message.error ? this.seedsFailed(message.error) : this.numbers.showSeeds(message)),
       failed: () => this.failed(message.run, message.error),
     };
     handlers[message.push]?.();
+  }
+
+  /** "Simulating, day 3 of 90", without the last day where it is not known yet. */
+  progressWords(text) {
+    const [, last] = / of ([\d,]+)$/.exec(text) ?? [];
+    return last && Number(last.replaceAll(",", "")) > this.last / DAY + 1 ? text.replace(/ of .*$/, "") : text;
   }
 
   hello(message) {
@@ -179,6 +185,7 @@ export class Session {
     this.timelines[message.run] = message;
     this.timeline.take(message);
     timeAxis.bounds = [this.first, this.last];
+    if (message.done && this.answer && this.at > this.last) this.request({ at: this.last });
     if (message.done && this.answer) this.numbers.draw(this.answer.runs, this.context());
   }
 

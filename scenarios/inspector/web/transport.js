@@ -45,7 +45,7 @@ export class Transport {
     this.backHour = icon("\u2212 hour", "An hour back", () => app.step(-HOUR), "left");
     this.onHour = icon("+ hour", "An hour on", () => app.step(HOUR), "right");
     this.onDay = icon("+ day", "A day on", () => app.step(DAY), "Shift + right");
-    this.end = icon("End", "To the end", () => app.goTo(app.last), "End");
+    this.end = icon("End", "To the end", () => app.goToEnd(), "End");
     this.busiest = button("Busiest hour", () => app.goToBusiest(), { title: "Where the queue is longest (B)" });
     this.event = button("Next event", () => app.goToEvent(), {
       title: "Until the chosen user submits, or a job of theirs starts or ends (N)",
