@@ -92,6 +92,7 @@ def picture(reader: Reader, name: str, height: int) -> None:
         assert size is not None
         reader.page.set_viewport_size({"width": size["width"], "height": height})
         reader.page.mouse.move(0, 0)
+        reader.page.evaluate("scrollTo(0, 0)")
         reader.page.wait_for_timeout(1000)
         reader.page.screenshot(path=str(Path(folder) / name))
         reader.page.set_viewport_size(size)
@@ -138,6 +139,7 @@ def test_every_panel_shows_something(reader: Reader) -> None:
     assert reader.rows("delays-a")
 
 
+@pytest.mark.slow
 def test_words_of_charts_agree(reader: Reader) -> None:
     """What a chart tells those who do not see it: the most in view is not less than what is now."""
     for number in range(3):
@@ -178,6 +180,7 @@ def test_who_waits_and_why(reader: Reader) -> None:
     assert re.search(r"job=\d+", reader.page.url)
 
 
+@pytest.mark.slow
 def test_a_job_is_told_where_the_pointer_is(reader: Reader) -> None:
     """Hovering tells job, user and times; a click chooses the job everywhere."""
     places = reader.boxes("gantt-a")
@@ -213,6 +216,7 @@ def test_wheel_and_drag_move_all_charts(reader: Reader) -> None:
     reader.until(lambda: "from=" not in reader.page.url)
 
 
+@pytest.mark.slow
 def test_the_time_line_is_a_place(reader: Reader) -> None:
     """A click on it goes to that time, the date field too, forward and back."""
     box = reader.page.locator("#timeline").bounding_box()
@@ -249,6 +253,7 @@ def test_f5_and_a_sent_link_show_the_same(browser: Browser, reader: Reader) -> N
     other.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "kept"),
     [
@@ -266,6 +271,7 @@ def test_nonsense_in_the_address(browser: Browser, names: str, query: str, kept:
     reader.close()
 
 
+@pytest.mark.slow
 def test_users_by_name(browser: Browser, names: str) -> None:
     """Addresses name users; a short log opens in the middle of what happens, shown whole."""
     reader = Reader(browser, names, "?user=ada&tab=user")
@@ -293,6 +299,7 @@ def test_users_by_name(browser: Browser, names: str) -> None:
     reader.close()
 
 
+@pytest.mark.slow
 def test_two_logs_with_different_clocks(browser: Browser, log: Path, tmp_path: Path) -> None:
     """The page says whose times it shows; a short difference is not rounded to nothing."""
     (tmp_path / "names.csv").write_text(NAMES)
@@ -304,6 +311,7 @@ def test_two_logs_with_different_clocks(browser: Browser, log: Path, tmp_path: P
         reader.close()
 
 
+@pytest.mark.slow
 def test_a_run_without_chance_says_so(browser: Browser, names: str) -> None:
     """Other seeds change nothing in it: the page says that, and shows no interval."""
     reader = Reader(browser, names)
@@ -364,6 +372,7 @@ def test_two_runs_and_their_difference(browser: Browser, address: str) -> None:
     reader.close()
 
 
+@pytest.mark.slow
 def test_edges_go_around_boxes(browser: Browser, address: str) -> None:
     """In the graph, an edge along a lane bends around boxes between; hovering it tells the wait."""
     reader = Reader(browser, address, f"?at={BUSY}&tab=user&user=6&span=0")
@@ -381,8 +390,9 @@ def test_edges_go_around_boxes(browser: Browser, address: str) -> None:
     reader.close()
 
 
+@pytest.mark.slow
 def test_a_typo_in_a_setting_keeps_the_run(reader: Reader) -> None:
-    """A mistake is told in one line beside the field; a right value begins the run anew."""
+    """One line beside the field explains a mistake; a right value begins the run anew."""
     page = reader.page
     page.locator("summary").first.click()
     nodes = page.get_by_role("textbox", name="Processors")
@@ -397,6 +407,7 @@ def test_a_typo_in_a_setting_keeps_the_run(reader: Reader) -> None:
     reader.told[:] = [one for one in reader.told if "zero" not in one]
 
 
+@pytest.mark.slow
 def test_a_mistake_in_the_file_is_corrected(browser: Browser, log: Path) -> None:
     """A page opened on a scenario with a mistake says what to do; Reset then shows the run."""
     path = log.with_name("what.toml")
@@ -437,6 +448,7 @@ def test_going_on_from_here_as_a_second_run(reader: Reader) -> None:
     assert "since=" not in page.url
 
 
+@pytest.mark.slow
 def test_panels_are_saved(reader: Reader) -> None:
     """A picture comes as PNG, SVG and CSV, under its name, and the second time as the first."""
     with Image.open(reader.saved("load-a", "PNG")) as image:
@@ -450,8 +462,19 @@ def test_panels_are_saved(reader: Reader) -> None:
     assert queue["reason"].str.len().min() > 5
 
 
-@pytest.mark.parametrize("part", ["cluster", "users", "user", "delays", "differences"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+#: Views that axe looks at; two of them in the quick tests.
+VIEWS = [
+    pytest.param(
+        part,
+        theme,
+        marks=() if (part, theme) in (("cluster", "light"), ("user", "dark")) else pytest.mark.slow,
+    )
+    for part in ("cluster", "users", "user", "delays", "differences")
+    for theme in ("light", "dark")
+]
+
+
+@pytest.mark.parametrize(("part", "theme"), VIEWS)
 def test_nothing_serious_is_found_by_axe(
     browser: Browser, address: str, part: str, theme: str
 ) -> None:
@@ -471,6 +494,7 @@ def test_nothing_serious_is_found_by_axe(
     reader.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(390, 800), (650, 500), (3840, 2160)])
 def test_it_fits_from_phone_to_large_screen(
     browser: Browser, address: str, width: int, height: int
@@ -628,24 +652,20 @@ def test_a_real_log(browser: Browser, traces: Path) -> None:
             reader.page.locator("#queue-a tbody tr").first.click()
         picture(reader, "inspect-cluster.png", 1180)
         reader.part("Users")
-        picture(reader, "inspect-users.png", 900)
         reader.page.get_by_label("Search").fill("13")
-        with reader.until_shown():
-            reader.page.locator("#users-a tbody tr", has_text="13").first.click()
+        row = reader.page.locator("#users-a tbody tr")
+        named = reader.page.locator("td, th", has_text=re.compile(r"^\s*13\s*$"))
+        row.filter(has=named).first.click()
+        reader.part("One user")
         for panel in USER:
             assert reader.spread(panel) > NOT_EMPTY, panel
-        picture(reader, "inspect-user.png", 1700)
+        picture(reader, "inspect-user.png", 1500)
         reader.part("Who slows whom")
         picture(reader, "inspect-delays.png", 800)
         reader.close()
-        query = "?at=2000000&two=1&b.processors=1.5x&b.users=fluid"
+        query = "?at=2000000&two=1&b.processors=2x"
         reader = Reader(browser, served.address, query, width=1700)
         for run in "ab":
             assert reader.spread(f"submissions-{run}") > NOT_EMPTY
         picture(reader, "inspect-two.png", 1180)
-        reader.part("Differences")
-        picture(reader, "inspect-differences.png", 800)
-        reader.close()
-        reader = Reader(browser, served.address, "?at=2000000&theme=dark")
-        picture(reader, "inspect-dark.png", 1180)
         reader.close()
