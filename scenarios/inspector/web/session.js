@@ -57,7 +57,7 @@ export class Session {
     timeAxis.onMove = (from, to) => this.moved(from, to);
     timeAxis.onReset = () => this.setSpan(this.state.span);
     this.askRange = debounced(() => this.request(), 120);
-    this.keepAddress = throttled(() => history.replaceState(null, "", `?${queryOf(this.state, (user) => this.inAddress(user))}`), 400);
+    this.keepAddress = throttled(() => this.writeAddress(), 400);
     this.say = debounced((words) => setText(this.said, words), 1000);
     this.paintHidden = debounced(paintHidden, 300);
     this.transport.controls();
@@ -387,8 +387,15 @@ export class Session {
     await painted();
     this.paintHidden();
     this.shown += 1;
+    // Browsers limit how often it may change; while playing it follows behind.
+    if (this.playing) this.keepAddress();
+    else this.writeAddress();
     Object.assign(document.body.dataset, { shown: this.shown, at: this.at, ready: "1" });
-    this.keepAddress();
+  }
+
+  /** Write what is shown into the address. */
+  writeAddress() {
+    history.replaceState(null, "", `?${queryOf(this.state, (user) => this.inAddress(user))}`);
   }
 
   /** Draw only the panels that were asked for. */
