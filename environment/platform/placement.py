@@ -154,8 +154,9 @@ class Filling:
 
     def placement(self) -> Placement:
         """Return the rows of all jobs so far."""
-        self._pieces = [np.concatenate(self._pieces, axis=1)]
-        return Placement(*self._pieces[0], self.machine + self.beyond)
+        columns = np.concatenate(self._pieces, axis=1)
+        self._pieces = [columns]
+        return Placement(columns[0], columns[1], columns[2], self.machine + self.beyond)
 
 
 def place(begin: Int64s, end: Int64s, processors: Int64s, machine: int) -> Placement:
