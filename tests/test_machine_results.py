@@ -251,4 +251,4 @@ def test_runs_are_compared_by_partition(
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     (shown,) = [line for line in lines if line[:1] == ["work"]]
     assert f"{work:.0f}" in " ".join(shown)
-    assert any(line[:1] == ["runs_preempted"] for line in lines)
+    assert any(line[:2] == ["preempted", "runs"] for line in lines)

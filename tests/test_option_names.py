@@ -36,6 +36,8 @@ MEANING = {
     "--jobs": r"(?i)^(how many )?jobs( of a workload)?\b",
     "--which": r"^Jobs of the trace that count",
     "--with-jobs": r"^Show the jobs",
+    "--window": r"^Time window\b",
+    "--title": r"^Title\b",
     "--from": r"^(Beginning of the time span|Jobs submitted from then on)",
     "--to": r"^(End of the time span|Jobs submitted before)",
     "--load": r"(?i)^offered load",

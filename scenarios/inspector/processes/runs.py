@@ -401,7 +401,8 @@ class Runs:
         if len(points) > MOST_CHECKPOINTS:
             gaps = [points[k + 1].now - points[k - 1].now for k in range(1, len(points) - 1)]
             points.pop(1 + gaps.index(min(gaps))).close()
-        run.ready.set()
+        if "first" in peer.hello:  # a quick scout may come to the end before that is connected
+            run.ready.set()
 
     def _drop(self, run: SharedRun) -> None:
         """Remove a run that no page shows."""

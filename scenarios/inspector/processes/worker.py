@@ -161,7 +161,7 @@ class Worker:
             self.wire.send(header, to_json(timeline(self.course, whole=final)))
 
         if checkpoints:
-            if self._fork({"checkpoint": True}):
+            if self._fork({"checkpoint": True, "first": True}):
                 return
             tell(False)
         for _ in self._piecewise(None):
