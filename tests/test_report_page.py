@@ -230,8 +230,8 @@ def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> N
     for words in ("A: think-time, easy", "B: distribution, easy, 2 seeds", "Differences to",
                   "first of 2 runs with different seeds", "[0, 1]", "weekly distance"):  # fmt: skip
         assert words in page.text, words
-    assert 5 + 2 * 3 == len(page.pictures()) == len(told)
-    assert [(place, 11) for place in range(11)] == [(done, total) for _, done, total in told]
+    assert 6 + 2 * 3 == len(page.pictures()) == len(told)
+    assert [(place, 12) for place in range(12)] == [(done, total) for _, done, total in told]
     assert html == report_html(compare(both), title="<A> & B")
 
 
@@ -288,4 +288,4 @@ def test_kth_is_small(kth: Trace, tmp_path: Path) -> None:
     """A report on a real trace of 28,000 jobs stays small enough to be sent around."""
     text = report_html([replay(kth, users="fluid")])
     assert len(text) < 3_000_000
-    assert len(Page(text).pictures()) == 8
+    assert len(Page(text).pictures()) == 9
