@@ -17,6 +17,7 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import replay
+from hpcrowd.scenarios.inspector.panels.job_stories import at_submission
 from hpcrowd.scenarios.inspector.panels.packing import PACKED, to_json
 from hpcrowd.scenarios.inspector.panels.registry import panels_json
 from hpcrowd.scenarios.inspector.panels.saving import SAVED, saved_panel
@@ -369,6 +370,23 @@ def test_the_opening_of_a_short_run(tmp_path: Path, make_trace: Make) -> None:
     course.advance(300)
     load = json.loads(panels_json(course, {"panels": ["load"], "from": 0, "to": DAY}))["load"]
     assert 300 == load["edges"][-1]
+
+
+def test_what_jobs_find_when_they_are_submitted(subject: ScenarioSubject) -> None:
+    """Free processors and jobs ahead are those of the moment before the submission."""
+    course = subject.begin({})
+    course.advance(40 * DAY)
+    moment, jobs = course.moment(), course.moment().jobs
+    rows = np.flatnonzero(moment.started & (jobs.start > jobs.submit))
+    free, ahead = at_submission(moment, rows)
+    assert len(rows) > 20
+    for place, row in enumerate(rows.tolist()):
+        second = int(jobs.submit[row])
+        running = moment.started & (jobs.start < second) & ~(moment.ended & (jobs.end <= second))
+        waiting = moment.submitted & (jobs.submit < second) & ~moment.never_ran
+        waiting &= ~(moment.started & (jobs.start <= second))
+        assert 8 - int(jobs.processors[running].sum()) == free[place], row
+        assert int(waiting.sum()) == ahead[place], row
 
 
 def test_lanes_hold_one_unit_at_a_time() -> None:

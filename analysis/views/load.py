@@ -110,15 +110,20 @@ def stopped_runs(moment: Moment) -> JobTable:
 
 
 def load_picture(
-    moment: Moment, window: int | None = WINDOW, *, width: float = 9.0, height: float = 4.8
+    moment: Moment,
+    window: int | None = WINDOW,
+    *,
+    until: int | None = None,
+    width: float = 9.0,
+    height: float = 4.8,
 ) -> Figure:
-    """Return a picture of :func:`load_table`; sizes in inches.
+    """Return a picture of :func:`load_table`, see there; sizes in inches.
 
     The size of the machine is a dashed line, processors that are down or in maintenance are
     hatched, and the titles give the values now. With several clusters, use is stacked by cluster,
     and a line gives the use and the queue of each.
     """
-    frame = load_table(moment, window)
+    frame = load_table(moment, window, until=until)
     edges = np.append(frame["begin_s"].to_numpy(), frame["end_s"].iloc[-1])
     jobs = moment.jobs
     used = int(jobs.processors[moment.running].sum())
@@ -147,7 +152,7 @@ def load_picture(
         axes.set_ylim(0, max(1.0, 1.08 * float(level.max())))
         plots.count_axis(axes)
         plots.label_hours(
-            axes, moment.clock, int(edges[0]), moment.now,
+            axes, moment.clock, int(edges[0]), int(edges[-1]),
             named=column == "processors_asked", most=int(1.3 * width),
         )  # fmt: skip
         if column == "processors_in_use":
@@ -177,7 +182,7 @@ def places_words(moment: Moment) -> str:
 
 def _draw_machine(axes: Axes, moment: Moment, edges: Int64s) -> None:
     """Draw the number of processors, and those that are down or closed."""
-    first, last = int(edges[0]), moment.now
+    first, last = int(edges[0]), int(edges[-1])
     steps = [at_second(moment.steps, first)._replace(at=first)]
     steps += [one for one in moment.steps if first < one.at < last]
     steps.append(steps[-1]._replace(at=last))
@@ -370,11 +375,12 @@ def submissions_picture(
     moment: Moment,
     window: int | None = None,
     *,
+    until: int | None = None,
     width: float = 6.5,
     height: float = 3.4,
 ) -> Figure:
-    """Return a picture of :func:`submissions_table`; sizes in inches."""
-    frame = submissions_table(moment, window)
+    """Return a picture of :func:`submissions_table`, see there; sizes in inches."""
+    frame = submissions_table(moment, window, until=until)
     figure = figure_at(moment, "Submissions", width, height, lateness_words(lateness_now(moment)))
     axes = figure.add_axes((0.7 / width, 0.5 / height, 1 - 0.85 / width, 1 - 1.6 / height))
     plots.tidy(axes, "Jobs submitted so far")
@@ -395,6 +401,7 @@ def submissions_picture(
     plots.label_hours(
         axes, moment.clock, int(times[0]), int(times[-1]), named=True, most=int(1.3 * width)
     )
-    axes.axvline(moment.now, color="black", linewidth=1.0)
+    if times[0] <= moment.now <= times[-1]:
+        axes.axvline(moment.now, color="black", linewidth=1.0)
     axes.legend(**plots.LEGEND, loc="upper left")
     return figure

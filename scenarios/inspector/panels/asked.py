@@ -8,6 +8,9 @@ from typing import Any
 
 from hpcrowd.environment.clock import HOUR
 
+#: Types of saved files by their ending.
+SAVED_TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -42,3 +45,7 @@ class Asked:
     def window(self, now: int) -> int:
         """Return the length of the shown time before second ``now``, s."""
         return max(min(self.last, now) - self.first, HOUR)
+
+    def since(self, now: int) -> int:
+        """Return the time from the beginning of the shown time until second ``now``, s."""
+        return max(now - self.first, HOUR)

@@ -14,6 +14,7 @@ from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.jobs import UNKNOWN, State, name_of
 from hpcrowd.environment.platform.placement import Filling, Placement, rows_beyond
 from hpcrowd.environment.quantities import plural
+from hpcrowd.scenarios.inspector.panels.job_stories import at_submission
 
 if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s
@@ -51,6 +52,9 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
     pieces = index[where.job] >= 0
     rows = rows[kept]
     running = moment.running[rows]
+    waited = np.flatnonzero(jobs.start[rows] > jobs.submit[rows])
+    free, ahead = np.full((2, len(rows)), UNKNOWN)
+    free[waited], ahead[waited] = at_submission(moment, rows[waited])
     has_queue = bool((jobs.queue != UNKNOWN).any())
     queues = jobs.queue[rows]
     return {
@@ -67,6 +71,8 @@ def gantt_panel(course: Course, asked: Asked) -> dict[str, Any]:
         "start": jobs.start[rows],
         "end": end[rows],
         "requested": jobs.requested_time[rows],
+        "free": free,
+        "ahead": ahead,
         "running": running.astype(np.int64),
         "state": np.where(running, -1, jobs.state[rows]),
         "states": {int(state): state.name.lower() for state in State},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.environment.jobs import Int64s, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
 from hpcrowd.environment.quantities import format_duration, plural
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def job_stories(course: Course, own: OwnUnits, user: int, most: int | None = JOB
     total = len(rows)
     shown = rows[::-1][:most]
     reasons = course.reasons([row for row in shown.tolist() if moment.waiting[row]])
-    waited = _why_waited(moment, shown)
+    waited = why_waited(moment, shown)
     following = _following(moment, rows, shown)
     unit = dict(zip(own.rows.tolist(), own.numbers[own.place].tolist(), strict=True))
     found = []
@@ -79,34 +79,62 @@ def _state(moment: Moment, row: int) -> str:
     return State(int(moment.jobs.state[row])).name.lower()
 
 
-def _why_waited(moment: Moment, rows: Int64s) -> list[str]:
-    """Return what each job found when it was submitted, if it then had to wait."""
+def at_submission(moment: Moment, rows: Int64s) -> tuple[Int64s, Int64s]:
+    """Return what jobs found when they were submitted.
+
+    Parameters
+    ----------
+    moment
+        The moment.
+    rows
+        Rows of the jobs, which have been submitted.
+
+    Returns
+    -------
+    free, ahead
+        Processors that were free then, and jobs that waited already, shape (rows,); -1 of all with
+        several clusters, since a queue is one cluster's.
+    """
     jobs, started = moment.jobs, moment.started
-    several = len(moment.clusters) > 1
+    if len(moment.clusters) > 1 or not len(rows):
+        return np.full(len(rows), UNKNOWN), np.full(len(rows), UNKNOWN)
     submit = jobs.submit[rows]
-    begins = np.sort(jobs.start[started])
-    order = np.argsort(jobs.start[started], kind="stable")
-    held = np.concatenate([[0], np.cumsum(jobs.processors[started][order])])
-    ended = moment.ended
-    ends = np.sort(jobs.end[ended])
-    order = np.argsort(jobs.end[ended], kind="stable")
-    given = np.concatenate([[0], np.cumsum(jobs.processors[ended][order])])
-    # What started in the second of the submission started before it or with it.
-    used = held[np.searchsorted(begins, submit, side="left")]
-    used -= given[np.searchsorted(ends, submit, side="right")]
-    queued = np.sort(jobs.submit[moment.submitted & ~moment.never_ran])
-    ahead = np.searchsorted(queued, submit, side="left")
-    ahead -= np.searchsorted(begins, submit, side="right")
+    # What had ended, or begun, before all of them does not matter.
+    first = int(submit.min())
+    ran = np.flatnonzero(started & (~moment.ended | (jobs.end > first)))
+    # What starts in the second of the submission starts after it.
+    used = _below(jobs.start[ran], submit, jobs.processors[ran])
+    gone = ran[moment.ended[ran]]
+    used -= _below(jobs.end[gone], submit + 1, jobs.processors[gone])
+    queued = moment.submitted & ~moment.never_ran & (~started | (jobs.start > first))
+    left = np.flatnonzero(queued & started)
+    ahead = _below(jobs.submit[queued], submit) - _below(jobs.start[left], submit + 1)
+    return np.maximum(moment.size - used, 0), np.maximum(ahead, 0)
+
+
+def _below(times: Int64s, limits: Int64s, weights: Int64s | None = None) -> Int64s:
+    """Return the sum of the weights, 1 unless given, of times below each limit, as ``limits``."""
+    order = np.argsort(times, kind="stable")
+    total = np.arange(len(times) + 1)
+    if weights is not None:
+        total = np.concatenate([[0], np.cumsum(weights[order])])
+    found: Int64s = total[np.searchsorted(times[order], limits, side="left")]
+    return found
+
+
+def why_waited(moment: Moment, rows: Int64s) -> list[str]:
+    """Return in words what each job found when it was submitted; empty if it did not wait."""
+    jobs, started = moment.jobs, moment.started
+    free, ahead = at_submission(moment, rows)
     found = []
     for place, row in enumerate(rows.tolist()):
-        if not started[row] or jobs.start[row] == jobs.submit[row] or several:
+        if not started[row] or jobs.start[row] == jobs.submit[row] or free[place] == UNKNOWN:
             found.append("")
             continue
-        free = max(moment.size - int(used[place]), 0)
-        others = max(int(ahead[place]), 0)
         asks = plural(int(jobs.processors[row]), "processor")
+        others = int(ahead[place])
         queue = f"and {plural(others, 'job')} waited already" if others else "and no other waited"
-        found.append(f"requested {asks} when {free:,} were free {queue}")
+        found.append(f"requested {asks} when {int(free[place]):,} were free {queue}")
     return found
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpcrowd.analysis.pictures.gantt import gantt
 from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.views import (
     decisions_picture,
     decisions_table,
     delays_table,
-    gantt_picture,
     gantt_table,
     graph_picture,
     graph_table,
@@ -27,8 +27,9 @@ from hpcrowd.analysis.views import (
     week_picture,
     week_table,
 )
+from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, not_one_of
-from hpcrowd.scenarios.inspector.panels.asked import Asked
+from hpcrowd.scenarios.inspector.panels.asked import SAVED_TYPES, Asked
 from hpcrowd.scenarios.inspector.panels.cluster import queue_with_reasons
 from hpcrowd.scenarios.inspector.panels.job_stories import job_stories
 from hpcrowd.scenarios.inspector.panels.users import users_frame
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hpcrowd.scenarios.inspector.subjects.course import Course
-
-#: Types of the files by their ending.
-TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}
 
 #: Size of a saved picture, inches.
 WIDE, HIGH = 12.0, 5.5
@@ -66,18 +64,27 @@ def _jobs_table(course: Course, asked: Asked) -> pd.DataFrame:
     return pd.DataFrame(job_stories(course, own, _user(asked), None)["jobs"])
 
 
+def _gantt_table(course: Course, asked: Asked) -> pd.DataFrame:
+    frame = gantt_table(course.moment(), asked.since(course.now))
+    return frame[frame["start_s"] < asked.last]
+
+
 SAVED: Mapping[str, Saved] = {
     "load": Saved(
         lambda c, a: load_table(c.moment(), a.window(c.now), until=a.last),
-        lambda c, a: load_picture(c.moment(), a.window(c.now), width=WIDE, height=HIGH),
+        lambda c, a: load_picture(
+            c.moment(), a.window(c.now), until=a.last, width=WIDE, height=HIGH
+        ),
     ),
     "submissions": Saved(
         lambda c, a: submissions_table(c.moment(), a.window(c.now), until=a.last),
-        lambda c, a: submissions_picture(c.moment(), a.window(c.now), width=WIDE, height=HIGH),
+        lambda c, a: submissions_picture(
+            c.moment(), a.window(c.now), until=a.last, width=WIDE, height=HIGH
+        ),
     ),
     "gantt": Saved(
-        lambda c, a: gantt_table(c.moment(), a.window(c.now)),
-        lambda c, a: gantt_picture(c.moment(), width=WIDE, height=HIGH),
+        _gantt_table,
+        lambda c, a: gantt(c.moment().run(), (a.first, max(min(a.last, c.now), a.first + HOUR))),
     ),
     "queue": Saved(
         lambda c, a: queue_with_reasons(c, None),
@@ -100,7 +107,7 @@ SAVED: Mapping[str, Saved] = {
         lambda c, a: pauses_picture(c.moment(), _user(a), width=WIDE, height=HIGH),
     ),
     "jobs": Saved(_jobs_table),
-    "delays": Saved(lambda c, a: delays_table(c.moment(), a.window(c.now))),
+    "delays": Saved(lambda c, a: delays_table(c.moment(), a.since(c.now))),
     "decisions": Saved(
         lambda c, a: decisions_table(c.moment(), _user(a), None),
         lambda c, a: decisions_picture(c.moment(), _user(a)),
@@ -133,8 +140,8 @@ def saved_panel(course: Course, message: Mapping[str, Any]) -> bytes:
     course
         The run.
     message
-        The request of the page: ``panel``, one of :data:`SAVED`; ``kind``, one of :data:`TYPES`;
-        and what is shown, see :class:`Asked`.
+        The request of the page: ``panel``, one of :data:`SAVED`; ``kind``, one of
+        :data:`SAVED_TYPES`; and what is shown, see :class:`Asked`.
 
     Raises
     ------
@@ -142,8 +149,8 @@ def saved_panel(course: Course, message: Mapping[str, Any]) -> bytes:
         When there is no such panel, or no picture of it.
     """
     name, kind = message["panel"], message["kind"]
-    if name not in SAVED or kind not in TYPES:
-        known = (name, SAVED) if name not in SAVED else (kind, TYPES)
+    if name not in SAVED or kind not in SAVED_TYPES:
+        known = (name, SAVED) if name not in SAVED else (kind, SAVED_TYPES)
         raise QuantityError(f"save {known[0]!r}: {not_one_of(*known)}")
     saved, asked = SAVED[name], Asked.of(message, course.now)
     if kind == "csv":

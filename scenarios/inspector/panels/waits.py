@@ -9,7 +9,8 @@ import numpy as np
 from hpcrowd.analysis.views import blockers_of, delays_table
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.quantities import plural
+from hpcrowd.environment.quantities import format_duration, plural
+from hpcrowd.scenarios.inspector.panels.job_stories import why_waited
 
 if TYPE_CHECKING:
     from hpcrowd.scenarios.inspector.panels.asked import Asked
@@ -39,7 +40,7 @@ def blockers_panel(course: Course, asked: Asked) -> dict[str, Any]:
         return {"job": asked.job, "waits": False, "words": _not_waiting(course, row)}
     words = course.reasons([row]).get(row, "")
     # A scheduler of one's own is only a name in a folder of results, and gives no reasons.
-    scheduler = course.told_scheduler if words and course.told_scheduler else ""
+    scheduler = course.scheduler_name if words and course.scheduler_name else ""
     found = blockers_of(moment, row, most=AHEAD_SHOWN, scheduler=scheduler)
     return {
         "job": found.number,
@@ -91,22 +92,30 @@ def _sentence(job: int, asks: str, reason: str) -> str:
 
 
 def _not_waiting(course: Course, row: int) -> str:
-    moment = course.moment()
+    """Return what a job does that does not wait, and why it waited before."""
+    moment, jobs = course.moment(), course.moment().jobs
     if not moment.submitted[row]:
         return "It has not been submitted yet."
-    if moment.running[row]:
-        return f"It runs on {plural(int(moment.jobs.processors[row]), 'processor')}."
-    return "It has ended." if moment.ended[row] else "It never ran."
+    if not moment.started[row]:
+        return "It never ran."
+    (why,) = why_waited(moment, np.array([row]))
+    waited = f"It waited {format_duration(jobs.start[row] - jobs.submit[row])}: it {why}. "
+    ran = f"runs on {plural(int(jobs.processors[row]), 'processor')}"
+    return (waited if why else "") + (f"It {ran}." if moment.running[row] else "It has ended.")
 
 
 def delays_panel(course: Course, asked: Asked) -> dict[str, Any]:
-    """Return by how much users delayed users, in processor-hours waited, in the time shown."""
+    """Return by how much users delayed users, in processor-hours waited.
+
+    It counts from the beginning of the shown time until now.
+    """
     moment = course.moment()
-    frame = delays_table(moment, asked.window(moment.now), most=PAIRS_SHOWN)
+    frame = delays_table(moment, asked.since(moment.now), most=PAIRS_SHOWN)
     by = frame["by"].fillna(NOBODY).astype("int64")
     return {
         "total": frame.attrs["processor_hours"],
         "nobody": frame.attrs["nobody"],
+        "since": max(asked.first, moment.first),
         "rows": [
             {"by": one, "delayed": other, "hours": hours, "jobs": jobs}
             for one, other, hours, jobs in zip(

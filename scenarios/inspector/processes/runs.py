@@ -24,6 +24,9 @@ MOST_CHECKPOINTS = 16
 #: How long a run that no page shows is kept, s: a page that is loaded anew finds it.
 KEPT = 5.0
 
+#: Error of a run whose processes have ended, for example for want of memory.
+GONE = "the process of this run has ended: press Reset"
+
 #: Called with what a process says without being asked.
 Push = Callable[[Message], object]
 
@@ -73,18 +76,18 @@ class Peer:
             When it could not, or the process has ended.
         """
         if self.closed:
-            raise RunError("the process of this run has ended: press Reset")
+            raise RunError(GONE)
         self._serial += 1
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[self._serial] = future
-        self.tell({"do": do, "id": self._serial, **asked})
+        self.send({"do": do, "id": self._serial, **asked})
         found = await future
         if "error" in found.header:
             raise RunError(found.header["error"])
         self.now = int(found.header.get("now", self.now))
         return found
 
-    def tell(self, header: dict[str, Any]) -> None:
+    def send(self, header: dict[str, Any]) -> None:
         """Send a message to which no answer is needed."""
         if not self.closed:
             self._writer.write(packed_message(header))
@@ -95,7 +98,7 @@ class Peer:
         self._writer.close()
         for future in self._open.values():
             if not future.done():
-                future.set_exception(RunError("the process of this run has ended: press Reset"))
+                future.set_exception(RunError(GONE))
         self._open.clear()
 
 
@@ -181,6 +184,11 @@ class SharedRun:
     parent: SharedRun | None = None
     scout: Peer | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def notify(self) -> None:
+        """Call all that wait for changes of the timeline."""
+        for call in tuple(self.changed):
+            call()
 
     def close(self) -> None:
         """End its processes."""
@@ -284,9 +292,10 @@ class Runs:
         """Return a new process of a run, at second ``at`` or at the last checkpoint before it."""
         await asyncio.shield(run.begun)
         await run.ready.wait()
+        if not run.checkpoints:
+            raise RunError(GONE)
         before = [one for one in run.checkpoints if one.now <= at]
-        source = before[-1] if before else run.checkpoints[0]
-        return await self.fork_of(source)
+        return await self.fork_of(before[-1] if before else run.checkpoints[0])
 
     @staticmethod
     def closest(run: SharedRun, at: int) -> int:
@@ -311,7 +320,7 @@ class Runs:
         if spec.since is None:
             await self.warm.wait()
             assert self._keeper is not None
-            self._keeper.tell(
+            self._keeper.send(
                 {"run": run.number, "subject": spec.subject, "settings": dict(spec.settings)}
             )
         else:
@@ -324,7 +333,11 @@ class Runs:
         assert spec.since is not None
         try:
             parent = run.parent = await self.run_of(spec.before)
-            scout = await self.worker(parent, spec.since)
+            # From now on it ends with the run, also if the changes are not possible.
+            scout = run.scout = await self.worker(parent, spec.since)
+            if self._numbers.get(run.number) is not run:
+                scout.close()  # the page was closed meanwhile
+                return
             await scout.ask("advance", until=spec.since)
             await scout.ask("change", edits=json.loads(spec.edits), run=run.number)
             self._follow(run, scout, parent.begun.result())
@@ -358,7 +371,11 @@ class Runs:
             run.scout = peer
             peer.on_push = lambda message: self._scouted(run, peer, message)
         await peer.listen()
-        if run is not None and peer is run.scout and not run.begun.done():
+        if run is None:
+            return
+        if peer in run.checkpoints:
+            run.checkpoints.remove(peer)
+        if peer is run.scout and not run.begun.done():
             self._failed(run, "the process of this run ended before it could begin")
 
     def _scouted(self, run: SharedRun, peer: Peer, message: Message) -> None:
@@ -366,8 +383,7 @@ class Runs:
         kind = message.header.get("push")
         if kind is None:  # the answer to "follow", which comes only with an error
             run.error = message.header["error"]
-            for tell in tuple(run.changed):
-                tell()
+            run.notify()
         elif kind == "failed":
             self._failed(run, message.header["error"])
         elif kind == "begun":
@@ -377,8 +393,7 @@ class Runs:
             run.timeline, run.done = message.body, bool(message.header["done"])
             if run.done:
                 self._add(run, peer)
-            for tell in tuple(run.changed):
-                tell()
+            run.notify()
 
     def _follow(self, run: SharedRun, scout: Peer, about: bytes) -> None:
         """Let a scout run to the end."""
@@ -386,7 +401,7 @@ class Runs:
         scout.on_push = lambda message: self._scouted(run, scout, message)
         if not run.begun.done():
             run.begun.set_result(about)
-        scout.tell({"do": "follow", "checkpoints": not run.spec.measured})
+        scout.send({"do": "follow", "checkpoints": not run.spec.measured})
 
     def _failed(self, run: SharedRun, error: str) -> None:
         self._runs.pop(run.spec, None)

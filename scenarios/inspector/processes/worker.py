@@ -154,16 +154,16 @@ class Worker:
     def _follow(self, checkpoints: bool) -> None:
         """Run to the end, with news on the way; forks wait at checkpoints."""
         made, spacing, due = 0, SPACING, SPACING
-        told = time.perf_counter()
+        sent = time.perf_counter()
 
-        def tell(final: bool) -> None:
+        def send_timeline(final: bool) -> None:
             header = {"push": "timeline", "done": final, **self._where()}
             self.wire.send(header, to_json(timeline(self.course, whole=final)))
 
         if checkpoints:
             if self._fork({"checkpoint": True, "first": True}):
                 return
-            tell(False)
+            send_timeline(False)
         for _ in self._piecewise(None):
             if self.wire.pending():
                 return  # the server has no use for it any more
@@ -173,10 +173,10 @@ class Worker:
                     spacing *= 2
                 if self._fork({"checkpoint": True}):
                     return
-            if checkpoints and time.perf_counter() - told > SIGN:
-                tell(False)
-                told = time.perf_counter()
-        tell(True)
+            if checkpoints and time.perf_counter() - sent > SIGN:
+                send_timeline(False)
+                sent = time.perf_counter()
+        send_timeline(True)
 
 
 def started(wire: Wire, begin: Callable[[], Course], run: int) -> None:
@@ -193,7 +193,7 @@ def started(wire: Wire, begin: Callable[[], Course], run: int) -> None:
     """
     try:
         course = begin()
-        told = to_json(about(course))
+        description = to_json(about(course))
     except HpcrowdError as error:
         failed = str(error)
     except Exception as error:  # noqa: BLE001 - of users' code, too; the page says it
@@ -205,5 +205,5 @@ def started(wire: Wire, begin: Callable[[], Course], run: int) -> None:
         if failed:
             wire.send({"push": "failed", "error": failed})
         else:
-            wire.send({"push": "begun", "now": course.now}, told)
+            wire.send({"push": "begun", "now": course.now}, description)
             Worker(wire, course, run).serve()

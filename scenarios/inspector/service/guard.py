@@ -127,13 +127,13 @@ class Guard:
 
         The cookie does not come along with it, only with what this server's own pages ask for.
         """
-        told = request.headers
+        headers = request.headers
         return bool(
             request.scope["type"] == "http"
             and request.url.path == "/"
-            and told.get("sec-fetch-site") == "cross-site"
-            and told.get("sec-fetch-mode") == "navigate"
-            and told.get("sec-fetch-dest") == "document"
+            and headers.get("sec-fetch-site") == "cross-site"
+            and headers.get("sec-fetch-mode") == "navigate"
+            and headers.get("sec-fetch-dest") == "document"
         )
 
     def _is_token(self, text: str) -> bool:

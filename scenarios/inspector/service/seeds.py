@@ -124,12 +124,12 @@ def intervals(found: Sequence[Sequence[dict[str, float]]]) -> dict[str, Any]:
 def _intervals_of(found: Sequence[dict[str, float]]) -> dict[str, dict[str, float | None]]:
     from scipy.stats import t
 
-    told: dict[str, dict[str, float | None]] = {}
+    result: dict[str, dict[str, float | None]] = {}
     for key in sorted({key for one in found for key in one}):
         values = np.array([one[key] for one in found if key in one], float)
         half = None
         if len(values) > 1:
             error = float(values.std(ddof=1)) / len(values) ** 0.5
             half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * error
-        told[key] = {"mean": float(values.mean()), "half": half, "n": len(values)}
-    return told
+        result[key] = {"mean": float(values.mean()), "half": half, "n": len(values)}
+    return result

@@ -16,6 +16,7 @@ from typing import Any
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.quantities import plural
+from hpcrowd.scenarios.inspector.panels.asked import SAVED_TYPES
 from hpcrowd.scenarios.inspector.processes.runs import Peer, RunError, Runs, SharedRun, Spec
 from hpcrowd.scenarios.inspector.processes.wire import Message
 from hpcrowd.scenarios.inspector.service.protocol import (
@@ -40,9 +41,6 @@ BEHIND = 7 * DAY
 #: Sends a text to the browser.
 Send = Callable[[str], Awaitable[Any]]
 
-#: Types of saved files by their ending.
-TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}
-
 
 @dataclass(eq=False)
 class Seat:
@@ -58,7 +56,7 @@ class Seat:
         A process of the same run a little before that, for steps back; None before the first.
     at_work
         The run of both: before the second at which users are changed, that before it.
-    told
+    notify
         Called when the timeline of the run has grown.
     """
 
@@ -66,7 +64,7 @@ class Seat:
     peer: Peer | None = None
     behind: Peer | None = None
     at_work: SharedRun | None = None
-    told: Callable[[], object] | None = None
+    notify: Callable[[], object] | None = None
 
     def close(self) -> None:
         """End its processes."""
@@ -127,7 +125,7 @@ class Session:
         if isinstance(request, Halt):
             self._halted = True
             for peer in self._busy:
-                peer.tell({"do": "halt"})
+                peer.send({"do": "halt"})
             await self._push({"id": request.id, "ok": True})
         else:
             self._queue.put_nowait(request)
@@ -207,7 +205,7 @@ class Session:
         """Tell the browser of a run, and of its timeline whenever that grows."""
         run = seat.run
         settings = dict(run.spec.settings)
-        told = {
+        shown = {
             "push": "run",
             "run": place,
             "title": self._subjects[run.spec.subject],
@@ -218,15 +216,15 @@ class Session:
         about = json.loads(run.begun.result())
         if run.spec.since is not None:
             about["label"] += f", {plural(len(json.loads(run.spec.edits)), 'change')} by hand"
-        await self._push({**told, **about})
-        if seat.told is not None:
-            run.changed.discard(seat.told)
+        await self._push({**shown, **about})
+        if seat.notify is not None:
+            run.changed.discard(seat.notify)
 
-        def tell() -> None:
+        def notify() -> None:
             self._task(self._timeline(place, seat))
 
-        seat.told = tell
-        run.changed.add(tell)
+        seat.notify = notify
+        run.changed.add(notify)
         if run.timeline:
             await self._timeline(place, seat)
 
@@ -259,8 +257,8 @@ class Session:
             run.changed.discard(grown.set)
 
     def _leave(self, seat: Seat) -> None:
-        if seat.told is not None:
-            seat.run.changed.discard(seat.told)
+        if seat.notify is not None:
+            seat.run.changed.discard(seat.notify)
         seat.close()
         self._runs.leave(seat.run)
 
@@ -384,7 +382,7 @@ class Session:
             {
                 "id": request.id,
                 "name": f"{name.strip('-')}.{request.kind}",
-                "mime": TYPES[request.kind],
+                "mime": SAVED_TYPES[request.kind],
                 "data": base64.b64encode(found.body).decode("ascii"),
             }
         )

@@ -47,7 +47,7 @@ class Course(ABC):
         Settings that a reader may change, with their values in this run.
     notes
         What reading assumed, repaired or dropped, a line each.
-    told_scheduler
+    scheduler_name
         The scheduler of a run that is played back, if reasons can be derived from it; else None.
     """
 
@@ -56,7 +56,7 @@ class Course(ABC):
     played_back = False
     controls: tuple[Control, ...] = ()
     notes: Sequence[str] = ()
-    told_scheduler: str | None = None
+    scheduler_name: str | None = None
     _moment: Moment | None = None
 
     @property
@@ -246,7 +246,7 @@ class PlayedBack(Course):
         scheduler = run.configuration.get("scheduler")
         if isinstance(scheduler, str) and not run.platform and not run.sites:
             # Not of several clusters, nor where processors come and go.
-            self.told_scheduler = scheduler
+            self.scheduler_name = scheduler
         jobs = run.jobs
         times = np.concatenate([jobs.submit, jobs.start, jobs.end])
         self._events = np.unique(times[times != UNKNOWN])
@@ -289,13 +289,13 @@ class PlayedBack(Course):
 
     @override
     def reasons(self, rows: Sequence[int]) -> dict[int, str]:
-        run, scheduler = self.run, self.told_scheduler
+        run, scheduler = self.run, self.scheduler_name
         if scheduler is None:
             return {}
         try:
-            told = reasons_at(
+            reasons = reasons_at(
                 run.jobs, self._now - 1, scheduler, run.processors, held=bool(run.holds), rows=rows
             )
         except QuantityError:
             return {}  # a custom scheduler, of which only the name is known
-        return {one.row: one.words(run.clock) for one in told}
+        return {one.row: one.words(run.clock) for one in reasons}

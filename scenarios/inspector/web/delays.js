@@ -63,7 +63,7 @@ export class DelaysPanel extends Panel {
     this.most = Math.max(1e-9, ...this.rows.map((row) => row.hours));
     const nobody = data.nobody ? ` ${hours(data.nobody)} of it because of no other user.` : "";
     this.setAbout(
-      data.total === undefined ? "" : `Processor-hours that users waited in the time shown: ${hours(data.total)}.${nobody}`,
+      data.total === undefined ? "" : `Processor-hours that users waited from ${this.app.clock.words(data.since)} until now: ${hours(data.total)}.${nobody}`,
     );
     this.table.chosen = (row) => this.isChosen(row);
     this.table.setRows(this.rows);

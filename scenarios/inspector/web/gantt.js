@@ -1,5 +1,6 @@
 /** Jobs that run and ran, coloured by user; a heat map if there are too many. */
 
+import { binOf } from "./bins.js";
 import { Chart } from "./charts.js";
 import { duration, plural } from "./clock.js";
 import { unpack } from "./connection.js";
@@ -126,7 +127,7 @@ export class GanttPanel extends Panel {
 
   read(data) {
     this.jobs = {};
-    for (const key of ["job", "user", "processors", "submitted", "start", "end", "running", "requested", "state", "stopped"])
+    for (const key of ["job", "user", "processors", "submitted", "start", "end", "running", "requested", "state", "free", "ahead"])
       this.jobs[key] = unpack(data[key]);
     this.jobs.queue = data.queue ? unpack(data.queue) : null;
     this.pieces = { job: unpack(data.piece), bottom: unpack(data.bottom), top: unpack(data.top) };
@@ -281,12 +282,15 @@ export class GanttPanel extends Panel {
   }
 
   wordsOf(one) {
-    const { job, user, processors, submitted, start, end, running, requested, state, stopped, queue } = this.jobs;
+    const { job, user, processors, submitted, start, end, running, requested, state, free, ahead, queue } = this.jobs;
     const { clock } = this.app;
     const lines = [
       `Job ${job[one]} of ${this.app.whoWords(user[one])}`,
       `${plural(processors[one], "processor")}${requested[one] >= 0 ? `, ${duration(requested[one])} requested` : ", no time requested"}`,
       `waited ${duration(start[one] - submitted[one])}, submitted ${clock.near(submitted[one], start[one])}`,
+      ...(free?.[one] >= 0
+        ? [`then ${plural(free[one], "processor")} ${free[one] === 1 ? "was" : "were"} free, ${plural(ahead[one], "job")} waited already`]
+        : []),
       running[one]
         ? `runs since ${clock.words(start[one])}, end expected ${clock.near(end[one], start[one])}`
         : `ran ${duration(end[one] - start[one])}, ${clock.words(start[one])} to ${clock.near(end[one], start[one])}`,
@@ -294,7 +298,6 @@ export class GanttPanel extends Panel {
     const words = this.data.states?.[state?.[one]];
     const more = [
       words,
-      stopped?.[one] ? "stopped for now" : "",
       queue?.[one] ? `queue ${this.data.queues?.[queue[one]] ?? queue[one]}` : "",
     ].filter(Boolean);
     if (more.length) lines.push(more.join(", "));
@@ -304,8 +307,8 @@ export class GanttPanel extends Panel {
   hitDensity(x, y) {
     const { edges, users, share, size } = this.heat;
     const row = users.length - 1 - Math.floor(y);
-    const bin = Math.floor(((x - edges[0]) / (edges[size] - edges[0])) * size);
-    if (row < 0 || row >= users.length || bin < 0 || bin >= size) return null;
+    const bin = binOf(edges, x);
+    if (row < 0 || row >= users.length || bin < 0) return null;
     const words = [
       users[row] < 0 ? "All other users" : this.app.whoWords(users[row], true),
       `${(100 * share[row * size + bin]).toFixed(1)} % of the machine`,
