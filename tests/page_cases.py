@@ -192,7 +192,7 @@ class Reader:
         return self.page.locator(f"#{panel} tbody tr").all_inner_texts()
 
     def words(self, panel: str) -> str:
-        """Return what a chart tells those who do not see it."""
+        """Return the text alternative of a chart."""
         found = self.page.locator(f"#{panel} [role=application]").first.get_attribute("aria-label")
         assert found is not None
         return found
@@ -203,7 +203,7 @@ class Reader:
         return float(np.asarray(Image.open(io.BytesIO(shot)).convert("L"), float).std())
 
     def boxes(self, panel: str) -> list[tuple[float, float, str]]:
-        """Return places on a chart and what it tells there, pixel by pixel on a grid."""
+        """Return places on a chart with the tooltip at each, on a grid of pixels."""
         box = self.page.locator(f"#{panel} [role=application]").first.bounding_box()
         assert box is not None
         found = []

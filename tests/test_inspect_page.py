@@ -141,7 +141,7 @@ def test_every_panel_shows_something(reader: Reader) -> None:
 
 @pytest.mark.slow
 def test_words_of_charts_agree(reader: Reader) -> None:
-    """What a chart tells those who do not see it: the most in view is not less than what is now."""
+    """In the text alternative of a chart, the most in view is not less than what is now."""
     for number in range(3):
         chart = reader.page.locator("#load-a [role=application]").nth(number)
         found = re.search(
@@ -175,14 +175,18 @@ def test_who_waits_and_why(reader: Reader) -> None:
     """One click on a waiting job shows who holds what it needs, in words and in the Gantt chart."""
     with reader.until_shown():
         reader.page.locator("#queue-a tbody tr").first.click()
+    lit = reader.page.evaluate(
+        "[...hpcrowd.charts].map((one) => one.sources.lit?.data.left.length ?? 0)"
+    )
+    assert max(lit) > 0, "nothing is lit up in the chart"
     told = reader.page.locator("#queue-a").inner_text()
     assert "asks for" in told or "requests" in told
     assert re.search(r"job=\d+", reader.page.url)
 
 
 @pytest.mark.slow
-def test_a_job_is_told_where_the_pointer_is(reader: Reader) -> None:
-    """Hovering tells job, user and times; a click chooses the job everywhere."""
+def test_tooltips_of_jobs(reader: Reader) -> None:
+    """Tooltips name job, user and times; a click chooses the job everywhere."""
     places = reader.boxes("gantt-a")
     jobs = [(x, y, told) for x, y, told in places if told.startswith("Job ")]
     assert len(jobs) > 5
@@ -241,10 +245,13 @@ def test_f5_and_a_sent_link_show_the_same(browser: Browser, reader: Reader) -> N
     reader.part("One user")
     reader.press("An hour on")
     reader.until(lambda: f"at={BUSY + HOUR}" in reader.page.url)
+    reader.page.locator("#week-a").get_by_role("button", name="Hide").click()
+    reader.until(lambda: "hidden=week" in reader.page.url)
     there = reader.time, reader.words("graph-a"), reader.rows("jobs-a")
     reader.page.reload()
     reader.ready()
     assert there == (reader.time, reader.words("graph-a"), reader.rows("jobs-a"))
+    assert not reader.page.locator("#week-a [role=application]").is_visible()
     # The cookie is that of the first page: a link works in the same browser.
     other = reader.context.new_page()
     other.goto(reader.page.url)
@@ -322,39 +329,6 @@ def test_a_run_without_chance_says_so(browser: Browser, names: str) -> None:
     reader.close()
 
 
-def test_everything_by_keyboard(reader: Reader) -> None:
-    """Tabs, rows, steps and play need no mouse, and the focus can be seen."""
-    page = reader.page
-    page.locator("body").press("ArrowRight")
-    reader.until(lambda: reader.at == BUSY + HOUR)
-    page.locator("body").press("Shift+ArrowLeft")
-    reader.until(lambda: reader.at == BUSY + HOUR - DAY)
-    page.locator("body").press("Space")
-    reader.until(lambda: reader.at > BUSY + 2 * HOUR, "it does not play")
-    page.locator("body").press("Space")
-    reader.until(lambda: reader.data("busy") == "0")
-    with reader.until_shown():
-        page.locator("body").press("2")
-    row = page.locator("#users-a tbody tr").first
-    row.focus()
-    page.keyboard.press("ArrowDown")
-    focused = page.evaluate("document.activeElement.tagName")
-    assert "TR" == focused
-    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    assert "none" != outline
-    page.keyboard.press("Enter")
-    reader.until(lambda: "user=" in page.url)
-    with reader.until_shown():
-        page.locator("body").press("3")
-    page.get_by_role("tab", name="One user").focus()
-    with reader.until_shown():
-        page.keyboard.press("ArrowRight")
-    assert page.get_by_role("tab", name="Who slows whom").get_attribute("aria-selected") == "true"
-    page.locator("body").press("?")
-    page.get_by_role("dialog").wait_for()
-    page.keyboard.press("Escape")
-
-
 def test_two_runs_and_their_difference(browser: Browser, address: str) -> None:
     """Another policy beside the first: numbers with the difference, users sorted by it."""
     query = f"?at={BUSY}&two=1&b.scheduler=fcfs"
@@ -374,7 +348,7 @@ def test_two_runs_and_their_difference(browser: Browser, address: str) -> None:
 
 @pytest.mark.slow
 def test_edges_go_around_boxes(browser: Browser, address: str) -> None:
-    """In the graph, an edge along a lane bends around boxes between; hovering it tells the wait."""
+    """In the graph, an edge along a lane bends around boxes between; its tooltip says the wait."""
     reader = Reader(browser, address, f"?at={BUSY}&tab=user&user=6&span=0")
     edges = reader.page.evaluate(
         """() => {
@@ -462,49 +436,39 @@ def test_panels_are_saved(reader: Reader) -> None:
     assert queue["reason"].str.len().min() > 5
 
 
-#: Views that axe looks at; two of them in the quick tests.
-VIEWS = [
-    pytest.param(
-        part,
-        theme,
-        marks=() if (part, theme) in (("cluster", "light"), ("user", "dark")) else pytest.mark.slow,
-    )
-    for part in ("cluster", "users", "user", "delays", "differences")
-    for theme in ("light", "dark")
-]
-
-
-@pytest.mark.parametrize(("part", "theme"), VIEWS)
-def test_nothing_serious_is_found_by_axe(
-    browser: Browser, address: str, part: str, theme: str
-) -> None:
-    """No finding of axe-core that keeps somebody out, in light and dark."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    query = f"?at={BUSY}&tab={part}&user=3&theme={theme}"
-    query += "&two=1&b.scheduler=fcfs" if part == "differences" else ""
-    # axe itself is a script that is put into the page.
-    reader = Reader(browser, address, query, bypass_csp=True)
-    found = axe.Axe().run(reader.page).response["violations"]
-    serious = [
-        (one["id"], one["help"], one["nodes"][0]["html"][:200])
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
-    assert [] == serious
+@pytest.mark.slow
+def test_tables_of_two_runs_are_sorted_in_step(browser: Browser, address: str) -> None:
+    """A click on a heading of one run's table sorts the other's by the same column."""
+    reader = Reader(browser, address, f"?at={BUSY}&tab=users&two=1&b.scheduler=fcfs", width=1800)
+    for _ in range(2):
+        reader.page.locator("#users-a thead").get_by_text("Jobs done").click()
+        reader.page.wait_for_timeout(200)
+        sorts = [
+            reader.page.locator(f"#users-{run} th[aria-sort]").all_inner_texts() for run in "ab"
+        ]
+        ways = [
+            reader.page.locator(f"#users-{run} th[aria-sort]").first.get_attribute("aria-sort")
+            for run in "ab"
+        ]
+        assert sorts[0] == sorts[1]
+        assert ways[0] == ways[1]
     reader.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "height"), [(390, 800), (650, 500), (3840, 2160)])
-def test_it_fits_from_phone_to_large_screen(
-    browser: Browser, address: str, width: int, height: int
+def test_what_reading_assumed_is_on_the_page(
+    browser: Browser, tmp_path: Path, make_trace: Callable[..., Trace]
 ) -> None:
-    """Nothing makes the page scroll sideways; 1,300 pixels at 200 % zoom are 650."""
-    for part in ("cluster", "user"):
-        query = f"?at={BUSY}&tab={part}&user=3&two=1"
-        reader = Reader(browser, address, query, width=width, height=height)
-        wide = reader.page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, part
+    """The settings of a run list it, such as the size of a log that gives none."""
+    job = {"run": 3 * HOUR, "requested_processors": 2, "requested_time": 4 * HOUR}
+    log = make_trace(*({"submit": 600 * n, "user": n, **job} for n in range(3)))
+    write_swf(log, tmp_path / "log.swf")
+    with started_page(tmp_path / "log.swf") as served:
+        reader = Reader(browser, served.address)
+        reader.page.locator("summary").first.click()
+        notes = reader.page.locator("#runs").inner_text()
+        assert "the trace does not give the size of the machine" in notes
+        assert "set it with --processors" in notes
         reader.close()
 
 

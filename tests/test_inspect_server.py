@@ -96,7 +96,7 @@ def test_two_runs_with_other_settings(client: Client) -> None:
 
 
 def test_an_edited_scenario_is_read_again(log: Path, tmp_path: Path) -> None:
-    """A page that is opened after an edit shows it; Reset does, too, and tells of a mistake."""
+    """A page that is opened after an edit shows it; Reset does, too, and reports a mistake."""
     (tmp_path / "log.swf").write_bytes(log.read_bytes())
     path = tmp_path / "what.toml"
     words = '[scenario]\nkind = "replay"\ntrace = "log.swf"\nprocessors = "{}"\n'

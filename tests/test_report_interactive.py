@@ -239,7 +239,7 @@ class TestInABrowser:
     """What a reader sees and does."""
 
     def test_pointing_shows_numbers(self, browser: Browser, page: Path) -> None:
-        """A job of the Gantt chart tells its user, processors, request and wait."""
+        """The tooltip of a job in the Gantt chart names its user, processors, request and wait."""
         opened = Opened(browser, page, viewport={"width": 1300, "height": 900})
         opened.point_at(opened.chart_of("Jobs on processors"))
         tooltip = opened.tab.locator(".bk-Tooltip")

@@ -236,8 +236,8 @@ class Handover:
         regrouped = self.units is not self.units_before
         renumbers = user.counted is not self.units
         if regrouped or renumbers:
-            told = {row: at for unit, at in over.items() for row in rows_before[unit].tolist()}
-            found = {unit: self._over_at(rows, told) for unit, rows in rows_of.items()}
+            ends = {row: at for unit, at in over.items() for row in rows_before[unit].tolist()}
+            found = {unit: self._over_at(rows, ends) for unit, rows in rows_of.items()}
             same = {} if regrouped else over
             over = same | {unit: at for unit, at in found.items() if at is not None}
         if renumbers:
@@ -257,22 +257,22 @@ class Handover:
             user.leaving.submitted(user, mine[waits])
         graph.release_free(sorted(rows_of.keys() - begun))
 
-    def _over_at(self, rows: Int64s, told: dict[int, int]) -> int | None:
+    def _over_at(self, rows: Int64s, ends: dict[int, int]) -> int | None:
         """Return when a unit with these jobs was over, s; None before.
 
         Parameters
         ----------
         rows
             Its jobs.
-        told
-            s; when units of before were over, by their jobs.
+        ends
+            When units of before were over, s, by their jobs.
         """
         jobs = self.jobs
         if (jobs.state[rows] == State.UNFINISHED).any():
             return None
         at = int(np.maximum(jobs.end[rows], jobs.submit[rows]).max())
         if at == UNKNOWN:  # all of it was renounced
-            at = max(told.get(row, self.now) for row in rows.tolist())
+            at = max(ends.get(row, self.now) for row in rows.tolist())
         return at
 
     def _send_rest(self, rows: Int64s, rest: Int64s, here: set[int]) -> None:

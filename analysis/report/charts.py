@@ -349,11 +349,11 @@ def day_chart(run: Run, axis: TimeAxis) -> list[Panel]:
         fill_color="colour", fill_alpha="alpha", line_color="white", line_width=0.5,
         hover_line_color="#000000",
     )  # fmt: skip
-    told = {
+    tooltip = {
         "job": "@job", "user": "@user", "processors": "@processors{0,0}", "asked for": "@asked",
         "waited": "@waited", "started": "@began", "ran": "@ran", "state": "@state",
     }  # fmt: skip
-    chart.add_tools(_hover([bars], told))
+    chart.add_tools(_hover([bars], tooltip))
     chart.grid.visible = False
     _name_time(chart, run.clock)
     return [Panel(title, chart)]
@@ -378,7 +378,7 @@ def users_chart(run: Run, axis: TimeAxis) -> list[Panel]:
         "slowdown": found["bounded_slowdown_mean"][known],
         "size": DOTS[0] + (DOTS[1] - DOTS[0]) * np.sqrt(found["jobs"][known] / found["jobs"].max()),
     }
-    told = {
+    tooltip = {
         "user": "@user", "jobs": "@jobs{0,0}", "work": "@work{0,0.0} processor-hours",
         "share of work": "@share{0.0 %}", "mean wait": "@wait",
         "mean bounded slowdown": "@slowdown{0,0.0}",
@@ -389,7 +389,7 @@ def users_chart(run: Run, axis: TimeAxis) -> list[Panel]:
         columns["before"] = np.maximum(np.nan_to_num(before, nan=LEAST), LEAST)
         columns["recorded"] = duration_texts(before)
         columns["late"] = duration_texts(found["lateness_mean_s"][known])
-        told |= {"mean wait as recorded": "@recorded", "mean lateness": "@late"}
+        tooltip |= {"mean wait as recorded": "@recorded", "mean lateness": "@late"}
         top = max(top, float(columns["before"].max()))
     source = ColumnDataSource(columns)
     title = "Users: mean wait by their work; larger dots have more jobs"
@@ -408,7 +408,7 @@ def users_chart(run: Run, axis: TimeAxis) -> list[Panel]:
         fill_alpha=0.8, line_color="white", line_width=0.5,
         hover_fill_color=plots.COLOURS["orange"],
     )  # fmt: skip
-    chart.add_tools(_hover([dots], told))
+    chart.add_tools(_hover([dots], tooltip))
     _log_labels(chart.yaxis[0], TIMES | {1: "1 s or less"}, 0, 2 * max(top, 60.0))
     ten = 10.0 ** np.arange(-4, 13)
     inside = ten[(ten > 0.5 * columns["work"].min()) & (ten < 2 * columns["work"].max())]

@@ -241,8 +241,8 @@ def _reasons(moment: Moment, row: int, scheduler: str) -> dict[int, WaitingReaso
         return {}
     if not scheduler or len(moment.clusters) > 1:
         return {}
-    told = reasons_at(jobs, moment.now - 1, scheduler, moment.up, held=True)
-    return {one.row: one for one in told}
+    reasons = reasons_at(jobs, moment.now - 1, scheduler, moment.up, held=True)
+    return {one.row: one for one in reasons}
 
 
 def _size(moment: Moment, cluster: int | None) -> tuple[int, int]:
@@ -317,7 +317,7 @@ def _ahead(
         before = []
     elif reason is not None and reasons:
         # The scheduler may have another order than that of submission.
-        place = {one: told.place for one, told in reasons.items() if told.place != UNKNOWN}
+        place = {one: why.place for one, why in reasons.items() if why.place != UNKNOWN}
         last = place.get(row, len(jobs))
         before = sorted((one for one in place if place[one] < last), key=place.__getitem__)
         behind = reason.code == ReasonCode.BEHIND

@@ -39,7 +39,7 @@ def blockers_panel(course: Course, asked: Asked) -> dict[str, Any]:
     if not moment.waiting[row]:
         return {"job": asked.job, "waits": False, "words": _not_waiting(course, row)}
     words = course.reasons([row]).get(row, "")
-    # A scheduler of one's own is only a name in a folder of results, and gives no reasons.
+    # A folder of results has only the name of a custom scheduler, which gives no reasons.
     scheduler = course.scheduler_name if words and course.scheduler_name else ""
     found = blockers_of(moment, row, most=AHEAD_SHOWN, scheduler=scheduler)
     return {
