@@ -77,6 +77,10 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
+#: A line that says how far many runs are: pages do not show it, and a fast machine prints none.
+PROGRESS = re.compile(r"^[\d,]+ of [\d,]+ runs.* left\n", re.MULTILINE)
+
+
 def compare(expected: str, actual: str, where: str) -> None:
     """Fail unless both are equal, blanks at line ends apart; ``...`` stands for anything."""
     expected, actual = (
@@ -218,7 +222,7 @@ def run_hpcrowd(arguments: list[str]) -> tuple[int, str]:
         code = int(stop.code or 0)
     finally:
         sys.argv = argv
-    return code, output.getvalue()
+    return code, PROGRESS.sub("", output.getvalue())
 
 
 @pytest.fixture(scope="module")
