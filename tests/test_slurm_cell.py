@@ -268,6 +268,7 @@ def load(cell: Cell) -> dict[str, str]:
     cell.run("scontrol", "requeue", one["long"])
     cell.wait(one["long"], "PENDING")
     cell.run("scontrol", "update", f"JobId={one['long']}", "StartTime=now")
+    time.sleep(1)  # it is not released in the second of its submission
     cell.run("scontrol", "release", one["held"])
     time.sleep(2)
     cell.run("scancel", one["never"])
