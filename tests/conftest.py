@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -24,6 +24,10 @@ from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.traces.formats.swf import read_swf
 from hpcrowd.environment.traces.trace import FIELDS, Trace
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from page_cases import Reader
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -180,3 +184,23 @@ def referee_runs() -> Path:
     if not (folder / "runA" / "plan.csv").is_file():
         pytest.skip(f"no recorded runs in {folder}")
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser without a network."""
+    pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
+    from page_cases import started_browser
+
+    with started_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def reader(browser: Browser, address: str) -> Iterator[Reader]:
+    """A user who has just opened the page at a busy second; nothing may go wrong in the browser."""
+    from page_cases import BUSY, Reader
+
+    found = Reader(browser, address, f"?at={BUSY}")
+    yield found
+    found.close()

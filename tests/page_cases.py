@@ -36,6 +36,9 @@ CUT_OFF = (
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
 )
 
+#: A busy second of :func:`population_cases.small_log`.
+BUSY = 2_786_460
+
 #: ms that a test waits for what has to appear; long, for busy machines.
 PATIENCE = 60_000
 

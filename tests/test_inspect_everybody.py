@@ -9,7 +9,7 @@ import pytest
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.traces.trace import Trace
-from page_cases import Reader, find_browser, started_browser, started_page
+from page_cases import BUSY, Reader, find_browser, started_page
 from population_cases import small_log
 
 if TYPE_CHECKING:
@@ -21,16 +21,6 @@ pytestmark = pytest.mark.skipif(
     find_browser() is None, reason="no chromium: apt-get install chromium"
 )
 
-#: A busy second of the log.
-BUSY = 2_786_460
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser without a network."""
-    with started_browser() as found:
-        yield found
-
 
 @pytest.fixture(scope="module")
 def address(
@@ -41,14 +31,6 @@ def address(
     write_swf(small_log(make_trace), path)
     with started_page(path) as served:
         yield served.address
-
-
-@pytest.fixture
-def reader(browser: Browser, address: str) -> Iterator[Reader]:
-    """A user who has just opened the page at a busy second; nothing may go wrong in the browser."""
-    found = Reader(browser, address, f"?at={BUSY}")
-    yield found
-    found.close()
 
 
 def test_everything_by_keyboard(reader: Reader) -> None:

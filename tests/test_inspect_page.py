@@ -16,7 +16,7 @@ import pytest
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.traces.trace import Trace
-from page_cases import NOT_EMPTY, Reader, find_browser, started_browser, started_page
+from page_cases import BUSY, NOT_EMPTY, Reader, find_browser, started_page
 from PIL import Image
 from population_cases import small_log
 
@@ -33,23 +33,12 @@ pytestmark = pytest.mark.skipif(
 CLUSTER = ("load-a", "submissions-a", "gantt-a")
 USER = ("graph-a", "week-a", "pauses-a")
 
-#: A busy second of the log, of a queue with reasons.
-BUSY = 2_786_460
-
-
 #: Two users, one of whom waits for the other.
 NAMES = """submit,start,run_time,processors,requested_time,user_name
 60,60,3600,8,3600,ada
 120,3660,600,2,1200,bob
 7200,7200,900,1,1800,ada
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser without a network."""
-    with started_browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +63,6 @@ def address(log: Path) -> Iterator[str]:
     """The address of a page that shows it."""
     with started_page(log) as served:
         yield served.address
-
-
-@pytest.fixture
-def reader(browser: Browser, address: str) -> Iterator[Reader]:
-    """A user who has just opened the page at a busy second; nothing may go wrong in the browser."""
-    found = Reader(browser, address, f"?at={BUSY}")
-    yield found
-    found.close()
 
 
 def picture(reader: Reader, name: str, height: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from hpcrowd.analysis import Run, report_html
 from hpcrowd.analysis.report.figures import RUN_FIGURES
 from hpcrowd.environment import Trace, UnavailableError, read_trace
 from hpcrowd.scenarios.kinds.replay import replay
-from page_cases import find_browser, started_browser
+from page_cases import find_browser
 from report_cases import Page, busy_trace, runs_of_every_kind
 
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
@@ -169,14 +169,6 @@ def test_command(call: Any, tmp_path: Path, make_trace: Callable[..., Trace]) ->
 
 
 # ---- in a browser -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser without a network."""
-    pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
-    with started_browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -223,15 +223,15 @@ def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> N
     """Two runs are side by side, then each has its own part."""
     trace = busy_trace(make_trace)
     both = [runs["plain"], *(replay(trace, users="distribution", seed=seed) for seed in (0, 1))]
-    told: list[tuple[str, int, int]] = []
-    html = report_html(both, title="<A> & B", progress=lambda *step: told.append(step))
+    steps: list[tuple[str, int, int]] = []
+    html = report_html(both, title="<A> & B", progress=lambda *step: steps.append(step))
     page = Page(html)
     assert "<A> & B" in page.text
     for words in ("A: think-time, easy", "B: distribution, easy, 2 seeds", "Differences to",
                   "first of 2 runs with different seeds", "[0, 1]", "weekly distance"):  # fmt: skip
         assert words in page.text, words
-    assert 6 + 2 * 3 == len(page.pictures()) == len(told)
-    assert [(place, 12) for place in range(12)] == [(done, total) for _, done, total in told]
+    assert 6 + 2 * 3 == len(page.pictures()) == len(steps)
+    assert [(place, 12) for place in range(12)] == [(done, total) for _, done, total in steps]
     assert html == report_html(compare(both), title="<A> & B")
 
 

@@ -65,7 +65,7 @@ def command(
     for reason, count in workload.left_out.items():
         console.print(f"  {plural(count, 'job')} left out: {reason}")
     for note in (*workload.notes, *found.notes):
-        console.print(f"  {note}")
+        console.print(f"  {note}", soft_wrap=True)
     if found.requests is None:
         console.print("  no requested times to fit: generated jobs request their run times")
     if (asked := found.machine_requests) is not None:
