@@ -88,6 +88,7 @@ class Composed(Behaviour[ReplayUser]):
         self.units = when.units
         self.reacts = when.reacts or any(reaction.listens for reaction in self.reactions)
         self._span = memoryview(when.units.last - when.units.start)
+        self._remembers = self.think.remembers
         self._plain = type(self.think) is RecordedPauses and window is None
         # Most behaviours do not need these, and they cost a third of a reaction.
         self._listening = tuple(reaction for reaction in self.reactions if reaction.listens)
@@ -214,6 +215,8 @@ class Composed(Behaviour[ReplayUser]):
                 user.due[unit] = user.model.call_at(at, self._decide, user, unit)
                 return
             user.submit(unit, at)
+            if self._remembers:
+                self.think.submitted(user, release, at, at + self._span[unit])
             if self._leaving is not None:
                 self._leaving.submitted(user, user.jobs_of(unit))
             if not self._follows:

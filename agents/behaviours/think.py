@@ -56,6 +56,9 @@ class Think(Part):
     #: Whether it draws from pauses within sessions, which do not exist if units are sessions.
     draws: ClassVar[bool] = False
 
+    #: Whether it must hear of each submission, see :meth:`submitted`.
+    remembers: ClassVar[bool] = False
+
     #: Whether the log calls a pause a break if the user does not stay at work.
     breaks: ClassVar[bool] = False
 
@@ -78,6 +81,9 @@ class Think(Part):
     def pause(self, user: ReplayUser, release: Release) -> Pause:
         """Return the pause of a released unit; never for the first work of a user."""
         raise NotImplementedError(f"{type(self).__name__} must define pause()")
+
+    def submitted(self, user: ReplayUser, release: Release, first: int, last: int) -> None:
+        """Hear that a unit was submitted, its first and last job at these seconds."""
 
 
 class RecordedPauses(Think):

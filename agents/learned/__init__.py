@@ -1,0 +1,1 @@
+"""Users whose decisions were learned from many logs."""

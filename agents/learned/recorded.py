@@ -1,0 +1,110 @@
+"""What users noticed in a record: features and memories at each recorded release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcrowd.agents.behaviours.heldout import Releases, recorded_releases
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason
+from hpcrowd.agents.learned.kernel import HOURS, NOTICED, SLOTS, WEEKEND, lifts, walk
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
+
+Floats = NDArray[np.float64]
+
+#: Columns of submission, start and end, recorded and simulated.
+RECORDED = (int(Column.RECORDED_SUBMIT), int(Column.RECORDED_START), int(Column.RECORDED_END))
+SIMULATED = (int(Column.SUBMIT), int(Column.START), int(Column.END))
+
+#: Reasons of releases as the kernel has them.
+ENDED, FOLLOWS, NOTHING = 1, 0, -1
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """What users noticed at the releases of a record.
+
+    Attributes
+    ----------
+    features
+        Shape (units, features); rows of units that nothing released mean nothing.
+    memory
+        What the user of each unit remembered at its release, shape (units, slots).
+    releases
+        The recorded releases.
+    user
+        Index of the user of each unit, shape (units,).
+    wall
+        Local time of each release, s since a Monday, 00:00, shape (units,).
+    """
+
+    features: Floats
+    memory: Floats
+    releases: Releases
+    user: Int64s
+    wall: Int64s
+
+    @classmethod
+    def of(cls, work: Work, clock: Clock, common: Floats, prior: float) -> Noticed:
+        """Let all users live through the record.
+
+        Parameters
+        ----------
+        work
+            The record; its batches are the units.
+        clock
+            Local time.
+        common, prior
+            The rhythm of everybody, and its weight, see
+            :class:`~hpcrowd.agents.learned.model.LearnedModel`.
+        """
+        units = work.by_batch
+        releases = recorded_releases(BatchOrder(work))
+        count = len(units)
+        reason = np.full(count, NOTHING)
+        reason[releases.reason == Reason.ENDED] = ENDED
+        reason[releases.reason == Reason.FOLLOWS] = FOLLOWS
+        source = np.arange(count) - 1
+        waited = (reason == ENDED) & (releases.awaited != UNKNOWN)
+        source[waited] = releases.awaited[waited]
+        wall = clock.walls(releases.at)
+        columns = (
+            releases.at, reason, source, units.start, units.last, units.end, wall,
+            clock.walls(units.start),
+        )  # fmt: skip
+        features = np.zeros((count, NOTICED))
+        memory = np.zeros((count, SLOTS))
+        row = np.zeros(SLOTS)
+        for low, high in zip(units.user_first[:-1].tolist(), units.user_first[1:].tolist(),
+                             strict=True):
+            walk(features, memory, row, common, prior, work.jobs.matrix, units.rows, units.first,
+                 RECORDED, columns, low, high)
+        return cls(features, memory, releases, units.user, wall)
+
+    @property
+    def released(self) -> Int64s:
+        """The units that something released."""
+        return np.flatnonzero(self.releases.reason != Reason.START)
+
+    def lift(self, common: Floats, prior: float, rows: Int64s) -> Floats:
+        """Return how active users were at the ends of some pauses, relative to their begins."""
+        found = np.zeros(len(rows))
+        lifts(found, self.memory[rows], common, prior, self.wall[rows], self.releases.pause[rows])
+        return found
+
+
+def rhythm_of(work: Work, clock: Clock) -> Floats:
+    """Return the hours in which batches of a record were submitted, mean 1, shape (hours,).
+
+    Hours of weekdays come first, then those of the weekend; per day, so that both are alike.
+    """
+    walls = clock.walls(work.by_batch.start)
+    weekend = (walls // DAY) % 7 >= 5
+    hour = walls // HOUR % 24 + 24 * weekend
+    counts = np.bincount(hour, minlength=HOURS).astype(np.float64) + 1
+    counts[24:] *= WEEKEND
+    return counts / counts.mean()

@@ -1,0 +1,1 @@
+"""Models of users that are fitted to records."""
