@@ -179,6 +179,7 @@ THINK: Registry[type[Think]] = Registry(
         "linear": "hpcrowd.agents.behaviours.think:LinearThink",
         "own": "hpcrowd.agents.behaviours.think:OwnPauses",
         "continuation": "hpcrowd.agents.behaviours.think:Continuation",
+        "learned": "hpcrowd.agents.learned.think:LearnedPauses",
     },
     own="think",
     of="hpcrowd.agents.behaviours.think:Think",

@@ -85,6 +85,24 @@ class Think(Part):
     def submitted(self, user: ReplayUser, release: Release, first: int, last: int) -> None:
         """Hear that a unit was submitted, its first and last job at these seconds."""
 
+    def foresee(
+        self, user: ReplayUser, release: Release, least: int, draws: int
+    ) -> Int64s | None:
+        """Return draws of the pause of a unit, s, if everything before it went as recorded.
+
+        None if :meth:`pause` says the same without a simulation.
+
+        Parameters
+        ----------
+        user, release
+            The user, and the recorded release of its unit.
+        least
+            s; the pause is known to last at least this.
+        draws
+            Number of draws; fewer are possible.
+        """
+        return None
+
 
 class RecordedPauses(Think):
     """The recorded think time or inter-arrival time, depending on what released the unit."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.compilation import compiled
-from hpcrowd.environment.jobs import Column, Int64s
+from hpcrowd.environment.jobs import Column
 
 # Columns of the table of jobs, which is a matrix.
 PROCESSORS, RUN_TIME, REQUESTED = Column.PROCESSORS, Column.RUN_TIME, Column.REQUESTED_TIME
@@ -44,7 +44,8 @@ NOTHING = -2.0
 
 # Slots of a memory. Pauses and times are decades, see ``decades``.
 FIRST, SENT, BEGAN, SESSION, BATCHES, PAUSES, DAYS, LAST_DAY = range(8)
-LAST, BEFORE, AFTER_END, AFTER_SUBMISSION, LONG, SHORT, SPREAD, STAYS, BREAK, RESPONSE = range(8, 18)
+LAST, BEFORE, AFTER_END, AFTER_SUBMISSION, LONG, SHORT, SPREAD = range(8, 15)
+STAYS, BREAK, RESPONSE = range(15, 18)
 #: The first hour of the user's rhythm: submissions in each hour.
 RHYTHM = 18
 
@@ -348,12 +349,18 @@ def all_pauses(pauses, weights, forest, features, memory, wall):
         for k in range(count):
             if kind_of(pauses[k]) == kind:
                 before += weights[k]
-                after += 1.0 if kind == 0 else activity(
-                    memory, forest.common, forest.prior, wall + pauses[k])
+                after += (
+                    1.0
+                    if kind == 0
+                    else activity(memory, forest.common, forest.prior, wall + pauses[k])
+                )
         for k in range(count):
             if kind_of(pauses[k]) == kind:
-                then = 1.0 if kind == 0 else activity(
-                    memory, forest.common, forest.prior, wall + pauses[k])
+                then = (
+                    1.0
+                    if kind == 0
+                    else activity(memory, forest.common, forest.prior, wall + pauses[k])
+                )
                 weights[k] = then / after * before
     return count
 

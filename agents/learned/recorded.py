@@ -79,10 +79,23 @@ class Noticed:
         features = np.zeros((count, NOTICED))
         memory = np.zeros((count, SLOTS))
         row = np.zeros(SLOTS)
-        for low, high in zip(units.user_first[:-1].tolist(), units.user_first[1:].tolist(),
-                             strict=True):
-            walk(features, memory, row, common, prior, work.jobs.matrix, units.rows, units.first,
-                 RECORDED, columns, low, high)
+        for low, high in zip(
+            units.user_first[:-1].tolist(), units.user_first[1:].tolist(), strict=True
+        ):
+            walk(
+                features,
+                memory,
+                row,
+                common,
+                prior,
+                work.jobs.matrix,
+                units.rows,
+                units.first,
+                RECORDED,
+                columns,
+                low,
+                high,
+            )
         return cls(features, memory, releases, units.user, wall)
 
     @property

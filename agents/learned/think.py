@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, override
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.think import Pause, Think
 from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.agents.learned.kernel import NOTICED, SLOTS, begin, draw_pause, note, notice
-from hpcrowd.agents.learned.recorded import ENDED, FOLLOWS, NOTHING, SIMULATED
+from hpcrowd.agents.learned.model import LearnedModel
+from hpcrowd.agents.learned.recorded import ENDED, FOLLOWS, NOTHING, SIMULATED, Noticed
 from hpcrowd.environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.behaviours.when import Release
-    from hpcrowd.agents.learned.model import Floats, LearnedModel
+    from hpcrowd.agents.learned.model import Floats
     from hpcrowd.agents.work.units import Units
+    from hpcrowd.environment.jobs import Int64s
 
 #: Pauses that a user considers before it chooses one.
-CANDIDATES = 12
+CANDIDATES = 30
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The model that pauses are drawn from.
+
+    Attributes
+    ----------
+    file
+        Its file; empty for the one that comes with hpcrowd.
+    model
+        The model itself, in Python.
+    """
+
+    file: str = setting("", "file of the model; empty for the one that comes with hpcrowd")
+    model: LearnedModel | None = field(default=None, compare=False, repr=False)
+
+    def read(self) -> LearnedModel:
+        """Return the model."""
+        if self.model is not None:
+            return self.model
+        return LearnedModel.load(Path(self.file))
 
 
 class LearnedPauses(Think):
@@ -30,11 +56,11 @@ class LearnedPauses(Think):
     ----------
     model
         The model.
-    units
-        The units of users, for their numbers of jobs.
     """
 
     name = "learned"
+    settings = Learned
+    table = "learned"
     draws = True
     remembers = True
 
@@ -42,8 +68,14 @@ class LearnedPauses(Think):
         self.model = model
         self._forest = model.forest
         self._memories: dict[int, Floats] = {}
-        self._pauses, self._active = np.zeros(CANDIDATES, np.int64), np.zeros(CANDIDATES)
         self._features = np.zeros(NOTICED)
+        self._pauses, self._active = np.zeros(CANDIDATES, np.int64), np.zeros(CANDIDATES)
+        self._noticed: Noticed | None = None
+
+    @override
+    @classmethod
+    def make(cls, fit: Units, settings: Learned | None = None) -> LearnedPauses:
+        return cls((settings or Learned()).read())
 
     def memory(self, user: ReplayUser) -> Floats:
         """Return what a user remembers, shape (slots,)."""
@@ -66,11 +98,28 @@ class LearnedPauses(Think):
             user.submitted - user.finished,
         )  # fmt: skip
         chances = user.stream.random(2 * CANDIDATES + 2)
-        if len(self._pauses)<CANDIDATES: self._pauses=np.zeros(CANDIDATES,np.int64); self._active=np.zeros(CANDIDATES)
-        return Pause(draw_pause(forest, features, memory, wall, chances, self._pauses, self._active))
+        return Pause(
+            draw_pause(forest, features, memory, wall, chances, self._pauses, self._active)
+        )
 
     @override
     def submitted(self, user: ReplayUser, release: Release, first: int, last: int) -> None:
         """Remember a submission."""
         reason = {Reason.ENDED: ENDED, Reason.FOLLOWS: FOLLOWS}.get(release.reason, NOTHING)
         note(self.memory(user), reason, release.at, first, last, user.model.clock.wall(first))
+
+    @override
+    def foresee(self, user: ReplayUser, release: Release, least: int, draws: int) -> Int64s:
+        """Return pauses of at least ``least`` s, after what was recorded before the release."""
+        if self._noticed is None:
+            forest = self._forest
+            self._noticed = Noticed.of(user.work, user.model.clock, forest.common, forest.prior)
+        noticed, unit = self._noticed, release.unit
+        pauses, weights = self.model.pauses(
+            noticed.features[unit], noticed.memory[unit], int(noticed.wall[unit])
+        )
+        good = pauses >= least
+        if not good.any():
+            return np.array([least])
+        upto = np.cumsum(weights[good])
+        return pauses[good][np.searchsorted(upto, user.stream.random(draws) * upto[-1])]

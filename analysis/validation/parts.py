@@ -1,16 +1,18 @@
 """The two parts of a trace, and models fitted to the first part only.
 
-The second part begins when the given share of all jobs has been submitted. A session belongs to the
-part in which it begins, so none is cut. All users replay the *whole* trace: as recorded up to the
-split, so that the cluster and its users begin the second part as they were. From then on a model
-decides, with windows, coefficients and pauses from the first part alone.
+The second part begins at the *origin*, when the given share of all jobs has been submitted, and
+lasts some days, or to the end of the trace. A session belongs to the part in which it begins, so
+none is cut. All users replay the *whole* trace: as recorded up to the origin, so that the cluster
+and its users begin the second part as they were. From then on a model decides, with windows,
+coefficients and pauses from the first part alone. Work that was recorded after the second part is
+still there for users who get on faster than recorded.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,101 +20,27 @@ from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.heldout import (
-    PAUSE_PRIOR,
     HeldOut,
     OpenOrder,
     PausePool,
     SimilarPauses,
     recorded_releases,
 )
-from hpcrowd.agents.behaviours.profiles import ActiveTime
 from hpcrowd.agents.behaviours.user import Behaviour, ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder
-from hpcrowd.agents.generative.shmueli import SiteModel
+from hpcrowd.agents.learned.model import LearnedModel
+from hpcrowd.agents.learned.think import Learned, LearnedPauses
 from hpcrowd.agents.populations.mixture import Mixture, Part
-from hpcrowd.agents.presets import PRESETS, Recipe
+from hpcrowd.agents.presets import Recipe
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError, TraceError, not_one_of
+from hpcrowd.analysis.models.users.learned import fit_learned
+from hpcrowd.analysis.validation.models import UserModel
+from hpcrowd.environment.clock import DAY, Clock
+from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.jobs import Int64s, JobTable
-
-#: Baselines that models should beat: pauses pooled over all users, and pooled pauses after similar
-#: response times.
-POOLED, SIMILAR = "pooled", "similar"
-
-#: Both baselines.
-BASELINES = (POOLED, SIMILAR)
 
 #: Makes the behaviour of a population from the recorded work.
 Maker = Callable[[Work], Behaviour[ReplayUser]]
-
-
-@dataclass(frozen=True)
-class UserModel:
-    """A user model under test.
-
-    Attributes
-    ----------
-    name
-        Name in tables.
-    behaviour
-        A recipe, a mixture of recipes or preset names, or users who generate their work.
-    prior
-        Pauses of all users as a prior, see
-        :class:`~hpcrowd.agents.behaviours.heldout.PausePool`.
-    similar
-        Draw pauses after similar responses, see :class:`~agents.behaviours.heldout.SimilarPauses`.
-    """
-
-    name: str
-    behaviour: Recipe | Mixture | SiteModel
-    prior: float = PAUSE_PRIOR
-    similar: bool = False
-
-    @classmethod
-    def of(cls, name: str) -> UserModel:
-        """Return the model of a preset name, or one of :data:`BASELINES`.
-
-        Raises
-        ------
-        QuantityError
-            When there is no such name.
-        """
-        if name in BASELINES:
-            return cls(name, PRESETS["adjusted"], float("inf"), name == SIMILAR)
-        recipe = PRESETS.get(name)
-        if recipe is None:
-            raise QuantityError(f"users {name!r}: {not_one_of(name, PRESETS)}")
-        return cls(name, recipe)
-
-    @property
-    def generates(self) -> bool:
-        """Whether its users generate their work: then there is no submission to forecast."""
-        return isinstance(self.behaviour, SiteModel)
-
-    @property
-    def recipes(self) -> list[Recipe]:
-        """The recipes it is made of; empty for users who generate their work."""
-        if isinstance(self.behaviour, SiteModel):
-            return []
-        if isinstance(self.behaviour, Recipe):
-            return [_recipe(self.behaviour)]
-        return [_recipe(part.behaviour) for part in self.behaviour.parts]
-
-    @property
-    def inside_recorded(self) -> bool:
-        """Whether some users submit whole sessions, whose inside is as recorded."""
-        return any(recipe.when == "sessions" for recipe in self.recipes)
-
-    @property
-    def circular(self) -> bool:
-        """Whether it uses recorded pauses or times of the part that it is tested on."""
-        return any(
-            recipe.when == "recorded"
-            or not recipe.think_part.draws
-            or recipe.window_part is ActiveTime
-            for recipe in self.recipes
-        )
 
 
 @dataclass(frozen=True)
@@ -126,7 +54,9 @@ class Parts:
     first
         Work of the first part.
     since
-        s; begin of the second part.
+        s; the origin, when the second part begins.
+    until
+        s; when it ends.
     known
         Mask of the sessions of the first part, shape (sessions,).
     clock
@@ -136,11 +66,12 @@ class Parts:
     work: Work
     first: Work
     since: int
+    until: int
     known: NDArray[np.bool_]
     clock: Clock
 
     @classmethod
-    def of(cls, jobs: JobTable, clock: Clock, share: float = 0.5) -> Parts:
+    def of(cls, jobs: JobTable, clock: Clock, share: float = 0.5, days: int | None = None) -> Parts:
         """Split a trace.
 
         Parameters
@@ -150,7 +81,9 @@ class Parts:
         clock
             Local time.
         share
-            Share of the submissions before the split, between 0 and 1.
+            Share of the submissions before the origin, between 0 and 1.
+        days
+            Days of the second part; None for all that are left.
 
         Raises
         ------
@@ -161,22 +94,23 @@ class Parts:
         """
         if not 0 < share < 1:
             raise QuantityError(
-                f"split {share:g}: must be a share of the submissions, between 0 and 1"
+                f"origin {share:g}: must be a share of the submissions, between 0 and 1"
             )
         work = Work.of(jobs)
         sessions = work.sessions
         submit = np.sort(jobs.recorded_submit)
         since = int(submit[min(math.ceil(share * len(submit)), len(submit) - 1)])
+        until = int(submit[-1]) if days is None else min(since + days * DAY, int(submit[-1]))
         known = sessions.start < since
         for which, name, cure in ((known, "first", "larger"), (~known, "second", "smaller")):
             if not which.any():
                 raise TraceError(
-                    f"--split {share:g}: no session begins in the {name} part, of "
+                    f"origin {share:g}: no session begins in the {name} part, of "
                     f"{len(sessions):,} in all; choose a {cure} share or a longer trace"
                 )
         of_first = np.repeat(known, np.diff(sessions.session_first))
         table = jobs.take(np.sort(sessions.rows[of_first]))
-        return cls(work, Work.of(table), since, known, clock)
+        return cls(work, Work.of(table), since, until, known, clock)
 
     @cached_property
     def second(self) -> Work:
@@ -193,7 +127,8 @@ class Parts:
         """Which users (by index) begin a session in the second part."""
         sessions = self.work.sessions
         found = np.zeros(len(sessions.users), bool)
-        found[sessions.user_of_session[~self.known]] = True
+        begun = ~self.known & (sessions.start <= self.until)
+        found[sessions.user_of_session[begun]] = True
         return found
 
     @cached_property
@@ -205,11 +140,6 @@ class Parts:
     def second_jobs(self) -> Int64s:
         """Rows of the jobs whose sessions begin in the second part."""
         return np.flatnonzero(~self.known[self.work.jobs.session])
-
-    @property
-    def end(self) -> int:
-        """The last recorded submission, s: the end of the record."""
-        return int(self.work.jobs.recorded_submit.max())
 
     def users(
         self, model: UserModel, *, drawn: bool = True, hindsight: bool = False
@@ -244,7 +174,16 @@ class Parts:
             ]
         )
 
+    @cached_property
+    def _learned(self) -> LearnedModel:
+        return fit_learned([(self.first, self.clock)])
+
     def _maker(self, model: UserModel, recipe: Recipe, drawn: bool, hindsight: bool) -> Maker:
+        learned = recipe.think_part is LearnedPauses
+        if learned:
+            found = self._learned if model.elsewhere is None else model.elsewhere
+            recipe = replace(recipe, think=Learned(model=found))
+
         def make(work: Work) -> Behaviour[ReplayUser]:
             try:
                 behaviour = recipe(work, self.first)
@@ -257,7 +196,7 @@ class Parts:
                 behaviour = Composed(OpenOrder(work) if drawn else BatchOrder(work))
             known = self.known[behaviour.when.units.session]
             pool: PausePool | None = None
-            if drawn:
+            if drawn and not learned:
                 releases = recorded_releases(behaviour.when)
                 source = ~known if hindsight else known
                 units = behaviour.when.units
@@ -268,32 +207,3 @@ class Parts:
             return HeldOut(behaviour, known, self.since, pool)
 
         return make
-
-
-def check_waits(wait: Int64s, source: str) -> None:
-    """Check that a trace has wait times, and so the ends of jobs.
-
-    Raises
-    ------
-    TraceError
-        When no job has a wait time.
-    """
-    if not (np.asarray(wait) >= 0).any():
-        raise TraceError(
-            f"{source}: no job has a wait time, so ends and think times are unknown and recorded "
-            "waits cannot be used; take a trace with waits"
-        )
-
-
-def _recipe(behaviour: object) -> Recipe:
-    found: object = PRESETS.get(behaviour) if isinstance(behaviour, str) else behaviour
-    if not isinstance(found, Recipe):
-        raise QuantityError(
-            f"users {behaviour!r}: cannot be validated; give presets or recipes of parts"
-        )
-    if found.reactions:
-        raise QuantityError(
-            f"reactions {type(found.reactions[0]).__name__}: their effect on jobs is not in the "
-            "record, so it cannot be validated; leave them out"
-        )
-    return found

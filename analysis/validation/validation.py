@@ -1,13 +1,13 @@
-"""Validation of user models: fitted to the first part of a trace, tested on the second.
+"""Validation of user models: fitted before an origin, tested on the days after it.
 
-There are two kinds of evidence for each model:
+There are two kinds of evidence for each model, from several origins in a trace:
 
-* how well it forecasts single submissions (:mod:`hpcrowd.analysis.validation.evidence`);
-* how far its simulated second part is from the recorded one, in the distributions of
-  :data:`MEASURES`.
+* how well it forecasts single submissions (:mod:`hpcrowd.analysis.validation.forecasts`);
+* how far its simulated days are from the recorded ones, in the measures of
+  :data:`~hpcrowd.analysis.validation.futures.MEASURES`.
 
-Both come with an interval from resampled users (:mod:`analysis.validation.scores`), and with the
-difference to the best model, which is paired: the same users are drawn for both.
+Both come with an interval from resampled users, or weeks (:mod:`analysis.validation.scores`), and
+with the difference to the best model, which is paired: the same users are drawn for both.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ from hpcrowd.agents.behaviours.think import LinearThink
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.presets import PRESETS
 from hpcrowd.analysis.curves import Floats
-from hpcrowd.analysis.validation.evidence import (
-    DRAWS,
+from hpcrowd.analysis.validation.forecasts import Forecaster, Questions, questions
+from hpcrowd.analysis.validation.futures import (
+    BY_WEEK,
     MEASURES,
-    PER_USER,
-    Forecaster,
     Observed,
-    Questions,
+    added,
     as_recorded,
+    compared,
+    days_before,
+    joined,
     observe,
-    questions,
-    recorded_distances,
+    observe_queue,
     simulate_second,
-    volume,
+    submitted_in_second,
 )
-from hpcrowd.analysis.validation.parts import BASELINES, Parts, UserModel
+from hpcrowd.analysis.validation.models import BASELINES, UserModel
+from hpcrowd.analysis.validation.parts import Parts
+from hpcrowd.analysis.validation.protocol import Protocol, protocol
 from hpcrowd.analysis.validation.scores import (
-    RESAMPLES,
     Estimate,
-    distances,
     estimate,
     mean_over_users,
     resample,
@@ -50,19 +51,18 @@ from hpcrowd.analysis.validation.scores import (
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.schedulers.base import Scheduler
 
 #: Called before each step with its label, the number done and the total.
 Progress = Callable[[str, int, int], Any]
 
-#: Kinds of forecasts that are scored.
-FORECASTS = ("next_batch", "next_session")
+#: Forecasts that are scored, with the statistic that ranks models.
+FORECASTS = {"next_batch": "crps", "next_session": "crps", "stays": "brier"}
 
 #: By measure and statistic: the value and those of the resamples, shape (1 + draws,).
 Statistics = dict[str, dict[str, Floats]]
 
 #: The statistic of each measure that models are ranked by.
-RANKED = {**dict.fromkeys(FORECASTS, "crps"), **MEASURES}
+RANKED = {**FORECASTS, **MEASURES}
 
 
 @dataclass
@@ -72,8 +72,9 @@ class Score:
     Attributes
     ----------
     statistics
-        By name: ``crps`` and ``error``, means over users; ``crps_busy``, with users weighted by
-        their number of forecasts; or ``ks``, ``w1``, ``tv``.
+        By name: ``crps``, ``error`` and ``brier``, means over users; ``crps_busy``, with users
+        weighted by their number of forecasts; or ``ks``, ``w1``, ``tv``, ``ratio``,
+        ``correlation``.
     behind
         Difference to the best model; None for the best one and for unranked ones.
     rank
@@ -97,17 +98,17 @@ class Validation:
     Attributes
     ----------
     parts
-        The two parts of the trace.
+        The trace, cut at each origin.
     models
         Models under test, by name.
     scores
         By model and measure; measures that a model does not answer are missing.
     floors
-        References for the scores, by name and measure: the distance between the ``first part`` and
-        the second, the distance between the ``halves`` of the second, and forecasts that draw from
-        the user's pauses of the second part (``hindsight``).
+        References for the scores, by name and measure: the ``days before`` each origin compared
+        with those after it, and forecasts that draw from the user's pauses of the second part
+        (``hindsight``).
     volume
-        By model, the number of jobs submitted until the end of the record, per recorded job.
+        By model, the simulated jobs per recorded one.
     asked
         Number of forecasts of each kind.
     settings
@@ -116,7 +117,7 @@ class Validation:
         By model, the statistics of the resamples.
     """
 
-    parts: Parts
+    parts: list[Parts]
     models: dict[str, UserModel]
     scores: dict[str, dict[str, Score]]
     floors: dict[str, dict[str, Score]]
@@ -163,69 +164,62 @@ class Validation:
             return None
         return estimate(both[0][key] - both[1][key])
 
-    def counts(self) -> dict[str, int]:
-        """Return the number of jobs, sessions and users in each part."""
-        parts = self.parts
-        sessions, batches = parts.work.sessions, parts.work.by_batch
-        second = ~parts.known[batches.session]
-        reason = recorded_releases(BatchOrder(parts.work)).reason
-        return {
-            "jobs_first": len(parts.first.jobs),
-            "jobs_second": len(parts.second_jobs),
-            "sessions_first": int(parts.known.sum()),
-            "sessions_second": int((~parts.known).sum()),
-            "batches_second": int(second.sum()),
-            "batches_second_at_recorded_second": int((second & (reason == Reason.START)).sum()),
-            "users": len(sessions.users),
-            "users_first": int(parts.seen.sum()),
-            "users_second": int(parts.tested.sum()),
-            "users_second_not_seen_in_first": int((parts.tested & ~parts.seen).sum()),
-        }
+    def counts(self) -> list[dict[str, int]]:
+        """Return the number of jobs, sessions and users before and after each origin."""
+        return [_counts(parts) for parts in self.parts]
+
+
+def _counts(parts: Parts) -> dict[str, int]:
+    sessions, batches = parts.work.sessions, parts.work.by_batch
+    after = ~parts.known & (sessions.start <= parts.until)
+    second = after[batches.session]
+    reason = recorded_releases(BatchOrder(parts.work)).reason
+    return {
+        "since_s": parts.since,
+        "until_s": parts.until,
+        "jobs_first": len(parts.first.jobs),
+        "jobs_second": len(submitted_in_second(parts, as_recorded(parts.work.jobs))),
+        "sessions_first": int(parts.known.sum()),
+        "sessions_second": int(after.sum()),
+        "batches_second": int(second.sum()),
+        "batches_second_at_recorded_second": int((second & (reason == Reason.START)).sum()),
+        "users": len(sessions.users),
+        "users_first": int(parts.seen.sum()),
+        "users_second": int(parts.tested.sum()),
+        "users_second_not_seen_in_first": int((parts.tested & ~parts.seen).sum()),
+    }
 
 
 def validate(
     jobs: JobTable,
     models: Sequence[UserModel],
     clock: Clock,
+    rules: Protocol | None = None,
     *,
-    split: float = 0.5,
-    scheduler: str | Scheduler = "recorded",
     processors: int | None = None,
     drawn: bool = True,
-    seeds: int = 1,
     seed: int = 0,
-    draws: int = DRAWS,
-    per_user: int = PER_USER,
-    resamples: int = RESAMPLES,
     progress: Progress | None = None,
 ) -> Validation:
-    """Fit models to the first part of a trace and test them on the second.
+    """Fit models to a trace before each of several origins, and test them on the days after it.
 
     Parameters
     ----------
     jobs
         The jobs of the trace.
     models
-        The models; :data:`~analysis.validation.parts.BASELINES` are added for comparison.
+        The models; :data:`~analysis.validation.models.BASELINES` are added for comparison.
     clock
         Local time.
-    split
-        Share of the submissions in the first part.
-    scheduler, processors
-        Scheduler and size of the machine in the simulated second part; by default waits are as
-        recorded.
+    rules
+        Origins, days, simulations, draws and intervals; as fixed for the studies unless given.
+    processors
+        Size of the machine for queues and waits; that of the largest job unless given.
     drawn
-        In the simulated second part, draw pauses from the first part; False keeps the recorded
-        ones, as in a replay. Forecasts never use the recorded ones.
-    seeds
-        Number of simulations of each model, with the seeds from ``seed`` on; their distributions
-        are pooled.
+        In the simulated days, draw pauses from before the origin; False keeps the recorded ones, as
+        in a replay. Forecasts never use the recorded ones.
     seed
         Of everything random.
-    draws, per_user
-        Draws of each forecast, and most forecasts of each kind per user.
-    resamples
-        Number of resamples of users for the intervals.
     progress
         Called before each step.
 
@@ -234,23 +228,14 @@ def validate(
     HpcrowdError
         When the settings or the trace do not allow it.
     """
-    if seeds < 1:
-        raise QuantityError(f"seeds {seeds}: must be at least 1 simulation of each model")
+    rules = rules or protocol()
     found = {model.name: model for model in models}
     if len(found) < len(models):
         raise QuantityError(f"users {', '.join(m.name for m in models)}: name each model once")
     for name in BASELINES:
         found.setdefault(name, UserModel.of(name))
-    parts = Parts.of(jobs, clock, split)
-    asked = questions(parts, seed, per_user)
-    weights = resample(len(parts.work.sessions.users), seed, resamples)
-    record = observe(parts, as_recorded(parts.second.jobs))
-    # Make every model once before anything runs, so that one that cannot be fitted fails now.
-    forecasters = {
-        name: Forecaster(parts, model, seed) for name, model in found.items() if not model.generates
-    }
-    hindsight = Forecaster(parts, UserModel("", PRESETS["adjusted"]), seed, hindsight=True)
-    total, done = len(found) * (1 + seeds), 0
+    cuts = [Parts.of(jobs, clock, share, rules.days) for share in rules.origins]
+    total, done = len(found) * len(cuts) * (1 + rules.seeds), 0
 
     def step(label: str) -> None:
         nonlocal done
@@ -258,49 +243,162 @@ def validate(
             progress(label, done, total)
         done += 1
 
-    rows: dict[str, Statistics] = {}
-    submitted: dict[str, float] = {}
-    for name, model in found.items():
-        step(f"{name}: forecasts")
-        forecaster = forecasters.pop(name, None)
-        rows[name] = _forecasts(forecaster, asked, weights, draws) if forecaster else {}
-        observed: Observed = {}
-        submitted[name] = 0.0
-        for each in range(seeds):
-            step(f"{name}: simulation {each + 1}")
-            run = simulate_second(parts, model, scheduler, processors, seed + each, drawn=drawn)
-            submitted[name] += volume(parts, run) / seeds
-            for measure, counts in observe(parts, run).items():
-                observed[measure] = observed.get(measure, 0.0) + counts
-        for measure in MEASURES:
-            if measure != "session_length" or not model.inside_recorded:
-                rows[name][measure] = distances(record[measure], observed[measure], weights)
-    floors: dict[str, Statistics] = {
-        "hindsight": _forecasts(hindsight, asked, weights, draws),
-        **recorded_distances(parts, record, weights),
+    evidence: dict[str, _Evidence] = {name: _Evidence() for name in (RECORD, BEFORE, *found)}
+    foresight: dict[str, _Foresight] = {name: _Foresight() for name in (HINDSIGHT, *found)}
+    asked_of: dict[str, Floats] = {}
+    for place, parts in enumerate(cuts):
+        asked = questions(parts, seed, rules.per_user)
+        for kind, each in asked.items():
+            asked_of[kind] = asked_of.get(kind, 0.0) + each.asked_of
+        evidence[RECORD].add(parts, [None], rules, processors, seed, drawn)
+        evidence[BEFORE].days_before(parts)
+        # Make every model once before anything runs, so that one that cannot be fitted fails now.
+        forecasters = {
+            name: Forecaster(parts, model, seed)
+            for name, model in found.items()
+            if not model.generates
+        }
+        adjusted = UserModel("", PRESETS["adjusted"])
+        foresight[HINDSIGHT].add(
+            Forecaster(parts, adjusted, seed, hindsight=True), asked, rules.draws
+        )
+        for name, model in found.items():
+            origin = f"{name}, origin {place + 1} of {len(cuts)}"
+            step(f"{origin}: forecasts")
+            if name in forecasters:
+                foresight[name].add(forecasters.pop(name), asked, rules.draws)
+            steps = []
+            for each in range(rules.seeds):
+                step(f"{origin}: simulation {each + 1}")
+                steps.append(model)
+            evidence[name].add(parts, steps, rules, processors, seed, drawn)
+    users = resample(len(cuts[0].work.sessions.users), seed, rules.resamples)
+    record = evidence[RECORD].together()
+    weeks = resample(len(record["queue"]), seed, rules.resamples)
+
+    def statistics(name: str, *, inside: bool = False) -> Statistics:
+        there = evidence[name].together()
+        return {
+            measure: compared(
+                measure, record[measure], there[measure], weeks if measure in BY_WEEK else users
+            )
+            for measure in MEASURES
+            if measure in there and not (inside and measure == "session_length")
+        }
+
+    rows = {
+        name: foresight[name].statistics(users, asked_of)
+        | statistics(name, inside=model.inside_recorded)
+        for name, model in found.items()
+    }
+    floors = {
+        HINDSIGHT: foresight[HINDSIGHT].statistics(users, asked_of),
+        BEFORE: statistics(BEFORE),
     }
     return Validation(
-        parts=parts,
+        parts=cuts,
         models=found,
         scores=_ranked(rows),
         floors={
             name: {measure: Score(_estimates(row)) for measure, row in row.items()}
             for name, row in floors.items()
         },
-        volume=submitted,
-        asked={kind: len(each) for kind, each in asked.items()},
+        volume={
+            name: float(evidence[name].together()["jobs"].sum() / record["jobs"].sum())
+            for name in found
+        },
+        asked={kind: int(foresight[HINDSIGHT].count(kind)) for kind in FORECASTS},
         settings={
-            "split": split,
-            "scheduler": scheduler if isinstance(scheduler, str) else scheduler.name,
+            **rules.plain(),
             "pauses": "drawn" if drawn else "recorded",
-            "seeds": seeds,
             "seed": seed,
-            "draws": draws,
-            "forecasts_per_user": per_user,
-            "resamples": resamples,
+            "processors": processors,
         },
         drawn=rows,
     )
+
+
+#: Names of references: the record itself, the days before each origin, and pauses of the future.
+RECORD, BEFORE, HINDSIGHT = "record", "days before", "hindsight"
+
+
+class _Evidence:
+    """What was observed of a model, origin by origin."""
+
+    def __init__(self) -> None:
+        self.found: list[Observed] = []
+
+    def add(
+        self,
+        parts: Parts,
+        models: Sequence[UserModel | None],
+        rules: Protocol,
+        processors: int | None,
+        seed: int,
+        drawn: bool,
+    ) -> None:
+        """Simulate the days after an origin, once for each of ``models``; None is the record."""
+        each: list[Observed] = []
+        for number, model in enumerate(models):
+            queued = simulate_second(
+                parts, model, rules.scheduler, processors, seed + number, drawn=drawn
+            )
+            if model is None:
+                run = as_recorded(parts.work.jobs)
+            elif model.generates:
+                run = queued
+            else:
+                run = simulate_second(parts, model, seed=seed + number, drawn=drawn)
+            each.append(observe(parts, run) | observe_queue(parts, queued))
+        sums = added(each)
+        self.found.append({name: values / len(each) for name, values in sums.items()})
+
+    def days_before(self, parts: Parts) -> None:
+        """Take the record just before an origin."""
+        self.found.append(days_before(parts))
+
+    def together(self) -> Observed:
+        """Return what was observed from all origins."""
+        return joined(self.found)
+
+
+class _Foresight:
+    """The scores of a model's forecasts from all origins."""
+
+    def __init__(self) -> None:
+        self._scores: dict[str, dict[str, list[Floats]]] = {}
+        self._users: dict[str, list[Any]] = {}
+
+    def add(self, forecaster: Forecaster, asked: dict[str, Questions], draws: int) -> None:
+        """Ask the questions of one origin."""
+        for kind, each in asked.items():
+            scores = forecaster.scores(kind, each, draws) if len(each) else None
+            if scores is None:
+                continue
+            for name, values in scores.items():
+                measure = "stays" if name == "brier" else kind
+                self._scores.setdefault(measure, {}).setdefault(name, []).append(values)
+            for measure in {"stays" if name == "brier" else kind for name in scores}:
+                self._users.setdefault(measure, []).append(each.user)
+
+    def count(self, measure: str) -> int:
+        """Return the number of answers."""
+        return sum(map(len, self._users.get(measure, [])))
+
+    def statistics(self, weights: Floats, asked_of: dict[str, Floats]) -> Statistics:
+        """Return means over users, for each row of weights."""
+        found: Statistics = {}
+        for measure, scores in self._scores.items():
+            user = np.concatenate(self._users[measure])
+            means = {
+                name: user_means(np.concatenate(values), user, weights.shape[1])
+                for name, values in scores.items()
+            }
+            found[measure] = {name: mean_over_users(mean, weights) for name, mean in means.items()}
+            if "crps" in means:
+                share = np.asarray(asked_of[measure], float)
+                found[measure]["crps_busy"] = mean_over_users(means["crps"], weights, share)
+        return found
 
 
 def fitted_lines(parts: Parts) -> dict[str, dict[str, float] | None]:
@@ -314,21 +412,6 @@ def fitted_lines(parts: Parts) -> dict[str, dict[str, float] | None]:
         else:
             lines[name] = {"slope": line.slope, "intercept_s": line.intercept}
     return lines
-
-
-def _forecasts(
-    forecaster: Forecaster, asked: dict[str, Questions], weights: Floats, draws: int
-) -> Statistics:
-    found = {}
-    users = weights.shape[1]
-    for kind, each in asked.items():
-        scores = forecaster.scores(kind, each, draws) if len(each) else None
-        if scores is not None:
-            means = {key: user_means(values, each.user, users) for key, values in scores.items()}
-            found[kind] = {key: mean_over_users(mean, weights) for key, mean in means.items()}
-            share = each.asked_of.astype(float)
-            found[kind]["crps_busy"] = mean_over_users(means["crps"], weights, share)
-    return found
 
 
 def _estimates(row: dict[str, Floats]) -> dict[str, Estimate]:

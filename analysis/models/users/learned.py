@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.agents.learned.features import FEATURES, NAMES
 from hpcrowd.agents.learned.model import LearnedModel, made_forest
 from hpcrowd.agents.learned.recorded import Noticed, rhythm_of
 from hpcrowd.agents.work.recorded import Work
@@ -72,7 +71,7 @@ def fit_learned(
         if not len(which):
             continue
         count = np.bincount(found.user[which])[found.user[which]]
-        weight = count ** -settings.even
+        weight = count**-settings.even
         rows["X"].append(found.features[which])
         rows["w"].append(weight / weight.sum())
         rows["pause"].append(found.releases.pause[which])
