@@ -85,9 +85,7 @@ class Think(Part):
     def submitted(self, user: ReplayUser, release: Release, first: int, last: int) -> None:
         """Hear that a unit was submitted, its first and last job at these seconds."""
 
-    def foresee(
-        self, user: ReplayUser, release: Release, least: int, draws: int
-    ) -> Int64s | None:
+    def foresee(self, user: ReplayUser, release: Release, least: int, draws: int) -> Int64s | None:
         """Return draws of the pause of a unit, s, if everything before it went as recorded.
 
         None if :meth:`pause` says the same without a simulation.

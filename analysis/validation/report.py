@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table
 from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, figure_png, new_figure, tidy
 from hpcrowd.analysis.results import versions, write_csv, write_json
-from hpcrowd.analysis.validation.parts import POOLED, SIMILAR
+from hpcrowd.analysis.validation.models import POOLED, SIMILAR
 from hpcrowd.analysis.validation.validation import (
     FORECASTS,
     RANKED,
@@ -28,20 +28,43 @@ if TYPE_CHECKING:
 TITLES = {
     "next_batch": "next batch",
     "next_session": "next session",
+    "stays": "stays",
     "think_time": "think time",
     "session_length": "session length",
     "inter_arrival": "inter-arrival",
     "weekly_profile": "weekly profile",
+    "load_by_hour": "load by hour",
+    "jobs": "jobs",
+    "sessions": "sessions",
+    "waits": "waits",
+    "queue": "queue",
+    "dependence": "dependence",
 }
 
 #: Heading of the table of models.
-HEADING = ("model", *TITLES.values(), "jobs", "mean rank")
+HEADING = ("model", *TITLES.values(), "simulated jobs", "mean rank")
+
+#: Measures side by side in a table, by its title.
+TABLES = {
+    "Forecasts: CRPS of the pause in decades; stays: squared error of the probability; means over "
+    "users, 0 is perfect": tuple(FORECASTS),
+    "Simulated days: distance from the recorded ones, 0 to 1": (
+        "think_time", "session_length", "inter_arrival", "weekly_profile", "load_by_hour",
+    ),
+    "Simulated days: jobs and sessions, natural logarithm of simulated by recorded; waits and "
+    "queue, distance; dependence, difference of correlations": (
+        "jobs", "sessions", "waits", "queue", "dependence",
+    ),
+}  # fmt: skip
 
 #: Names of scores and distances, with their units.
 UNITS = {
     "crps": "CRPS, decades",
+    "brier": "squared error",
     "ks": "Kolmogorov-Smirnov distance",
     "tv": "total variation distance",
+    "ratio": "natural logarithm of the ratio",
+    "correlation": "difference of correlations",
 }
 
 
@@ -59,11 +82,11 @@ FLOORS = {
     "hindsight": Floor(
         "(hindsight)", "the user's pauses of the second part", COLOURS["vermilion"], (0, (4, 2))
     ),
-    "first part": Floor(
-        "(first part)", "recorded first part compared with the second", "black", (0, (4, 3))
-    ),
-    "halves": Floor("(halves)", "halves of the recorded second part", "black", (0, (1, 2))),
+    "days before": Floor("(days before)", "recorded days before each origin", "black", (0, (4, 3))),
 }
+
+#: Panels side by side in the picture.
+ACROSS = 4
 
 #: Mark of a score that is not distinguishable from the best.
 TIED = "="
@@ -101,31 +124,34 @@ def score_rows(
 
 
 def headline(found: Validation) -> list[str]:
-    """Return lines that describe the two parts."""
-    n, local = found.counts(), found.parts.clock.local(found.parts.since)
-    lines = [
-        f"first part: {n['jobs_first']:,} jobs, {n['sessions_first']:,} sessions, "
-        f"{n['users_first']:,} users, until {local:%d %b %Y %H:%M}",
-        f"second part: {n['jobs_second']:,} jobs, {n['sessions_second']:,} sessions, "
-        f"{n['users_second']:,} users, {n['users_second_not_seen_in_first']:,} of them not in the "
-        "first: they get the parameters of all users",
-    ]
-    if found.parts.clock.note:
-        lines.append(found.parts.clock.note)
+    """Return lines that describe the origins, and what is before and after each."""
+    clock = found.parts[0].clock
+    lines = []
+    for n in found.counts():
+        since, until = (clock.local(n[name]) for name in ("since_s", "until_s"))
+        lines.append(
+            f"origin {since:%d %b %Y %H:%M}: fitted to {n['jobs_first']:,} jobs of "
+            f"{n['users_first']:,} users before; until {until:%d %b %Y} "
+            f"{n['jobs_second']:,} jobs of {n['users_second']:,} users, "
+            f"{n['users_second_not_seen_in_first']:,} of them new"
+        )
+    if clock.note:
+        lines.append(clock.note)
     return lines
 
 
 def notes(found: Validation) -> list[str]:
     """Return remarks for the reader of the tables."""
-    asked = ", ".join(f"{found.asked[kind]:,} of the {TITLES[kind]}" for kind in FORECASTS)
+    asked = ", ".join(f"{count:,} of {TITLES[kind]}" for kind, count in found.asked.items())
+    share = found.settings["confidence"]
     lines = [
-        f"In brackets: 95 % interval, by resampling users. {TIED} marks the best, or those not "
-        f"distinguishable from it. Forecasts: {asked}.",
+        f"In brackets: {share:.0%} interval, by resampling users, of queue and dependence weeks. "
+        f"{TIED} marks the best, or those not distinguishable from it. Forecasts: {asked}.",
         f"{POOLED}: pauses of all users together; {SIMILAR}: the same, after similar response "
         "times. rigid: the user's own gaps between submissions, whatever the responses. "
-        "(hindsight): adjusted, with the pauses of the second part. (first part): the recorded "
-        "first part compared with the second; (halves): the halves of the second compared. Jobs: "
-        "submitted until the end of the record, in percent of the recorded ones.",
+        "(hindsight): adjusted, with the pauses of the time after the origin. (days before): the "
+        "recorded days before each origin, as many as those after it. Users who are new get the "
+        "parameters of all.",
     ]
     circular = [name for name, model in found.models.items() if model.circular]
     if found.settings["pauses"] == "recorded" and circular:
@@ -149,15 +175,19 @@ def plain(found: Validation) -> dict[str, Any]:
             for measure, score in scores.items()
         }
 
-    clock = found.parts.clock
+    clock = found.parts[0].clock
     return {
         "settings": found.settings,
-        "split_second_s": found.parts.since,
-        "split_local": clock.local(found.parts.since).isoformat(),
         "clock_note": clock.note,
-        "parts": found.counts(),
+        "origins": [
+            {
+                "local": clock.local(parts.since).isoformat(),
+                **counts,
+                "think_time_lines": fitted_lines(parts),
+            }
+            for parts, counts in zip(found.parts, found.counts(), strict=True)
+        ],
         "forecasts": found.asked,
-        "think_time_lines": fitted_lines(found.parts),
         "ranked_by": RANKED,
         "models": [
             {
@@ -221,9 +251,8 @@ def _page(found: Validation, title: str, picture: bytes) -> str:
     table = rows_table(
         HEADING,
         score_rows(found),
-        caption="Next batch and next session: CRPS in decades. Think time, session length, "
-        "inter-arrival: Kolmogorov-Smirnov distance. Weekly profile: total variation distance. 0 "
-        "is perfect everywhere.",
+        caption="; ".join(f"{TITLES[name]}: {UNITS[kind]}" for name, kind in RANKED.items())
+        + "; 0 is perfect everywhere.",
     )
     shown = figure_of(Picture(picture, "Scores and distances of all models with intervals"))
     return html_page(f"Validation: {title}", [*headline(found), *notes(found)], [table, shown])
@@ -243,17 +272,19 @@ def draw(found: Validation, title: str) -> Figure:
         Name of the trace.
     """
     count = len(found.order)
-    height = 2.1 + 2 * (0.75 + 0.27 * count)
+    rows = -(-len(RANKED) // ACROSS)
+    height = 2.1 + rows * (0.75 + 0.27 * count)
     figure = new_figure(
-        12,
+        15,
         height,
         f"Validation: {title}",
-        "Smaller is better. Bars: 95 % interval, by resampling users. Filled dots: the best, or "
+        f"Smaller is better. Bars: {found.settings['confidence']:.0%} interval, by resampling. "
+        "Filled dots: the best, or "
         "not distinguishable from it",
     )
     grid = figure.add_gridspec(
-        2,
-        3,
+        rows,
+        ACROSS,
         left=0.135,
         right=0.985,
         bottom=0.95 / height,
@@ -262,8 +293,8 @@ def draw(found: Validation, title: str) -> Figure:
         wspace=0.08,
     )
     for number, measure in enumerate(RANKED):
-        axes = figure.add_subplot(grid[number // 3, number % 3])
-        _panel(axes, found, measure, named=number % 3 == 0)
+        axes = figure.add_subplot(grid[number // ACROSS, number % ACROSS])
+        _panel(axes, found, measure, named=number % ACROSS == 0)
     from matplotlib.lines import Line2D
 
     figure.legend(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +25,7 @@ from hpcrowd.scenarios.terminal import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hpcrowd.analysis.validation.parts import UserModel
+    from hpcrowd.analysis.validation.models import UserModel
     from hpcrowd.analysis.validation.validation import Validation
 
 
@@ -42,59 +43,79 @@ def command(
             metavar="NAME[,NAME...]", help="Behaviours or TOML files; all presets unless given."
         ),
     ] = None,
-    split: Annotated[float, typer.Option(help="Share of the submissions in the first part.")] = 0.5,
+    origins: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE[,SHARE...]",
+            help="Shares of the submissions that models are fitted to; 0.4 to 0.8 unless given.",
+        ),
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option(min=1, help="Days that models foresee; 28 unless given.")
+    ] = None,
     scheduler: Annotated[
-        str, typer.Option(help="Scheduling policy in the second part: recorded, easy, fcfs.")
-    ] = "recorded",
+        str | None,
+        typer.Option(help="Policy behind simulated queues and waits; easy unless given."),
+    ] = None,
     pauses: Annotated[
         str,
         typer.Option(
-            help="Pauses in the simulated second part: drawn from the first part; or recorded, "
-            "which is circular for most models."
+            help="Pauses in the simulated days: drawn from before the origin; or recorded, which "
+            "is circular for most models."
         ),
     ] = "drawn",
-    seeds: Annotated[int, typer.Option(max=MOST_RUNS, help="Simulations of each model.")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MOST_RUNS, help="Simulations of each model from each origin; 2 unless given."
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")
     ] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results and a page.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit user models to the first part of a trace and test them on the rest."""
+    """Fit user models to what came before several origins, and test them on the days after.
+
+    \b
+    hpcrowd validate KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted --out validation
+    """
     from hpcrowd.agents.presets import PRESETS
-    from hpcrowd.analysis.validation.parts import check_waits
+    from hpcrowd.analysis.validation.protocol import protocol
     from hpcrowd.analysis.validation.report import headline, plain, write
     from hpcrowd.analysis.validation.validation import validate
+    from hpcrowd.analysis.validation.waits import with_waits
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.output.guard import check_replaceable
     from hpcrowd.environment.schedulers.names import parse_scheduler
     from hpcrowd.environment.traces.formats.registry import read_trace
     from hpcrowd.environment.traces.trace import jobs_from_trace
 
-    if not 0 < split < 1:
-        raise QuantityError(
-            f"split {split}: share of the submissions in the first part, between 0 and 1"
-        )
     check_choice("pauses", pauses, PAUSES)
-    if seeds < 1 or seed < 0:
-        raise QuantityError(f"seeds {seeds}, seed {seed}: at least 1, and at least 0")
-    parse_scheduler(scheduler)
+    given = {"days": days, "seeds": seeds, "scheduler": scheduler}
+    rules = replace(
+        protocol(),
+        **{name: value for name, value in given.items() if value is not None},
+        **({} if origins is None else {"origins": parse_shares(origins)}),
+    )
+    parse_scheduler(rules.scheduler)
     names = list(PRESETS) if users is None else [name.strip() for name in users.split(",")]
     models = models_of(names)
     if out is not None:
         check_replaceable(out)
     log = read_trace(trace, options=reading_options(**how))
-    check_waits(log["wait"], Path(log.source).name)
+    jobs, waits = with_waits(
+        jobs_from_trace(log).jobs, log["wait"], log.processors, rules.scheduler
+    )
     with progress_bar() as progress:
         found = validate(
-            jobs_from_trace(log).jobs,
+            jobs,
             models,
             Clock.of(log.header),
-            split=split,
-            scheduler=scheduler,
+            rules,
             processors=log.processors,
             drawn=pauses == "drawn",
-            seeds=seeds,
             seed=seed,
             progress=progress,
         )
@@ -104,26 +125,36 @@ def command(
         write(found, out, name, source)
         say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
     if as_json:
-        print_json({"trace": source, **plain(found)})
+        print_json({"trace": source, "waits_note": waits, **plain(found)})
         return
     console = standard_output()
-    for line in [name, *headline(found)]:
+    for line in [name, *([waits] if waits else []), *headline(found)]:
         console.print(line, soft_wrap=True)
     show(found, console)
 
 
+def parse_shares(text: str) -> tuple[float, ...]:
+    """Return shares of a trace, ascending, from text such as ``0.4,0.6``.
+
+    Raises
+    ------
+    QuantityError
+        If one is not a number; what else they must be is checked elsewhere.
+    """
+    try:
+        return tuple(sorted(float(part) for part in text.split(",")))
+    except ValueError:
+        raise QuantityError(
+            f"origins {text!r}: shares of the submissions, between 0 and 1, such as 0.4,0.6"
+        ) from None
+
+
 def show(found: Validation, console: Console) -> None:
     """Print the tables."""
-    from hpcrowd.analysis.validation.evidence import MEASURES
-    from hpcrowd.analysis.validation.report import TITLES, notes, score_rows
-    from hpcrowd.analysis.validation.validation import FORECASTS
+    from hpcrowd.analysis.validation.report import TABLES, TITLES, notes, score_rows
 
-    forecasts = "Forecasts: CRPS of the pause in decades, mean over users; 0 is perfect"
-    simulated = "Simulated second part: distance from the recorded one, 0 to 1"
-    for title, measures, digits, more in (
-        (forecasts, FORECASTS, 3, ("jobs", "mean rank of all")),
-        (simulated, tuple(MEASURES), 2, ()),
-    ):
+    for place, (title, measures) in enumerate(TABLES.items()):
+        digits, more = (3, ("simulated jobs", "mean rank")) if place == 0 else (2, ())
         headings = ("model", *(TITLES[measure] for measure in measures), *more)
         table = plain_table(*headings, whole=len(headings), title=title)
         for name, *cells in score_rows(found, measures, digits):
@@ -145,7 +176,7 @@ def models_of(users: Iterable[str]) -> list[UserModel]:
         When one is not known or named twice, or a file is wrong.
     """
     from hpcrowd.agents.presets import PRESETS
-    from hpcrowd.analysis.validation.parts import BASELINES, UserModel
+    from hpcrowd.analysis.validation.models import BASELINES, UserModel
     from hpcrowd.scenarios.kinds.population_files import read_population
 
     models: list[UserModel] = []
