@@ -1,0 +1,146 @@
+"""Validations of several logs as one: ranks, and claims that hold against chance.
+
+Claims are made with care. A model is *better with confidence* in a measure if it is better than
+each other model there: the largest of the p values counts (an intersection-union test, which needs
+no correction for the number of models). It is *worse with confidence* than the best one, chosen
+afterwards among all, if that holds after correction for their number. All p values of a table are
+corrected for the number of logs and measures (Holm, Scandinavian Journal of Statistics 6, 1979).
+They are those of a normal distribution with the spread of the resamples, since 1,000 resamples do
+not show smaller ones than 0.001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from hpcrowd.analysis.validation.validation import RANKED, Validation
+
+#: Largest p value of a claim after correction.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Claim:
+    """How a model compares with others in one measure of one log.
+
+    Attributes
+    ----------
+    log, measure
+        Where.
+    value, best
+        Its score, and the best one of the others.
+    rival
+        Name of the other model that is best.
+    better, worse
+        p values, corrected: that it is no better than some other model; that it is no worse than
+        the best one.
+    """
+
+    log: str
+    measure: str
+    value: float
+    best: float
+    rival: str
+    better: float
+    worse: float
+
+    @property
+    def verdict(self) -> str:
+        """``better``, ``worse``, or ``=`` where chance cannot be excluded."""
+        if self.better < LEVEL:
+            return "better"
+        return "worse" if self.worse < LEVEL else "="
+
+
+@dataclass(frozen=True)
+class Across:
+    """Validations of several logs.
+
+    Attributes
+    ----------
+    logs
+        By name of the log.
+    """
+
+    logs: Mapping[str, Validation]
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models in all logs, best mean rank over the logs first."""
+        names = set.intersection(*(set(found.scores) for found in self.logs.values()))
+        return sorted(names, key=lambda name: (self.mean_rank(name), name))
+
+    def mean_rank(self, model: str) -> float:
+        """Return the mean over the logs of a model's mean rank over the measures."""
+        return float(np.mean([found.mean_rank(model) for found in self.logs.values()]))
+
+    def rank(self, model: str, measure: str) -> float:
+        """Return the mean rank of a model in a measure over the logs; NaN if it answers nowhere."""
+        ranks = [
+            score.rank
+            for found in self.logs.values()
+            if (score := found.scores[model].get(measure)) is not None and score.rank is not None
+        ]
+        return float(np.mean(ranks)) if ranks else float("nan")
+
+    def claims(self, model: str, rivals: Collection[str]) -> list[Claim]:
+        """Compare a model with others in each measure of each log.
+
+        Parameters
+        ----------
+        model
+            Its name.
+        rivals
+            Names of the others.
+        """
+        rows: list[dict[str, Any]] = []
+        for log, found in self.logs.items():
+            for measure, statistic in RANKED.items():
+                mine = found.drawn[model].get(measure)
+                others = {
+                    name: drawn[measure][statistic]
+                    for name in rivals
+                    if measure in (drawn := found.drawn[name]) and name != model
+                }
+                if mine is None or not others:
+                    continue
+                values = mine[statistic]
+                best = min(others, key=lambda name: (float(others[name][0]), name))
+                rows.append(
+                    {
+                        "log": log,
+                        "measure": measure,
+                        "value": float(values[0]),
+                        "best": float(others[best][0]),
+                        "rival": best,
+                        "better": max(_chance(values - each) for each in others.values()),
+                        "worse": min(1.0, len(others) * _chance(others[best] - values)),
+                    }
+                )
+        for name in ("better", "worse"):
+            for row, value in zip(rows, holm([row[name] for row in rows]), strict=True):
+                row[name] = value
+        return [Claim(**row) for row in rows]
+
+
+def holm(values: list[float]) -> list[float]:
+    """Return p values corrected for their number, in the same order."""
+    found, least = [0.0] * len(values), 0.0
+    for place, row in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        least = max(least, min(1.0, (len(values) - place) * values[row]))
+        found[row] = least
+    return found
+
+
+def _chance(difference: np.ndarray) -> float:
+    """Return the probability of a difference as far below 0 by chance: the value, and resamples."""
+    drawn = difference[1:][np.isfinite(difference[1:])]
+    spread = float(drawn.std()) if len(drawn) else 0.0
+    if spread == 0:
+        return 0.0 if difference[0] < 0 else 1.0
+    return float(norm.cdf(difference[0] / spread))
