@@ -45,9 +45,9 @@ NOTHING = -2.0
 # Slots of a memory. Pauses and times are decades, see ``decades``.
 FIRST, SENT, BEGAN, SESSION, BATCHES, PAUSES, DAYS, LAST_DAY = range(8)
 LAST, BEFORE, AFTER_END, AFTER_SUBMISSION, LONG, SHORT, SPREAD = range(8, 15)
-STAYS, BREAK, RESPONSE = range(15, 18)
-#: The first hour of the user's rhythm: submissions in each hour.
-RHYTHM = 18
+STAYS, BREAK, RESPONSE, SUBMISSIONS = range(15, 19)
+#: The first hour of the user's rhythm: submissions in each hour; ``SUBMISSIONS`` is their sum.
+RHYTHM = 19
 
 #: Slots in all.
 SLOTS = RHYTHM + HOURS
@@ -91,9 +91,6 @@ def hour_of(wall):
 @compiled
 def activity(memory, common, prior, wall):
     """Return how active a user is at a local time; 1 is the mean over the hours."""
-    total = 0.0
-    for k in range(HOURS):
-        total += memory[RHYTHM + k]
     here = hour_of(wall)
     base = here - here % 24
     hour = here % 24
@@ -103,7 +100,7 @@ def activity(memory, common, prior, wall):
         + memory[RHYTHM + base + (hour + 1) % 24]
         + memory[RHYTHM + base + (hour + 23) % 24]
     ) / 4.0
-    return (mine * HOURS + prior * common[here]) / (total + prior)
+    return (mine * HOURS + prior * common[here]) / (memory[SUBMISSIONS] + prior)
 
 
 @compiled
@@ -113,7 +110,7 @@ def begin(memory):
         memory[k] = NOTHING
     for k in range(HOURS):
         memory[RHYTHM + k] = 0.0
-    memory[BATCHES] = memory[PAUSES] = memory[DAYS] = 0.0
+    memory[BATCHES] = memory[PAUSES] = memory[DAYS] = memory[SUBMISSIONS] = 0.0
 
 
 @compiled
@@ -157,7 +154,9 @@ def note(memory, ended, released, first, last, wall):
     memory[BEGAN] = first
     memory[SENT] = last
     hour = hour_of(wall)
-    memory[RHYTHM + hour] += 1.0 if hour < 24 else WEEKEND
+    weight = 1.0 if hour < 24 else WEEKEND
+    memory[RHYTHM + hour] += weight
+    memory[SUBMISSIONS] += weight
 
 
 @compiled

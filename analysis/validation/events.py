@@ -192,9 +192,9 @@ def _changes(jobs: JobTable, clock: Clock) -> list[Event]:
         weekly = _around(series, 7)
         spread = 1.4826 * float(np.median(np.abs(np.diff(series)))) / np.sqrt(2) or 1.0
         cuts = (
-            ruptures.Pelt(model="l2", min_size=14, jump=1)
+            ruptures.KernelCPD(kernel="linear", min_size=14)
             .fit(weekly / spread)
-            .predict(PENALTY * 7 * np.log(len(series)))
+            .predict(pen=PENALTY * 7 * np.log(len(series)))
         )
         for cut in cuts[:-1]:
             before, after = values[max(cut - BESIDE, 0) : cut], values[cut : cut + BESIDE]
