@@ -14,6 +14,7 @@ from hpcrowd.environment.errors import QuantityError, not_one_of
 
 if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import LearnedModel
+    from hpcrowd.analysis.models.users.learned import Settings
 
 #: Baselines that models should beat: pauses pooled over all users, and pooled pauses after similar
 #: response times.
@@ -43,6 +44,8 @@ class UserModel:
         Draw pauses after similar responses, see :class:`~agents.behaviours.heldout.SimilarPauses`.
     elsewhere
         A learned model that was fitted to other logs, instead of one fitted before the origin.
+    fit
+        Settings of the fit of a learned model; the defaults unless given.
     """
 
     name: str
@@ -50,6 +53,7 @@ class UserModel:
     prior: float = PAUSE_PRIOR
     similar: bool = False
     elsewhere: LearnedModel | None = None
+    fit: Settings | None = None
 
     @classmethod
     def of(cls, name: str) -> UserModel:

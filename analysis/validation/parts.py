@@ -175,14 +175,22 @@ class Parts:
         )
 
     @cached_property
-    def _learned(self) -> LearnedModel:
-        return fit_learned([(self.first, self.clock)])
+    def _learned(self) -> dict[str, LearnedModel]:
+        return {}
+
+    def learned(self, model: UserModel) -> LearnedModel:
+        """Return the learned model of a model: its own, or one fitted to the first part."""
+        if model.elsewhere is not None:
+            return model.elsewhere
+        key = repr(model.fit)
+        if key not in self._learned:
+            self._learned[key] = fit_learned([(self.first, self.clock)], model.fit)
+        return self._learned[key]
 
     def _maker(self, model: UserModel, recipe: Recipe, drawn: bool, hindsight: bool) -> Maker:
         learned = recipe.think_part is LearnedPauses
         if learned:
-            found = self._learned if model.elsewhere is None else model.elsewhere
-            recipe = replace(recipe, think=Learned(model=found))
+            recipe = replace(recipe, think=Learned(model=self.learned(model)))
 
         def make(work: Work) -> Behaviour[ReplayUser]:
             try:

@@ -42,6 +42,8 @@ class Settings:
     share: float = setting(0.4, "share of the features tried at each split", above=0, most=1)
     kept: int = setting(24, "most pauses kept in a leaf", "pauses", least=1)
     even: float = setting(0.5, "how much less a pause of a busy user weighs", least=0, most=1)
+    even_leaves: float = setting(0.0, "the same, of the pauses in a leaf", least=0, most=1)
+    recent: float = setting(0.0, "days in which the weight of a pause halves; 0 never", "days")
     prior: float = setting(20.0, "submissions that weigh as much as everybody's rhythm", above=0)
     pull: float = setting(0.5, "power of the user's own rhythm", least=0, most=1)
     absence: int = setting(4 * HOUR, "from this on a pause is days and a time of day", "s", least=0)
@@ -64,22 +66,25 @@ def fit_learned(
     settings = settings or Settings()
     common = np.mean([rhythm_of(work, clock) for work, clock in records], axis=0)
     common /= common.mean()
-    rows: dict[str, list[Any]] = {name: [] for name in ("X", "w", "pause", "released", "lift")}
+    rows: dict[str, list[Any]] = {name: [] for name in ("X", "w", "v", "pause", "released", "lift")}
     for work, clock in records:
         found = Noticed.of(work, clock, common, settings.prior)
         which = found.released
         if not len(which):
             continue
         count = np.bincount(found.user[which])[found.user[which]]
-        weight = count**-settings.even
+        age = found.releases.at[which].max() - found.releases.at[which]
+        new = 0.5 ** (age / DAY / settings.recent) if settings.recent else np.ones(len(which))
+        weight, inside = new * count**-settings.even, new * count**-settings.even_leaves
         rows["X"].append(found.features[which])
         rows["w"].append(weight / weight.sum())
+        rows["v"].append(inside / inside.sum())
         rows["pause"].append(found.releases.pause[which])
         rows["released"].append(found.wall[which] % DAY)
         rows["lift"].append(found.lift(common, settings.prior, which))
     if not rows["X"]:
         raise TraceError("learned: no user submitted twice, so there is no pause to learn from")
-    X, w, pause, released, lift = (np.concatenate(rows[name]) for name in rows)
+    X, w, v, pause, released, lift = (np.concatenate(rows[name]) for name in rows)
     w /= w.mean()
     y = np.log10(1 + pause / 60)
     at = np.log10(1 + np.array(STEPS) / 60)
@@ -107,7 +112,7 @@ def fit_learned(
         for place in np.flatnonzero(~inner):
             low, high = np.searchsorted(sorted_leaves, (nodes.old[place], nodes.old[place] + 1))
             there = order[low:high]
-            chosen = there[_spread(y[there], w[there], settings.kept, generator)]
+            chosen = there[_spread(y[there], v[there], settings.kept, generator)]
             first_child[place], sizes[place] = entries, len(chosen)
             members.append(chosen)
             entries += len(chosen)
