@@ -231,6 +231,12 @@ def notice(features, memory, common, prior, jobs, rows, times, before, ended, at
         features[33 + day] = ahead / 24.0
 
 
+#: Numbers between 0 and 1 for the choices of :func:`draw_pause`.
+CHOICES = 2
+
+#: Kinds of pauses, see :func:`kind_of`.
+KINDS = 7
+
 #: Number of features.
 NOTICED = 37
 
@@ -300,7 +306,7 @@ def draw_pause(forest, features, memory, wall, chances, pauses, active):
     ``chances`` are numbers between 0 and 1: two for each candidate, and two for the choices.
     ``pauses`` and ``active`` are room for the candidates.
     """
-    trees, candidates = len(forest.root), len(chances) // 2 - 1
+    trees, candidates = len(forest.root), (len(chances) - CHOICES) // 2
     now = activity(memory, forest.common, forest.prior, wall)
     total, kind, chance = 0.0, 0, chances[2 * candidates]
     for k in range(candidates):
@@ -343,7 +349,7 @@ def all_pauses(pauses, weights, forest, features, memory, wall):
             then = activity(memory, forest.common, forest.prior, wall + pause)
             weights[count] = (then / now / forest.lift[example]) ** forest.pull / size
             count += 1
-    for kind in range(7):
+    for kind in range(KINDS):
         before = after = 0.0
         for k in range(count):
             if kind_of(pauses[k]) == kind:

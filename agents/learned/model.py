@@ -110,13 +110,13 @@ class LearnedModel:
         except (OSError, pa.ArrowException) as error:
             raise QuantityError(
                 f"learned model {path}: cannot be read: {str(error).splitlines()[0]}; make it "
-                "with hpcrowd fit --model learned"
+                "with hpcrowd fit learned"
             ) from None
         about = json.loads((table.schema.metadata or {}).get(ABOUT, b"{}"))
         if about.get("version") != VERSION or about.get("features") != list(NAMES):
             raise QuantityError(
                 f"learned model {path}: version {about.get('version', 'unknown')}, but this "
-                f"hpcrowd reads version {VERSION}; make it again with hpcrowd fit --model learned"
+                f"hpcrowd reads version {VERSION}; make it again with hpcrowd fit learned"
             )
         arrays = {name: table[name][0].values.to_numpy() for name in ARRAYS}
         numbers = {name: kind(about[name]) for name, kind in NUMBERS.items()}

@@ -11,7 +11,7 @@ import numpy as np
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.think import Pause, Think
 from hpcrowd.agents.behaviours.when import Reason
-from hpcrowd.agents.learned.kernel import NOTICED, SLOTS, begin, draw_pause, note, notice
+from hpcrowd.agents.learned.kernel import CHOICES, NOTICED, SLOTS, begin, draw_pause, note, notice
 from hpcrowd.agents.learned.model import LearnedModel
 from hpcrowd.agents.learned.recorded import ENDED, FOLLOWS, NOTHING, SIMULATED, Noticed
 from hpcrowd.environment.jobs import UNKNOWN
@@ -97,7 +97,7 @@ class LearnedPauses(Think):
             user.jobs_of(unit), SIMULATED, len(before), int(ended), release.at, wall,
             user.submitted - user.finished,
         )  # fmt: skip
-        chances = user.stream.random(2 * CANDIDATES + 2)
+        chances = user.stream.random(2 * CANDIDATES + CHOICES)
         return Pause(
             draw_pause(forest, features, memory, wall, chances, self._pauses, self._active)
         )

@@ -1,0 +1,208 @@
+"""Users whose pauses are learned: what they notice, what they draw, and the file of the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcrowd.agents import Recipe, Work, add_users
+from hpcrowd.agents.behaviours.composed import Composed
+from hpcrowd.agents.behaviours.think import Pause
+from hpcrowd.agents.behaviours.user import ReplayUser
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release
+from hpcrowd.agents.learned import kernel
+from hpcrowd.agents.learned.features import NAMES
+from hpcrowd.agents.learned.kernel import CHOICES, KINDS, draw_pause, kind_of
+from hpcrowd.agents.learned.model import ABOUT, LearnedModel
+from hpcrowd.agents.learned.recorded import Noticed
+from hpcrowd.agents.learned.think import CANDIDATES, Learned, LearnedPauses
+from hpcrowd.analysis.models.users.learned import Settings, fit_learned
+from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from population_cases import small_log
+
+pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
+
+
+@pytest.fixture(scope="module")
+def record(make_trace: Callable[..., Trace]) -> tuple[Work, Clock]:
+    """The work of twelve users over eight weeks."""
+    trace = small_log(make_trace)
+    return Work.of(jobs_from_trace(trace).jobs), Clock.of(trace.header)
+
+
+@pytest.fixture(scope="module")
+def model(record: tuple[Work, Clock]) -> LearnedModel:
+    """A model of them."""
+    return fit_learned([record], Settings(trees=8, leaf=5))
+
+
+class Recalling(LearnedPauses):
+    """Notices everything, and pauses as recorded."""
+
+    def __init__(self, model: LearnedModel) -> None:
+        super().__init__(model)
+        self.seen: dict[int, np.ndarray] = {}
+
+    def pause(self, user: ReplayUser, release: Release) -> Pause:
+        """Keep what is noticed."""
+        super().pause(user, release)
+        self.seen[release.unit] = self._features.copy()
+        return Pause(release.pause)
+
+
+def test_a_run_is_noticed_as_the_record_is(record: tuple[Work, Clock], model: LearnedModel) -> None:
+    """Users who do what was recorded notice the same in a simulation as over the record."""
+    work, clock = record
+    jobs = work.jobs.copy()
+    jobs.erase_outcome()
+    simulation = Simulation(jobs, 8, "recorded", clock=clock)
+    think = Recalling(model)
+    add_users(simulation, work, lambda found: Composed(BatchOrder(found), think))
+    simulation.run()
+    assert (jobs.submit == jobs.recorded_submit).all()
+    noticed = Noticed.of(work, clock, model.forest.common, model.forest.prior)
+    assert sorted(think.seen) == noticed.released.tolist()
+    # How much is open is looked at when a unit is planned, which is before it is released where
+    # it only follows another.
+    which = np.arange(len(NAMES)) != NAMES.index("open")
+    for unit, features in think.seen.items():
+        expected = noticed.features[unit]
+        np.testing.assert_allclose(features[which], expected[which], err_msg=str(unit))
+        if noticed.releases.reason[unit] == Reason.ENDED:
+            assert features[~which] == expected[~which]
+
+
+def test_a_user_draws_what_the_model_says(record: tuple[Work, Clock], model: LearnedModel) -> None:
+    """Draws of a run and the exact distribution of forecasts agree."""
+    work, clock = record
+    forest = model.forest
+    noticed = Noticed.of(work, clock, forest.common, forest.prior)
+    random = np.random.default_rng(0)
+    for unit in random.choice(noticed.released, 5, replace=False):
+        features, memory = noticed.features[unit], noticed.memory[unit]
+        wall = int(noticed.wall[unit])
+        pauses, weights = model.pauses(features, memory, wall)
+        room = np.zeros(CANDIDATES, np.int64), np.zeros(CANDIDATES)
+        drawn = np.array(
+            [
+                draw_pause(
+                    forest, features, memory, wall, random.random(2 * CANDIDATES + CHOICES), *room
+                )
+                for _ in range(4000)
+            ]
+        )
+        assert set(drawn.tolist()) <= set(pauses.tolist())
+        share = weights / weights.sum()
+        kinds = np.array([kind_of(pause) for pause in pauses])
+        mine = np.array([kind_of(pause) for pause in drawn])
+        for kind in range(KINDS):
+            assert share[kinds == kind].sum() == pytest.approx((mine == kind).mean(), abs=0.04)
+        # With few candidates of a kind the hour is a little less sharp than exactly.
+        values, place = np.unique(pauses, return_inverse=True)
+        exact = np.cumsum(np.bincount(place, share))
+        found = np.searchsorted(np.sort(drawn), values, side="right") / len(drawn)
+        assert np.abs(exact - found).max() < 0.08
+
+
+def test_who_comes_back_keeps_the_hour(model: LearnedModel) -> None:
+    """A long pause is days and a time of day; a short one lasts as long as it lasted."""
+    forest = model.forest
+    for example in range(len(forest.pause)):
+        pause = int(forest.pause[example])
+        for wall in (9 * HOUR, 3 * DAY + 17 * HOUR):
+            found = kernel.transported(forest, example, wall)
+            since = int(forest.released[example]) + pause
+            if pause < forest.absence or since < DAY:
+                assert found == pause
+            else:
+                assert (wall + found) % DAY == since % DAY
+                assert (wall + found) // DAY - wall // DAY == since // DAY
+            assert found >= 0
+
+
+def test_responses_count(make_jobs: Callable[..., JobTable]) -> None:
+    """Users who think as long as their jobs took are foreseen by the response."""
+    rows = []
+    random = np.random.default_rng(0)
+    for user in range(1, 9):
+        at = int(random.integers(DAY))
+        for _ in range(150):
+            run = int(random.choice([120, 4 * HOUR]))
+            rows.append((at, run, 1, run, user))
+            at += 2 * run + int(random.integers(60))
+    work = Work.of(make_jobs(*sorted(rows)))
+    model = fit_learned([(work, Clock())], Settings(pull=0.0, absence=100 * DAY))
+    noticed = Noticed.of(work, Clock(), model.forest.common, model.forest.prior)
+    told = noticed.releases
+    wrong = []
+    for unit in noticed.released[::7]:
+        pauses, weights = model.pauses(noticed.features[unit], noticed.memory[unit], 0)
+        near = np.abs(np.log(pauses / told.pause[unit])) < np.log(2)
+        wrong.append(1 - weights[near].sum() / weights.sum())
+    assert np.mean(wrong) < 0.1
+
+
+def test_same_seed_same_bytes(record: tuple[Work, Clock], tmp_path: Path) -> None:
+    """A fit depends on its seed alone, and so does a run."""
+    small = Settings(trees=4)
+    paths = [tmp_path / name for name in ("a", "b", "c")]
+    for path, seed in zip(paths, (1, 1, 2), strict=True):
+        fit_learned([record], small, seed=seed).save(path)
+    first, again, other = (path.read_bytes() for path in paths)
+    assert first == again
+    assert first != other
+
+
+def test_a_saved_model_is_the_same(
+    record: tuple[Work, Clock], model: LearnedModel, tmp_path: Path
+) -> None:
+    """It draws the same after it was saved and read."""
+    path = tmp_path / "users.parquet"
+    model.save(path)
+    read = LearnedModel.load(path)
+    work, clock = record
+
+    def run(found: LearnedModel) -> list[int]:
+        jobs = work.jobs.copy()
+        jobs.erase_outcome()
+        simulation = Simulation(jobs, 8, "easy", clock=clock, seed=3)
+        add_users(simulation, work, Recipe("batches", Learned(model=found)))
+        simulation.run()
+        return jobs.submit.tolist()
+
+    assert run(read) == run(model)
+
+
+def test_files_of_other_kinds_are_refused(model: LearnedModel, tmp_path: Path) -> None:
+    """One line says what is wrong with a file, and how to make a right one."""
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "users.parquet"
+    with pytest.raises(QuantityError, match="no such file"):
+        LearnedModel.load(path)
+    path.write_text("pauses")
+    with pytest.raises(QuantityError, match=r"cannot be read.*hpcrowd fit learned"):
+        LearnedModel.load(path)
+    model.save(path)
+    table = pq.read_table(path)
+    about = json.loads(table.schema.metadata[ABOUT])
+    for change in ({"version": 0}, {"features": list(NAMES[:-1])}):
+        pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about | change)}), path)
+        with pytest.raises(QuantityError, match=r"version .*; make it again with hpcrowd fit"):
+            LearnedModel.load(path)
+    pq.write_table(table.replace_schema_metadata({}), path)
+    with pytest.raises(QuantityError, match="version unknown"):
+        LearnedModel.load(path)
+
+
+def test_a_record_without_pauses_teaches_nothing(make_jobs: Callable[..., JobTable]) -> None:
+    """Users who came once cannot be learned from."""
+    work = Work.of(make_jobs((0, 10, 1, 10, 1), (5, 10, 1, 10, 2)))
+    with pytest.raises(TraceError, match="no user submitted twice"):
+        fit_learned([(work, Clock())])
