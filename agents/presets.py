@@ -262,6 +262,13 @@ PRESETS: Registry[Recipe | SiteModel] = Registry(
             does="the same, and their weekly rhythm",
             source="the same; windows: own",
         ),
+        # What people did in such a situation, by a model fitted to records.
+        "learned": Recipe(
+            "batches",
+            "learned",
+            does="order of batches; pauses of people in such a situation",
+            source="own, see the study of validation",
+        ),
         # Users who make up their work; the second comes on as many days as recorded.
         "shmueli-feitelson": "hpcrowd.agents.generative.shmueli:PUBLISHED",
         "generative": "hpcrowd.agents.generative.shmueli:CALIBRATED",

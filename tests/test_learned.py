@@ -16,9 +16,10 @@ from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release
 from hpcrowd.agents.learned import kernel
 from hpcrowd.agents.learned.features import NAMES
 from hpcrowd.agents.learned.kernel import CHOICES, KINDS, draw_pause, kind_of
+from hpcrowd.agents.learned.mind import CANDIDATES
 from hpcrowd.agents.learned.model import ABOUT, LearnedModel
 from hpcrowd.agents.learned.recorded import Noticed
-from hpcrowd.agents.learned.think import CANDIDATES, Learned, LearnedPauses
+from hpcrowd.agents.learned.think import Learned, LearnedPauses
 from hpcrowd.analysis.models.users.learned import Settings, fit_learned
 from hpcrowd.environment import Clock, JobTable, Simulation
 from hpcrowd.environment.clock import DAY, HOUR
@@ -52,7 +53,7 @@ class Recalling(LearnedPauses):
     def pause(self, user: ReplayUser, release: Release) -> Pause:
         """Keep what is noticed."""
         super().pause(user, release)
-        self.seen[release.unit] = self._features.copy()
+        self.seen[release.unit] = self.minds.features.copy()
         return Pause(release.pause)
 
 

@@ -75,6 +75,17 @@ class Forest(NamedTuple):
     absence: int  #: s; from this on a pause is days and a time of day
 
 
+class Choices(NamedTuple):
+    """A forest for :func:`chances_of`, with nodes as those of :class:`Forest`."""
+
+    root: NDArray  #: first node of each tree, shape (trees,)
+    feature: NDArray  #: shape (nodes,)
+    threshold: NDArray  #: values up to it go to the first child, shape (nodes,)
+    child: NDArray  #: shape (nodes,)
+    waits: NDArray  #: of a leaf: how often users wait for the end of what they have submitted
+    again: NDArray  #: of a leaf: how often they submit work of the same shape next
+
+
 @compiled
 def decades(seconds):
     """Return log10(1 + t / 1 min) of a time of at least 0 s."""
@@ -243,7 +254,7 @@ NOTICED = 37
 
 @compiled
 def leaf_of(forest, tree, features):
-    """Return the leaf of a tree that the features belong to."""
+    """Return the leaf of a tree, of pauses or choices, that the features belong to."""
     node = forest.root[tree]
     while forest.feature[node] >= 0:
         node = forest.child[node] + (features[forest.feature[node]] > forest.threshold[node])
@@ -371,6 +382,18 @@ def all_pauses(pauses, weights, forest, features, memory, wall):
 
 
 @compiled
+def chances_of(choices, features):
+    """Return the chances to wait for the end of a unit, and to submit such a unit again."""
+    waits = again = 0.0
+    trees = len(choices.root)
+    for tree in range(trees):
+        leaf = leaf_of(choices, tree, features)
+        waits += choices.waits[leaf]
+        again += choices.again[leaf]
+    return waits / trees, again / trees
+
+
+@compiled
 def lifts(found, kept, common, prior, wall, pauses):
     """Write how active each user was at the end of a pause, relative to its begin."""
     for row in range(len(pauses)):
@@ -379,26 +402,39 @@ def lifts(found, kept, common, prior, wall, pauses):
 
 
 @compiled
-def walk(found, kept, memory, common, prior, jobs, rows, first, times, units, low, high):
+def walk(found, kept, after, memory, common, prior, jobs, rows, first, times, units, low, high):
     """Let a user live through its recorded units, ``low`` to ``high``.
 
-    What it noticed at each release is written into ``found``, and what it remembered then into
-    ``kept``, a row for each unit. ``units`` has the columns released, reason (1 ended, 0 follows,
-    -1 nothing), source unit, first and last submission, end, and local times of release and first
-    submission.
+    What it noticed at each release is written into ``found``, what it remembered then into
+    ``kept``, and what it noticed after each submission into ``after``, a row for each unit.
+    ``units`` has the columns released, reason (1 ended, 0 follows, -1 nothing), source unit, first
+    and last submission, end, and local times of release, first and last submission.
     """
-    released, ended, source, start, last, end, wall, begins = units
+    released, ended, source, start, last, end, wall, begins, closes = units
     begin(memory)
     for unit in range(low, high):
+        before = first[unit] - first[unit - 1]
         if ended[unit] >= 0:
-            late = 0
-            for other in range(max(unit - LOOK_BACK, low), unit):
-                late += end[other] > released[unit]
             of = source[unit]
             notice(
                 found[unit], memory, common, prior, jobs, rows[first[of] : first[of + 1]], times,
-                first[unit] - first[unit - 1], ended[unit], released[unit], wall[unit], late,
+                before, ended[unit], released[unit], wall[unit],
+                _open_at(end, released[unit], low, unit),
             )  # fmt: skip
             for slot in range(SLOTS):
                 kept[unit, slot] = memory[slot]
         note(memory, ended[unit], released[unit], start[unit], last[unit], begins[unit])
+        notice(
+            after[unit], memory, common, prior, jobs, rows[first[unit] : first[unit + 1]], times,
+            first[unit + 1] - first[unit], 0, last[unit], closes[unit],
+            _open_at(end, last[unit], low, unit + 1),
+        )  # fmt: skip
+
+
+@compiled
+def _open_at(end, at, low, high):
+    """Return how many of a user's last units before ``high`` are not over at a second."""
+    count = 0
+    for unit in range(max(high - LOOK_BACK, low), high):
+        count += end[unit] > at
+    return count

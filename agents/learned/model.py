@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.learned.features import NAMES
-from hpcrowd.agents.learned.kernel import Forest, all_pauses
+from hpcrowd.agents.learned.kernel import Choices, Forest, all_pauses
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 
@@ -25,14 +26,26 @@ VERSION = 1
 #: Key of what a file says about itself in the metadata of its Parquet table.
 ABOUT = b"hpcrowd learned model"
 
-#: Arrays of a forest, and their types in a file.
+#: File of the model that comes with hpcrowd.
+SHIPPED = "model.parquet"
+
+#: Arrays of a forest of pauses, and their types in a file.
 ARRAYS = {
     "root": np.int32, "feature": np.int16, "threshold": np.float32, "child": np.int32,
     "size": np.int32, "members": np.int32, "pause": np.int32, "released": np.int32,
     "lift": np.float32, "common": np.float32,
 }  # fmt: skip
 
-#: Numbers of a forest, and their types.
+#: Those of a forest of choices; in a file their names begin with :data:`PREFIX`.
+OF_CHOICES = {
+    "root": np.int32, "feature": np.int16, "threshold": np.float32, "child": np.int32,
+    "waits": np.float32, "again": np.float32,
+}  # fmt: skip
+
+#: See :data:`OF_CHOICES`.
+PREFIX = "choices_"
+
+#: Numbers of a forest of pauses, and their types.
 NUMBERS = {"prior": float, "pull": float, "absence": int}
 
 
@@ -43,12 +56,15 @@ class LearnedModel:
     Attributes
     ----------
     forest
-        The forest.
+        The forest of pauses.
+    choices
+        The forest of choices: to wait or not, and to submit the same again or something else.
     provenance
         The logs, versions and settings that it was fitted with, fit for JSON.
     """
 
     forest: Forest
+    choices: Choices
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -81,12 +97,15 @@ class LearnedModel:
             **{name: getattr(self.forest, name) for name in NUMBERS},
             "provenance": self.provenance,
         }
-        table = pa.table(
-            {
-                name: pa.array([getattr(self.forest, name).astype(kind)])
-                for name, kind in ARRAYS.items()
-            }
-        ).replace_schema_metadata({ABOUT: json.dumps(about)})
+        arrays = {
+            **{name: getattr(self.forest, name).astype(kind) for name, kind in ARRAYS.items()},
+            **{
+                PREFIX + name: getattr(self.choices, name).astype(kind)
+                for name, kind in OF_CHOICES.items()
+            },
+        }
+        table = pa.table({name: pa.array([array]) for name, array in arrays.items()})
+        table = table.replace_schema_metadata({ABOUT: json.dumps(about)})
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         pq.write_table(table, temporary, compression="zstd")
         temporary.replace(path)
@@ -120,17 +139,34 @@ class LearnedModel:
             )
         arrays = {name: table[name][0].values.to_numpy() for name in ARRAYS}
         numbers = {name: kind(about[name]) for name, kind in NUMBERS.items()}
-        return cls(made_forest(**arrays, **numbers), about["provenance"])
+        choices = {name: table[PREFIX + name][0].values.to_numpy() for name in OF_CHOICES}
+        return cls(made_forest(**arrays, **numbers), made_choices(**choices), about["provenance"])
 
-    def with_pull(self, pull: float) -> LearnedModel:
-        """Return it with another pull of the user's own rhythm."""
-        return replace(self, forest=self.forest._replace(pull=pull))
+    @classmethod
+    @cache
+    def shipped(cls) -> LearnedModel:
+        """Return the model that comes with hpcrowd."""
+        with as_file(files("hpcrowd.agents.learned").joinpath(SHIPPED)) as path:
+            return cls.load(path)
 
 
 def made_forest(**parts: Any) -> Forest:
-    """Return a forest with arrays of the types that it is used with."""
-    arrays = {name: np.ascontiguousarray(parts[name], _used(ARRAYS[name])) for name in ARRAYS}
-    return Forest(**arrays, **{name: kind(parts[name]) for name, kind in NUMBERS.items()})
+    """Return a forest of pauses with arrays of the types that it is used with."""
+    numbers = {name: kind(parts[name]) for name, kind in NUMBERS.items()}
+    return Forest(**_arrays(ARRAYS, parts), **numbers)
+
+
+def made_choices(**parts: Any) -> Choices:
+    """Return a forest of choices with arrays of the types that it is used with."""
+    return Choices(**_arrays(OF_CHOICES, parts))
+
+
+def _arrays(kinds: dict[str, type], parts: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    # Rounded as in a file, so that a model is the same before and after it was saved.
+    return {
+        name: np.asarray(parts[name]).astype(kind).astype(_used(kind))
+        for name, kind in kinds.items()
+    }
 
 
 def _used(kind: type) -> type:

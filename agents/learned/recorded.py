@@ -34,6 +34,8 @@ class Noticed:
         Shape (units, features); rows of units that nothing released mean nothing.
     memory
         What the user of each unit remembered at its release, shape (units, slots).
+    after
+        What it noticed when it had submitted each unit, shape (units, features).
     releases
         The recorded releases.
     user
@@ -44,6 +46,7 @@ class Noticed:
 
     features: Floats
     memory: Floats
+    after: Floats
     releases: Releases
     user: Int64s
     wall: Int64s
@@ -74,29 +77,19 @@ class Noticed:
         wall = clock.walls(releases.at)
         columns = (
             releases.at, reason, source, units.start, units.last, units.end, wall,
-            clock.walls(units.start),
+            clock.walls(units.start), clock.walls(units.last),
         )  # fmt: skip
-        features = np.zeros((count, NOTICED))
+        features, after = np.zeros((count, NOTICED)), np.zeros((count, NOTICED))
         memory = np.zeros((count, SLOTS))
         row = np.zeros(SLOTS)
         for low, high in zip(
             units.user_first[:-1].tolist(), units.user_first[1:].tolist(), strict=True
         ):
             walk(
-                features,
-                memory,
-                row,
-                common,
-                prior,
-                work.jobs.matrix,
-                units.rows,
-                units.first,
-                RECORDED,
-                columns,
-                low,
-                high,
-            )
-        return cls(features, memory, releases, units.user, wall)
+                features, memory, after, row, common, prior, work.jobs.matrix, units.rows,
+                units.first, RECORDED, columns, low, high,
+            )  # fmt: skip
+        return cls(features, memory, after, releases, units.user, wall)
 
     @property
     def released(self) -> Int64s:

@@ -15,7 +15,6 @@ from hpcrowd.analysis.validation.validation import (
     RANKED,
     Score,
     Validation,
-    fitted_lines,
 )
 from hpcrowd.environment.output.whole import whole_folder
 
@@ -125,9 +124,9 @@ def score_rows(
 
 def headline(found: Validation) -> list[str]:
     """Return lines that describe the origins, and what is before and after each."""
-    clock = found.parts[0].clock
+    clock = found.clock
     lines = []
-    for n in found.counts():
+    for n in (one.counts for one in found.origins):
         since, until = (clock.local(n[name]) for name in ("since_s", "until_s"))
         lines.append(
             f"origin {since:%d %b %Y %H:%M}: fitted to {n['jobs_first']:,} jobs of "
@@ -175,17 +174,17 @@ def plain(found: Validation) -> dict[str, Any]:
             for measure, score in scores.items()
         }
 
-    clock = found.parts[0].clock
+    clock = found.clock
     return {
         "settings": found.settings,
         "clock_note": clock.note,
         "origins": [
             {
-                "local": clock.local(parts.since).isoformat(),
-                **counts,
-                "think_time_lines": fitted_lines(parts),
+                "local": clock.local(one.counts["since_s"]).isoformat(),
+                **one.counts,
+                "think_time_lines": one.lines,
             }
-            for parts, counts in zip(found.parts, found.counts(), strict=True)
+            for one in found.origins
         ],
         "forecasts": found.asked,
         "ranked_by": RANKED,

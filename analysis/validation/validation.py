@@ -61,6 +61,9 @@ FORECASTS = {"next_batch": "crps", "next_session": "crps", "stays": "brier"}
 #: By measure and statistic: the value and those of the resamples, shape (1 + draws,).
 Statistics = dict[str, dict[str, Floats]]
 
+#: Measures that are as recorded, or nearly so, if users submit whole sessions.
+INSIDE = ("session_length", "inter_arrival")
+
 #: The statistic of each measure that models are ranked by.
 RANKED = {**FORECASTS, **MEASURES}
 
@@ -92,13 +95,31 @@ class Score:
 
 
 @dataclass
+class Origin:
+    """What is before and after an origin.
+
+    Attributes
+    ----------
+    counts
+        Seconds and numbers of jobs, sessions, batches and users, by name.
+    lines
+        Think time over response time before and after it, see :func:`fitted_lines`.
+    """
+
+    counts: dict[str, int]
+    lines: dict[str, dict[str, float] | None]
+
+
+@dataclass
 class Validation:
     """The results of a validation.
 
     Attributes
     ----------
-    parts
-        The trace, cut at each origin.
+    origins
+        What is before and after each origin.
+    clock
+        Local time.
     models
         Models under test, by name.
     scores
@@ -117,7 +138,8 @@ class Validation:
         By model, the statistics of the resamples.
     """
 
-    parts: list[Parts]
+    origins: list[Origin]
+    clock: Clock
     models: dict[str, UserModel]
     scores: dict[str, dict[str, Score]]
     floors: dict[str, dict[str, Score]]
@@ -163,10 +185,6 @@ class Validation:
         if both[0] is None or both[1] is None:
             return None
         return estimate(both[0][key] - both[1][key])
-
-    def counts(self) -> list[dict[str, int]]:
-        """Return the number of jobs, sessions and users before and after each origin."""
-        return [_counts(parts) for parts in self.parts]
 
 
 def _counts(parts: Parts) -> dict[str, int]:
@@ -283,7 +301,7 @@ def validate(
                 measure, record[measure], there[measure], weeks if measure in BY_WEEK else users
             )
             for measure in MEASURES
-            if measure in there and not (inside and measure == "session_length")
+            if measure in there and not (inside and measure in INSIDE)
         }
 
     rows = {
@@ -296,7 +314,8 @@ def validate(
         BEFORE: statistics(BEFORE),
     }
     return Validation(
-        parts=cuts,
+        origins=[Origin(_counts(parts), fitted_lines(parts)) for parts in cuts],
+        clock=clock,
         models=found,
         scores=_ranked(rows),
         floors={

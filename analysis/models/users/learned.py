@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.agents.learned.model import LearnedModel, made_forest
+from hpcrowd.agents.behaviours.when import Reason
+from hpcrowd.agents.learned.model import LearnedModel, made_choices, made_forest
 from hpcrowd.agents.learned.recorded import Noticed, rhythm_of
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 
 Floats = NDArray[np.float64]
@@ -32,6 +34,9 @@ STEPS = (
     16 * HOUR, DAY, 2 * DAY, 3 * DAY, 7 * DAY, 14 * DAY, 60 * DAY,
 )  # fmt: skip
 
+#: Width of the last step, decades: from two months to the longest pauses of logs.
+LAST_STEP = 0.6
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -41,11 +46,12 @@ class Settings:
     leaf: int = setting(20, "fewest pauses in a leaf", "pauses", least=1)
     share: float = setting(0.4, "share of the features tried at each split", above=0, most=1)
     kept: int = setting(24, "most pauses kept in a leaf", "pauses", least=1)
-    even: float = setting(0.5, "how much less a pause of a busy user weighs", least=0, most=1)
-    even_leaves: float = setting(0.0, "the same, of the pauses in a leaf", least=0, most=1)
-    recent: float = setting(0.0, "days in which the weight of a pause halves; 0 never", "days")
+    recent: float = setting(120.0, "days in which the weight of a pause halves", "days", above=0)
     prior: float = setting(20.0, "submissions that weigh as much as everybody's rhythm", above=0)
     pull: float = setting(0.5, "power of the user's own rhythm", least=0, most=1)
+    most: int = setting(60_000, "most pauses of each log", "pauses", least=1)
+    choice_trees: int = setting(10, "trees of choices", "trees", least=1)
+    choice_leaf: int = setting(50, "fewest choices in a leaf", "choices", least=1)
     absence: int = setting(4 * HOUR, "from this on a pause is days and a time of day", "s", least=0)
 
 
@@ -58,75 +64,220 @@ def fit_learned(
 ) -> LearnedModel:
     """Fit a model to records.
 
-    A user's weight is the square root of its number of pauses, so that a few busy users do not
-    decide alone; each record has the same weight.
-    """
-    from sklearn.ensemble import RandomForestRegressor
+    The pauses of each record have the same weight in all; within one, later ones have more.
 
+    Parameters
+    ----------
+    records
+        Recorded work and local time of each log.
+    settings
+        Settings; the defaults unless given.
+    seed
+        Of everything random.
+    provenance
+        What the model says about its origin, fit for JSON.
+
+    Raises
+    ------
+    TraceError
+        If no user submitted twice.
+    """
     settings = settings or Settings()
     common = np.mean([rhythm_of(work, clock) for work, clock in records], axis=0)
     common /= common.mean()
-    rows: dict[str, list[Any]] = {name: [] for name in ("X", "w", "v", "pause", "released", "lift")}
+    generator = Streams(seed).generator("learned")
+    pauses: list[_Examples] = []
+    choices: list[_Examples] = []
     for work, clock in records:
         found = Noticed.of(work, clock, common, settings.prior)
         which = found.released
-        if not len(which):
-            continue
-        count = np.bincount(found.user[which])[found.user[which]]
-        age = found.releases.at[which].max() - found.releases.at[which]
-        new = 0.5 ** (age / DAY / settings.recent) if settings.recent else np.ones(len(which))
-        weight, inside = new * count**-settings.even, new * count**-settings.even_leaves
-        rows["X"].append(found.features[which])
-        rows["w"].append(weight / weight.sum())
-        rows["v"].append(inside / inside.sum())
-        rows["pause"].append(found.releases.pause[which])
-        rows["released"].append(found.wall[which] % DAY)
-        rows["lift"].append(found.lift(common, settings.prior, which))
-    if not rows["X"]:
+        if len(which):
+            which = _chosen(found, which, settings, generator)
+            lift = found.lift(common, settings.prior, which)
+            columns = (found.releases.pause[which], found.wall[which] % DAY, lift)
+            weight = _weight(found, which, settings)
+            pauses.append(_Examples(found.features[which], weight, np.column_stack(columns)))
+            # What was noticed after the submission before each decided what came next.
+            waited = (found.releases.reason[which] == Reason.ENDED) & (
+                found.releases.awaited[which] == which - 1
+            )
+            again = _alike(work, which)
+            choices.append(
+                _Examples(found.after[which - 1], weight, np.column_stack((waited, again)))
+            )
+    if not pauses:
         raise TraceError("learned: no user submitted twice, so there is no pause to learn from")
-    X, w, v, pause, released, lift = (np.concatenate(rows[name]) for name in rows)
-    w /= w.mean()
-    y = np.log10(1 + pause / 60)
-    at = np.log10(1 + np.array(STEPS) / 60)
-    widths = np.diff(np.concatenate([[0.0], (at[1:] + at[:-1]) / 2, [at[-1] + 0.3]]))
-    target = ((y[:, None] > at) * np.sqrt(widths)).astype(np.float32)
+    examples = _Examples.together(pauses)
+    pause, released, lift = examples.outcome.T
+    leaves = _Leaves(settings.kept, decades_of(pause), examples.weight, generator)
+    grown = _grown(
+        examples.features, _steps(pause), examples.weight, settings.trees, settings.leaf,
+        settings.share, seed, leaves,
+    )  # fmt: skip
+    used, members = np.unique(np.concatenate(leaves.members), return_inverse=True)
+    forest = made_forest(
+        **grown, size=np.concatenate(leaves.size), members=members, pause=pause[used],
+        released=released[used], lift=lift[used], common=common, prior=settings.prior,
+        pull=settings.pull, absence=settings.absence,
+    )  # fmt: skip
+    examples = _Examples.together(choices)
+    means = _Means(examples.outcome, examples.weight)
+    grown = _grown(
+        examples.features, examples.outcome, examples.weight, settings.choice_trees,
+        settings.choice_leaf, settings.share, seed, means,
+    )  # fmt: skip
+    waits, again = np.concatenate(means.values).T
+    return LearnedModel(forest, made_choices(**grown, waits=waits, again=again), provenance or {})
+
+
+@dataclass(frozen=True)
+class _Examples:
+    """What users noticed, how much that counts, and what they did, all a row for each."""
+
+    features: Floats
+    weight: Floats
+    outcome: Floats
+
+    @classmethod
+    def together(cls, parts: Sequence[_Examples]) -> _Examples:
+        """Return those of all records, each of the same weight in all."""
+        weight = np.concatenate([one.weight / one.weight.sum() for one in parts])
+        return cls(
+            np.concatenate([one.features for one in parts]),
+            weight / weight.mean(),
+            np.concatenate([one.outcome.astype(float) for one in parts]),
+        )
+
+
+def _weight(found: Noticed, which: Int64s, settings: Settings) -> Floats:
+    age = (found.releases.at[found.released].max() - found.releases.at[which]) / DAY
+    weight: Floats = 0.5 ** (age / settings.recent)
+    return weight
+
+
+def _chosen(
+    found: Noticed, which: Int64s, settings: Settings, generator: np.random.Generator
+) -> Int64s:
+    """Return at most so many units as settings allow, the later ones with a higher chance."""
+    if len(which) <= settings.most:
+        return which
+    # The largest keys are a weighted sample without replacement: Efraimidis and Spirakis,
+    # Information Processing Letters 97, 2006.
+    keys = np.log(generator.random(len(which))) / _weight(found, which, settings)
+    return np.sort(which[np.argpartition(-keys, settings.most)[: settings.most]])
+
+
+def _alike(work: Work, which: Int64s) -> NDArray[np.bool_]:
+    """Return which units have as many jobs as the one before, and their sizes and requests."""
+    units, jobs = work.by_batch, work.jobs
+    first = units.rows[units.first[:-1]]
+    count = np.diff(units.first)
+    same: NDArray[np.bool_] = count[which] == count[which - 1]
+    for column in (jobs.processors, jobs.requested_time):
+        same &= column[first[which]] == column[first[which - 1]]
+    return same
+
+
+def decades_of(seconds: NDArray[Any]) -> Floats:
+    """Return log10(1 + t / 1 min) of times, s."""
+    found: Floats = np.log10(1 + seconds / 60)
+    return found
+
+
+def _steps(pause: Floats) -> Floats:
+    """Return which of :data:`STEPS` each pause exceeds, times the root of the width of the step."""
+    at = decades_of(np.array(STEPS))
+    widths = np.diff(np.concatenate([[0.0], (at[1:] + at[:-1]) / 2, [at[-1] + LAST_STEP / 2]]))
+    found: Floats = (decades_of(pause)[:, None] > at) * np.sqrt(widths)
+    return found
+
+
+def _grown(
+    features: Floats,
+    target: Floats,
+    weight: Floats,
+    trees: int,
+    leaf: int,
+    share: float,
+    seed: int,
+    ends: _Leaves | _Means,
+) -> dict[str, NDArray[Any]]:
+    """Grow trees that tell targets apart, and let ``ends`` say what the leaves hold."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    X = features.astype(np.float32)
     grown = RandomForestRegressor(
-        settings.trees, min_samples_leaf=settings.leaf, max_features=settings.share,
-        random_state=seed, n_jobs=1,
-    ).fit(X.astype(np.float32), target, sample_weight=w)  # fmt: skip
-    leaves = grown.apply(X.astype(np.float32))
-    generator = Streams(seed).generator("learned")
-    root, feature, threshold, child, size, members = [], [], [], [], [], []
-    offset = entries = 0
+        trees, min_samples_leaf=leaf, max_features=share, random_state=seed, n_jobs=1
+    ).fit(X, target.astype(np.float32), sample_weight=weight)
+    leaves = grown.apply(X)
+    root, feature, threshold, child = [], [], [], []
+    offset = 0
     for number, tree in enumerate(grown.estimators_):
         nodes = _renumbered(tree.tree_)
-        order = np.argsort(leaves[:, number], kind="stable")
-        sorted_leaves = leaves[order, number]
         root.append(offset)
         feature.append(tree.tree_.feature[nodes.old].clip(-1))
         threshold.append(tree.tree_.threshold[nodes.old])
         first_child = nodes.child.copy()
         inner = first_child >= 0
         first_child[inner] += offset
-        sizes = np.zeros(len(nodes.old), np.int64)
+        order = np.argsort(leaves[:, number], kind="stable")
+        ends.begin(len(nodes.old))
         for place in np.flatnonzero(~inner):
-            low, high = np.searchsorted(sorted_leaves, (nodes.old[place], nodes.old[place] + 1))
-            there = order[low:high]
-            chosen = there[_spread(y[there], v[there], settings.kept, generator)]
-            first_child[place], sizes[place] = entries, len(chosen)
-            members.append(chosen)
-            entries += len(chosen)
+            low, high = np.searchsorted(
+                leaves[order, number], (nodes.old[place], nodes.old[place] + 1)
+            )
+            first_child[place] = ends.leaf(place, order[low:high])
         child.append(first_child)
-        size.append(sizes)
         offset += len(nodes.old)
-    used, members_used = np.unique(np.concatenate(members), return_inverse=True)
-    forest = made_forest(
-        root=np.array(root), feature=np.concatenate(feature), threshold=np.concatenate(threshold),
-        child=np.concatenate(child), size=np.concatenate(size), members=members_used,
-        pause=pause[used], released=released[used], lift=lift[used], common=common,
-        prior=settings.prior, pull=settings.pull, absence=settings.absence,
-    )  # fmt: skip
-    return LearnedModel(forest, provenance or {})
+    return {
+        "root": np.array(root),
+        "feature": np.concatenate(feature),
+        "threshold": np.concatenate(threshold),
+        "child": np.concatenate(child),
+    }
+
+
+class _Leaves:
+    """Leaves that hold examples."""
+
+    def __init__(
+        self, kept: int, value: Floats, weight: Floats, generator: np.random.Generator
+    ) -> None:
+        self.members: list[Int64s] = []
+        self.size: list[Int64s] = []
+        self._kept, self._value, self._weight = kept, value, weight
+        self._generator = generator
+        self._count = 0
+
+    def begin(self, nodes: int) -> None:
+        """Begin a tree."""
+        self.size.append(np.zeros(nodes, np.int64))
+
+    def leaf(self, node: int, rows: Int64s) -> int:
+        """Fill a leaf, and return where its examples begin."""
+        chosen = rows[_spread(self._value[rows], self._weight[rows], self._kept, self._generator)]
+        self.members.append(chosen)
+        self.size[-1][node] = len(chosen)
+        self._count += len(chosen)
+        return self._count - len(chosen)
+
+
+class _Means:
+    """Leaves that hold means."""
+
+    def __init__(self, outcome: Floats, weight: Floats) -> None:
+        self.values: list[Floats] = []
+        self._outcome, self._weight = outcome, weight
+
+    def begin(self, nodes: int) -> None:
+        """Begin a tree."""
+        self.values.append(np.zeros((nodes, self._outcome.shape[1])))
+
+    def leaf(self, node: int, rows: Int64s) -> int:
+        """Fill a leaf; it has no examples."""
+        weight = self._weight[rows]
+        self.values[-1][node] = weight @ self._outcome[rows] / weight.sum()
+        return -1
 
 
 @dataclass(frozen=True)

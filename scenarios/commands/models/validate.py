@@ -67,7 +67,7 @@ def command(
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MOST_RUNS, help="Simulations of each model from each origin; 2 unless given."
+            min=1, max=MOST_RUNS, help="Simulations of each model from each origin; 1 unless given."
         ),
     ] = None,
     seed: Annotated[
