@@ -6,11 +6,11 @@ so that it can be passed to :func:`add_users` directly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS
+from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, PartFile
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, echo, not_one_of
 from hpcrowd.environment.registry import Registry, own, place_of, said
 from hpcrowd.environment.schedulers.names import parse_options
@@ -274,7 +274,15 @@ PRESETS: Registry[Recipe | SiteModel] = Registry(
         "generative": "hpcrowd.agents.generative.shmueli:CALIBRATED",
     },
     own="users",
+    from_files={"learned": "hpcrowd.agents.presets:learned_from"},
 )
+
+
+def learned_from(file: str) -> Recipe:
+    """Return the preset ``learned`` with the model of a file."""
+    from hpcrowd.agents.learned.think import Learned
+
+    return replace(PRESETS["learned"], think=Learned(PartFile(file)))
 
 
 def preset_of(behaviour: Composed) -> str | None:

@@ -39,13 +39,36 @@ class Registry[T](MutableMapping[str, T]):
         are left to the caller.
     of
         The class, ``module:class``, that your own classes must be subclasses of.
+    from_files
+        By name: where the function is that makes such a thing from a file, for texts ``name:FILE``.
     """
 
-    def __init__(self, entries: Mapping[str, str | T], own: str = "", of: str = "") -> None:
+    def __init__(
+        self,
+        entries: Mapping[str, str | T],
+        own: str = "",
+        of: str = "",
+        from_files: Mapping[str, str] | None = None,
+    ) -> None:
         self._entries = dict(entries)
         self._own, self._of = own, of
+        self._from_files = dict(from_files or {})
+
+    def file_in(self, text: object) -> tuple[str, str] | None:
+        """Return the name and the file in a text ``name:FILE``; None if it is none."""
+        if not isinstance(text, str):
+            return None
+        name, _, file = text.partition(":")
+        return (name, file) if file and name in self._from_files else None
+
+    def located(self, text: str, folder: Path) -> str:
+        """Return a text with the path of its file relative to a folder; others unchanged."""
+        found = self.file_in(text)
+        return located(text, folder) if found is None else f"{found[0]}:{folder / found[1]}"
 
     def __getitem__(self, name: str) -> T:
+        if (found_in := self.file_in(name)) is not None:
+            return cast("T", imported(self._from_files[found_in[0]])(found_in[1]))
         if name not in self._entries and self._own and place_of(name) is not None:
             return cast("T", own(self._own, name, imported(self._of) if self._of else None))
         found = self._entries[name]
@@ -61,7 +84,9 @@ class Registry[T](MutableMapping[str, T]):
 
     @override
     def __contains__(self, name: object) -> bool:
-        return name in self._entries or (bool(self._own) and place_of(name) is not None)
+        if name in self._entries or self.file_in(name) is not None:
+            return True
+        return bool(self._own) and place_of(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

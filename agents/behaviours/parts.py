@@ -38,6 +38,10 @@ UNCONFIRMED = "unconfirmed"
 AFTER_MIDNIGHT = "s after midnight"
 
 
+class PartFile(str):
+    """The path of a file that a part reads; in a file it is relative to that file's folder."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A parameter of a part.

@@ -109,10 +109,16 @@ class DrawFromPool(Behaviour[GeneratedUser]):
     def wake(self, user: GeneratedUser, after: int | None = None) -> None:
         """Submit a batch now; ``after`` is the unit that it follows."""
         pool = self.pools[self.members[user.number].group]
-        place = int(user.stream.integers(len(pool)))
+        self.submit_batch(user, pool, int(user.stream.integers(len(pool))), after)
+
+    @staticmethod
+    def submit_batch(
+        user: GeneratedUser, pool: BatchPool, place: int, after: int | None = None
+    ) -> int:
+        """Submit the batch at a place in a pool now, and return the number of the unit."""
         begin, end = pool.first[place : place + 2].tolist()
         jobs, asked = slice(begin, end), pool.requests
-        user.submit(
+        return user.submit(
             pool.run_time[jobs],
             processors=pool.processors[jobs],
             requested_time=pool.requested_time[jobs],
@@ -128,6 +134,7 @@ def add_pool_users(
     *,
     horizon: int = FOREVER,
     hears: bool = True,
+    behaviour: DrawFromPool | None = None,
 ) -> list[GeneratedUser]:
     """Add a generated population to a simulation, before it runs, and return its users.
 
@@ -143,13 +150,15 @@ def add_pool_users(
         s; no submissions from then on.
     hears
         False makes them oblivious: they act as if each job had started at once.
+    behaviour
+        Their behaviour; :class:`DrawFromPool` unless given.
 
     Raises
     ------
     QuantityError
         If a user's group has no pool, or a user has no pause.
     """
-    behaviour = DrawFromPool(members, pools)
+    behaviour = behaviour or DrawFromPool(members, pools)
     users = []
     for member in members:
         if member.group not in pools:

@@ -143,6 +143,12 @@ class LearnedModel:
         return cls(made_forest(**arrays, **numbers), made_choices(**choices), about["provenance"])
 
     @classmethod
+    def named(cls, text: str) -> LearnedModel:
+        """Return the model of ``learned:FILE``, or of ``learned`` the one that is shipped."""
+        _, _, file = text.partition(":")
+        return cls.load(Path(file)) if file else cls.shipped()
+
+    @classmethod
     @cache
     def shipped(cls) -> LearnedModel:
         """Return the model that comes with hpcrowd."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.parts import setting
+from hpcrowd.agents.behaviours.parts import PartFile, setting
 from hpcrowd.agents.behaviours.think import Pause, Think
 from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.agents.learned.mind import Minds
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.work.units import Units
     from hpcrowd.environment.jobs import Int64s
 
+
 @dataclass(frozen=True)
 class Learned:
     """The model that pauses are drawn from.
@@ -34,7 +35,9 @@ class Learned:
         The model itself, in Python.
     """
 
-    file: str = setting("", "file of the model; empty for the one that comes with hpcrowd")
+    file: PartFile = setting(  # noqa: RUF009
+        PartFile(), "file of the model; empty for the one that comes with hpcrowd"
+    )
     model: LearnedModel | None = field(default=None, compare=False, repr=False)
 
     def read(self) -> LearnedModel:
@@ -84,9 +87,7 @@ class LearnedPauses(Think):
     def submitted(self, user: ReplayUser, release: Release, first: int, last: int) -> None:
         """Remember a submission."""
         reason = {Reason.ENDED: ENDED, Reason.FOLLOWS: FOLLOWS}.get(release.reason, NOTHING)
-        self.minds.note(
-            user.number, reason, release.at, first, last, user.model.clock.wall(first)
-        )
+        self.minds.note(user.number, reason, release.at, first, last, user.model.clock.wall(first))
 
     @override
     def foresee(self, user: ReplayUser, release: Release, least: int, draws: int) -> Int64s:

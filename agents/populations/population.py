@@ -110,7 +110,8 @@ def maker_of(maker: str | Factory) -> Factory:
         raise QuantityError(
             f"users {maker!r}: {not_one_of(maker, PRESETS)}, or your own as FILE.py:NAME"
         )
-    return PRESETS[maker] if maker in list(PRESETS) else own_behaviour(maker)
+    named = maker in list(PRESETS) or PRESETS.file_in(maker) is not None
+    return PRESETS[maker] if named else own_behaviour(maker)
 
 
 def _partition(

@@ -266,3 +266,15 @@ def parse_moment(value: Any) -> int | datetime:
         f"moment {value!r}: neither s of the run, nor durations such as '2d 16h', nor a date such "
         "as '1996-10-14 16:00'"
     )
+
+
+def checked_learned(users: str, folder: Path) -> str:
+    """Return ``learned:FILE`` with the path of its file, which is read, so that mistakes show."""
+    from hpcrowd.agents.learned.model import LearnedModel
+    from hpcrowd.agents.presets import PRESETS
+
+    found = PRESETS.located(users, folder)
+    named = PRESETS.file_in(found)
+    assert named is not None
+    LearnedModel.load(Path(named[1]))
+    return found

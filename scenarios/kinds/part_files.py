@@ -30,6 +30,7 @@ from hpcrowd.agents.behaviours.parts import (
     RESPONSES,
     TRIGGERS,
     Parameter,
+    PartFile,
     first_line,
     parameters_of,
 )
@@ -52,6 +53,7 @@ MomentText = Annotated[int | datetime, BeforeValidator(parse_moment)]
 READ: dict[Any, tuple[Any, Callable[[Any, Path], Any]]] = {
     ActivityWindow: (HoursConfig, lambda hours, folder: hours.window()),
     Signal: (str, lambda file, folder: read_signal(folder / file)),
+    PartFile: (str, lambda file, folder: PartFile(folder / file if file else "")),
     Sequence[tuple[Moment, Moment]]: (
         tuple[tuple[MomentText, MomentText], ...],
         lambda periods, folder: periods,

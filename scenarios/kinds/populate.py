@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.numbers import (
     LEAST_DAYS,
     LEAST_LOAD,
@@ -23,6 +25,7 @@ from hpcrowd.scenarios.kinds.fields import (
     MachineChoice,
     Processors,
     SchedulerChoice,
+    checked_learned,
     checked_machine,
     files_of,
     site_of,
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.models.model import WorkloadModel
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.machine.model import Machine
+
+#: Users as the workload model makes them, and those who follow a learned model.
+MODEL, LEARNED = "model", "learned"
 
 
 class PopulateConfig(Scenario):
@@ -66,6 +72,11 @@ class PopulateConfig(Scenario):
     )
     machine: MachineChoice | None = Field(None, description=MACHINE)
     scheduler: SchedulerChoice = Field("easy", description="scheduling policy, as for replay")
+    users: str = Field(
+        MODEL,
+        description="who decides when users submit: the workload model, or a learned model of "
+        "users: learned, or learned:FILE for one of your own fit",
+    )
     oblivious: bool = Field(
         False,
         description="users do not wait for results, but act as if each job had started at once",
@@ -76,6 +87,24 @@ class PopulateConfig(Scenario):
     def _readable_machine(cls, machine: Any, info: ValidationInfo) -> Any:
         """Read the machine, so that mistakes are found before anything runs."""
         return checked_machine(machine, info.data["folder"])
+
+    @field_validator("users")
+    @classmethod
+    def _known_users(cls, users: str, info: ValidationInfo) -> str:
+        if users in (MODEL, LEARNED):
+            return users
+        if PRESETS.file_in(users) is None:
+            raise ValueError(f"{not_one_of(users, (MODEL, LEARNED))}, or learned:FILE")
+        return checked_learned(users, info.data["folder"])
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.oblivious and self.users != MODEL:
+            raise QuantityError(
+                f"oblivious: users {self.users} look at what became of their jobs; choose users "
+                f"{MODEL}"
+            )
+        return self
 
     @override
     def check(self) -> None:
@@ -167,12 +196,19 @@ class PopulateConfig(Scenario):
 
             jobs.requests = Requests()
         simulation = Simulation(jobs, processors, self.scheduler, seed=self.seed, machine=site)
+        behaviour = None
+        if self.users != MODEL:
+            from hpcrowd.agents.learned.generated import FromPool
+            from hpcrowd.agents.learned.model import LearnedModel
+
+            behaviour = FromPool(users.members, users.pools, LearnedModel.named(self.users))
         agents = add_pool_users(
             simulation,
             users.members,
             users.pools,
             horizon=round(self.days * DAY),
             hears=not self.oblivious,
+            behaviour=behaviour,
         )
         if log is not None:
             note_generating(log, agents)

@@ -120,9 +120,12 @@ class UsersConfig(_EntryWithParts):
             raise QuantityError(
                 f"behaviour {self.behaviour!r}: {not_one_of(self.behaviour, PRESETS)}"
             )
-        if self.behaviour is not None and place_of(self.behaviour) is not None:
+        of_file = PRESETS.file_in(self.behaviour) is not None
+        if self.behaviour is not None and place_of(self.behaviour) is not None and not of_file:
             return self._own(located(self.behaviour, folder))
-        base = Recipe() if self.behaviour is None else PRESETS[self.behaviour]
+        base = Recipe()
+        if self.behaviour is not None:
+            base = PRESETS[PRESETS.located(self.behaviour, folder)]
         if isinstance(base, SiteModel):
             return self._site_model(base)
         changes: dict[str, Any] = {

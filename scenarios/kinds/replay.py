@@ -23,6 +23,7 @@ from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, with_settings
+from hpcrowd.scenarios.kinds.fields import checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ class ReplayConfig(TraceScenario):
     kind: Literal["replay"] = Field("replay", description="a recorded trace, with users who react")
     users: Users = Field(
         "think-time",
-        description=f"how users behave: {', '.join(BEHAVIOURS)}; a population from FILE.toml, "
-        "or your own as FILE.py:NAME. "
+        description=f"how users behave: {', '.join(BEHAVIOURS)}; learned:FILE for a model of your "
+        "own fit; a population from FILE.toml, or your own as FILE.py:NAME. "
         "`hpcrowd behaviours` describes them",
     )
     platform: Platform | None = Field(
@@ -109,6 +110,8 @@ class ReplayConfig(TraceScenario):
         from hpcrowd.scenarios.kinds.population_files import PopulationConfig, read_population
 
         folder = info.data["folder"]
+        if isinstance(users, str) and PRESETS.file_in(users) is not None:
+            return checked_learned(users, folder)
         if place_of(users) is not None:
             own_behaviour(text := located(users, folder))
             return text

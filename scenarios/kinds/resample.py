@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hpcrowd.agents.populations.openness import FORMULA_NAMES, Consequences, Openness, PoolRules
-from hpcrowd.agents.presets import own_behaviour
+from hpcrowd.agents.presets import PRESETS, own_behaviour
 from hpcrowd.environment.clock import DAY, WEEK
 from hpcrowd.environment.errors import QuantityError, echo, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
@@ -22,7 +22,7 @@ from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
 from hpcrowd.scenarios.kinds.base import Staged, Watch, with_settings
-from hpcrowd.scenarios.kinds.fields import Duration
+from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ DOING = {
     "rigid": "submit at the recorded times, moved by whole weeks",
     "think-time": "wait for the same results as recorded, and think as long",
     "think-time-windows": "the same, and keep their weekly rhythm",
+    "learned": "keep the order of their batches; pauses of people in such a situation",
     "mugm": "draw batches of their group (mixed user group model)",
     "shmueli-feitelson": "continue or end a session depending on the response",
     "generative": "the same, with their own working days and habits",
@@ -78,7 +79,8 @@ class ResampleConfig(TraceScenario):
     )
     users: Users = Field(
         "think-time-windows",
-        description=f"how users behave: {', '.join(DOING)}, or your own as FILE.py:NAME",
+        description=f"how users behave: {', '.join(DOING)}; learned:FILE for a model of your own "
+        "fit, or your own as FILE.py:NAME",
     )
     satisfaction: str = Field(
         NONE,
@@ -115,6 +117,8 @@ class ResampleConfig(TraceScenario):
     def _known_users(cls, users: Any, info: ValidationInfo) -> Any:
         if users in DOING if isinstance(users, str) else callable(users):
             return users
+        if PRESETS.file_in(users) is not None:
+            return checked_learned(users, info.data["folder"])
         if place_of(users) is None:
             raise ValueError(f"{not_one_of(users, DOING)}, or your own as FILE.py:NAME")
         own_behaviour(text := located(users, info.data["folder"]))
@@ -167,6 +171,11 @@ class ResampleConfig(TraceScenario):
         if not isinstance(self.users, str):
             values["users"] = getattr(self.users, "__qualname__", repr(self.users))
         return values
+
+    @property
+    def learned(self) -> bool:
+        """Whether users follow a learned model; then they submit batches."""
+        return self.users == "learned" or PRESETS.file_in(self.users) is not None
 
     def openness(self, pool: Pool) -> Openness:
         """Return the number of users and how they arrive."""
@@ -363,7 +372,8 @@ def pool_of(trace: Trace, config: ResampleConfig) -> tuple[Pool, Conversions]:
     converted, work = config.recorded(trace, config.conversion())
     name = Path(trace.source).name
     clock = Clock.of(trace.header)
-    return Pool.of(work, clock, config.pool, unit=config.unit, source=name), converted
+    unit: Literal["sessions", "batches"] = "batches" if config.learned else config.unit
+    return Pool.of(work, clock, config.pool, unit=unit, source=name), converted
 
 
 def pool_accounts(pool: Pool) -> dict[str, Any]:
@@ -386,7 +396,6 @@ def _living(
     from hpcrowd.agents.generative.shmueli import SiteModel
     from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
     from hpcrowd.agents.populations.made_up import ComponentWork, SiteWork
-    from hpcrowd.agents.presets import PRESETS
 
     if config.users == "rigid":
         return ComponentWork(pool, AsRecorded())
@@ -396,6 +405,11 @@ def _living(
         return ComponentWork(pool, ClosedLoop(pool.profiles))
     if config.users == "mugm":
         return _group_work(trace, pool, config, model)
+    if config.learned:
+        from hpcrowd.agents.learned.generated import InOrder
+        from hpcrowd.agents.learned.model import LearnedModel
+
+        return ComponentWork(pool, InOrder(pool, LearnedModel.named(config.users)))
     if config.users not in DOING:
         return ComponentWork(pool, _own_behaviour(config.users, pool))
     preset = PRESETS[config.users]

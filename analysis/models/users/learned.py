@@ -9,22 +9,27 @@ pauses that share leaves with what it notices (quantile regression forests: Mein
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcrowd.agents.behaviours.heldout import recorded_releases
 from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.agents.behaviours.when import Reason
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned.model import LearnedModel, made_choices, made_forest
 from hpcrowd.agents.learned.recorded import Noticed, rhythm_of
 from hpcrowd.agents.work.recorded import Work
+from hpcrowd.analysis.models.users.waits import with_waits
+from hpcrowd.analysis.results import versions
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 Floats = NDArray[np.float64]
 
@@ -128,6 +133,52 @@ def fit_learned(
     )  # fmt: skip
     waits, again = np.concatenate(means.values).T
     return LearnedModel(forest, made_choices(**grown, waits=waits, again=again), provenance or {})
+
+
+def fit_traces(
+    traces: Iterable[Trace],
+    settings: Settings | None = None,
+    *,
+    seed: int = 0,
+    progress: Callable[[str, int], Any] | None = None,
+) -> LearnedModel:
+    """Fit a learned model to traces; one without waits gets those of a simulation.
+
+    Parameters
+    ----------
+    traces
+        The traces; each is read when its turn comes.
+    settings, seed
+        See :func:`fit_learned`.
+    progress
+        Called with a label and the number of traces that are done.
+
+    Raises
+    ------
+    TraceError
+        If no user submitted twice, or a trace cannot be used.
+    """
+    settings, records, logs = settings or Settings(), [], []
+    for done, trace in enumerate(traces):
+        name = Path(trace.source).name
+        if progress is not None:
+            progress(f"sessions of {name}", done)
+        jobs, note = with_waits(jobs_from_trace(trace).jobs, trace["wait"], trace.processors)
+        work = Work.of(jobs)
+        records.append((work, Clock.of(trace.header)))
+        logs.append(
+            {
+                "name": name,
+                "sha256": trace.sha256,
+                "users": len(work.sessions.users),
+                "pauses": int((recorded_releases(BatchOrder(work)).reason != Reason.START).sum()),
+                "note": note,
+            }
+        )
+    if progress is not None:
+        progress("growing trees", len(records))
+    about = {"logs": logs, "settings": asdict(settings), "seed": seed, "versions": versions()}
+    return fit_learned(records, settings, seed=seed, provenance=about)
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,33 @@
-"""The command ``hpcrowd fit``: a workload model from a trace, in a file."""
+"""The command ``hpcrowd fit``: a model of a workload or of users from traces, in a file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from hpcrowd.analysis.features.stats import read_workload
 from hpcrowd.analysis.models.model import MODELS, fit, job_model, parse_model, write_model
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
-from hpcrowd.scenarios.commands.options import AsJson, TraceOrRun, WhichJobs
+from hpcrowd.scenarios.commands.options import (
+    TRACE_HELP,
+    AsJson,
+    Seed,
+    WhichJobs,
+    all_at_hand,
+)
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.outputs import check_writable
 from hpcrowd.scenarios.terminal import print_json, progress_bar, standard_output
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.traces.formats.common.base import FormatOptions
+
+#: Name of the model of users.
+LEARNED = "learned"
 
 
 @reads_traces
@@ -22,12 +35,23 @@ def command(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="Name of the model, with options such as mugm:groups=2."
+            metavar="MODEL",
+            help="Name of the model, with options such as mugm:groups=2; learned for users.",
         ),
     ],
-    trace: TraceOrRun,
+    traces: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TRACE...",
+            help=f"{TRACE_HELP.removesuffix('.')}; or a folder of results. Several for learned.",
+            callback=all_at_hand,
+        ),
+    ],
     how: Reading,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File of the model, .json.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="File of the model: .json, of learned users .parquet."),
+    ],
     arrivals: Annotated[
         str | None, typer.Option(help="Model of arrivals; the model's own unless given.")
     ] = None,
@@ -36,16 +60,30 @@ def command(
         typer.Option(help="Impose the trace's weekly or daily rhythm."),
     ] = None,
     which: WhichJobs = "completed",
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a workload model to a trace.
+    """Fit a workload model to a trace, or learned users to one or more.
 
     \b
     hpcrowd models
     hpcrowd fit comprehensive log.swf.gz -o M.json
     hpcrowd generate M.json --load 0.7 -o synthetic.swf.gz
+    hpcrowd fit learned log.swf.gz other.swf.gz -o users.parquet
+    hpcrowd replay log.swf.gz --users learned:users.parquet
     """
     check_writable(out, "--out")
+    if model.partition(":")[0] == LEARNED:
+        for option, given in (("--arrivals", arrivals), ("--cycle", cycle)):
+            if given is not None:
+                raise QuantityError(f"{option} {given}: for models of workloads; leave it out")
+        _fit_users(model, traces, reading_options(**how), seed, out, as_json)
+        return
+    trace, *others = traces
+    if others:
+        raise QuantityError(
+            f"trace {others[0]}: {model} is fitted to one trace; give one, or fit {LEARNED}"
+        )
     name, options = parse_model(model)
     job_model(name)
     with progress_bar() as progress:
@@ -74,3 +112,41 @@ def command(
             "run time"
         )
     console.print(f"The model is {out}; hpcrowd generate {out} -o X.swf.gz makes a workload")
+
+
+def _fit_users(
+    text: str,
+    paths: list[Path],
+    reading: FormatOptions,
+    seed: int,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Fit a learned model of users, and say what it was fitted to."""
+    from hpcrowd.analysis.models.users.learned import Settings, fit_traces
+    from hpcrowd.environment.schedulers.names import parse_options
+    from hpcrowd.environment.traces.formats.registry import read_trace
+
+    options = parse_options("model", text, Settings, filter(None, text[8:].split(",")))
+    with progress_bar() as progress:
+        found = fit_traces(
+            (read_trace(path, options=reading) for path in paths),
+            Settings(**options),
+            seed=seed,
+            progress=lambda label, done: progress(label, done, len(paths) + 1),
+        )
+    found.save(out)
+    if as_json:
+        print_json(found.provenance)
+        return
+    console = standard_output()
+    for log in found.provenance["logs"]:
+        console.print(
+            f"{log['name']}: {plural(log['pauses'], 'pause')} of {plural(log['users'], 'user')}"
+        )
+        if log["note"]:
+            console.print(f"  {log['note']}", soft_wrap=True)
+    console.print(
+        f"The model is {out}; hpcrowd replay TRACE --users {LEARNED}:{out} uses it",
+        soft_wrap=True,
+    )

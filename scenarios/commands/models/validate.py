@@ -82,10 +82,10 @@ def command(
     hpcrowd validate KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted --out validation
     """
     from hpcrowd.agents.presets import PRESETS
+    from hpcrowd.analysis.models.users.waits import with_waits
     from hpcrowd.analysis.validation.protocol import protocol
     from hpcrowd.analysis.validation.report import headline, plain, write
     from hpcrowd.analysis.validation.validation import validate
-    from hpcrowd.analysis.validation.waits import with_waits
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.output.guard import check_replaceable
     from hpcrowd.environment.schedulers.names import parse_scheduler

@@ -1,0 +1,197 @@
+"""Made-up users who follow a learned model: they decide whether to wait, and how long to pause.
+
+================== ===============================================================================
+class              the work of its users
+================== ===============================================================================
+:class:`InOrder`   the batches of a recorded user in their order, each released as recorded: by the
+                   end of another, or by the submission before it
+:class:`FromPool`  batches drawn from a pool, such as one that a workload model makes; users decide
+                   whether they wait for the results, and whether they submit the same again
+================== ===============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast, override
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.heldout import recorded_releases
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.behaviours.when import BatchOrder, Reason
+from hpcrowd.agents.generative.generated import GeneratedUser
+from hpcrowd.agents.generative.pool_users import BatchPool, DrawFromPool, PoolMember
+from hpcrowd.agents.learned.mind import Minds
+from hpcrowd.agents.learned.recorded import ENDED, FOLLOWS, NOTHING
+from hpcrowd.agents.populations.openness import Happening
+from hpcrowd.environment.jobs import UNKNOWN
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.learned.model import LearnedModel
+    from hpcrowd.agents.populations.component_users import ComponentUser
+    from hpcrowd.agents.populations.components import Pool
+    from hpcrowd.environment.jobs import Int64s
+
+
+class _Learned:
+    """What both kinds of users do."""
+
+    minds: Minds
+    _sent: dict[int, Int64s]
+
+    def _notice(self, user: GeneratedUser, rows: Int64s, ended: int, at: int) -> int:
+        """Look around when a unit has ended, or else was submitted; return the local time."""
+        wall = user.model.clock.wall(at)
+        self.minds.notice(
+            user.number, user.model.jobs, rows, len(self._sent[user.number]), ended, at, wall,
+            user.submitted - user.finished,
+        )  # fmt: skip
+        return wall
+
+    def _pause(self, user: GeneratedUser, rows: Int64s, ended: int, at: int) -> int:
+        """Return the second at which a user submits again."""
+        wall = self._notice(user, rows, ended, at)
+        return at + user.paused(self.minds.pause(user.number, wall, user.stream))
+
+    def _note(self, user: GeneratedUser, rows: Int64s, reason: int, released: int) -> int:
+        """Remember a submission; return the second of its last job."""
+        submit = user.model.jobs.submit[rows]
+        first, last = int(submit[0]), int(submit.max())
+        self.minds.note(user.number, reason, released, first, last, user.model.clock.wall(first))
+        self._sent[user.number] = rows
+        return last
+
+
+class FromPool(_Learned, DrawFromPool):
+    """Submit a batch from a pool, decide whether to wait for it, pause, repeat.
+
+    Parameters
+    ----------
+    members, pools
+        See :class:`~hpcrowd.agents.generative.pool_users.DrawFromPool`; the pauses of members are
+        not used.
+    model
+        The model.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[PoolMember],
+        pools: Mapping[int, BatchPool],
+        model: LearnedModel,
+    ) -> None:
+        super().__init__(members, pools)
+        self.minds = Minds(model)
+        self._sent = {}
+        # By user: the unit that it waits for; the batch submitted last, and the chance of it again.
+        self._awaited: dict[int, int] = {}
+        self._last: dict[int, tuple[int, float]] = {}
+
+    @override
+    def wake(self, user: GeneratedUser, after: int | None = None) -> None:
+        self._go_on(user, NOTHING if after is None else ENDED, user.model.time, after)
+
+    def _go_on(self, user: GeneratedUser, reason: int, released: int, after: int | None) -> None:
+        """Submit a batch, and decide what comes next."""
+        number, jobs = user.number, user.model.jobs
+        pool = self.pools[self.members[number].group]
+        place, again = self._last.get(number, (0, 0.0))
+        if not user.stream.random() < again:
+            place = int(user.stream.integers(len(pool)))
+        first = len(jobs)
+        unit = self.submit_batch(user, pool, place, after)
+        rows = np.arange(first, len(jobs))
+        last = self._note(user, rows, reason, released)
+        self._notice(user, rows, 0, last)
+        waits, again = self.minds.chances()
+        self._last[number] = place, again
+        if user.stream.random() < waits:
+            self._awaited[number] = unit
+        else:
+            self._awaited[number] = UNKNOWN
+            at = self._pause(user, rows, 0, last)
+            user.call_at(at, self._go_on, FOLLOWS, last, None)
+
+    @override
+    def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
+        """Pause after the unit that the user waits for."""
+        if self._awaited.get(user.number) == unit:
+            at = self._pause(user, self._sent[user.number], 1, now)
+            user.call_at(at, self._go_on, ENDED, now, unit)
+
+
+class InOrder(_Learned, Behaviour[GeneratedUser]):
+    """Submit the batches of a component in their order, with pauses of the model.
+
+    Parameters
+    ----------
+    pool
+        The pool, whose units are batches.
+    model
+        The model.
+    """
+
+    def __init__(self, pool: Pool, model: LearnedModel) -> None:
+        releases = recorded_releases(BatchOrder(pool.work))
+        self.minds = Minds(model)
+        self._sent = {}
+        self._awaits = np.where(releases.reason == Reason.ENDED, releases.awaited, UNKNOWN).tolist()
+        # By user: the place of the next unit, what it waits for, and the rows of its units.
+        self._next: dict[int, int] = {}
+        self._waiting: dict[int, int] = {}
+        self._rows: dict[int, dict[int, Int64s]] = {}
+
+    @override
+    def begin(self, user: GeneratedUser) -> None:
+        user = cast("ComponentUser", user)
+        if not user.units and user.component.long_term:
+            user.turn(0)
+        if user.units:
+            self._round(user, user.nominal(user.units[0]), None)
+
+    def _round(self, user: ComponentUser, at: int, after: int | None) -> None:
+        """Begin a round of units, the first one at a second."""
+        self._next[user.number] = 0
+        self._rows[user.number] = {}
+        user.call_at(at, self._submit, NOTHING if after is None else ENDED, user.model.time, after)
+
+    def _submit(self, user: GeneratedUser, reason: int, released: int, after: int | None) -> None:
+        """Submit the next unit, and plan the one after it unless it waits for an end."""
+        user = cast("ComponentUser", user)
+        number, place, jobs = user.number, self._next[user.number], user.model.jobs
+        unit, first = user.units[place], len(jobs)
+        user.send(unit, after)
+        rows = self._rows[number][unit] = np.arange(first, len(jobs))
+        last = self._note(user, rows, reason, released)
+        self._next[number] = place = place + 1
+        self._waiting[number] = UNKNOWN
+        if place == len(user.units):
+            return
+        awaited = self._awaits[user.units[place]]
+        theirs = self._rows[number].get(awaited)
+        if theirs is not None and (jobs.end[theirs] == UNKNOWN).any():
+            self._waiting[number] = awaited
+        else:
+            user.call_at(self._pause(user, rows, 0, last), self._submit, FOLLOWS, last, None)
+
+    @override
+    def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
+        """Release the unit that waited for this one, or begin the next round, or leave."""
+        user = cast("ComponentUser", user)
+        ended = user.over(unit)
+        if self._waiting.get(user.number) == ended:
+            self._waiting[user.number] = UNKNOWN
+            rows = self._rows[user.number][ended]
+            user.call_at(self._pause(user, rows, 1, now), self._submit, ENDED, now, unit)
+        if user.left:
+            return
+        if user.component.long_term or (user.again and user.stream.random() < user.again):
+            if not user.component.long_term:
+                user.visits.note(now, user.number, Happening.WENT_ON, user.mood)
+            at = self._pause(user, self._rows[user.number][ended], 1, now)
+            user.turn(now)
+            self._round(user, at, unit)
+        else:
+            user.done = True
+            user.visits.note(now, user.number, Happening.DONE)
