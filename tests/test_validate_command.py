@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import typer
-from hpcrowd.analysis.validation.evidence import MEASURES
-from hpcrowd.analysis.validation.parts import BASELINES, POOLED, UserModel
+from hpcrowd.analysis.validation.futures import MEASURES
+from hpcrowd.analysis.validation.models import BASELINES, ELSEWHERE, POOLED
+from hpcrowd.analysis.validation.protocol import protocol
 from hpcrowd.analysis.validation.report import COLUMNS, text
-from hpcrowd.analysis.validation.validation import RANKED, validate
+from hpcrowd.analysis.validation.validation import INSIDE, RANKED, validate
 from hpcrowd.environment import Trace, read_swf
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.traces.trace import jobs_from_trace
@@ -23,7 +26,6 @@ from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.studies import validation
 from hpcrowd.scenarios.studies.refresh import command as refresh_command
 from hpcrowd.scenarios.studies.render import BEGIN
-from hpcrowd.scenarios.studies.validation import ADJUSTED_WINDOWS, facts_row, validate_log
 
 HEADER = "; UnixStartTime: 978307200\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8\n"
 
@@ -73,23 +75,26 @@ def test_json_is_one_object(call: Any, trace: Path) -> None:
     assert {"adjusted", "think-time", *BASELINES} == {model["name"] for model in wire["models"]}
     measures = {model["name"]: set(model["measures"]) for model in wire["models"]}
     assert set(RANKED) == measures["adjusted"]
-    assert set(MEASURES) - {"session_length"} | {"next_session"} == measures["think-time"]
-    assert 100 == wire["parts"]["jobs_first"] + wire["parts"]["jobs_second"]
-    assert {"split": 0.5, "scheduler": "recorded", "pauses": "drawn", "seeds": 2} == {
-        name: wire["settings"][name] for name in ("split", "scheduler", "pauses", "seeds")
+    assert {*MEASURES, "next_session"} - set(INSIDE) == measures["think-time"]
+    assert [0.4, 0.5, 0.6, 0.7, 0.8] == wire["settings"]["origins"]
+    before = [one["jobs_first"] for one in wire["origins"]]
+    assert sorted(before) == before
+    assert all(one["jobs_first"] + one["jobs_second"] <= 100 for one in wire["origins"])
+    assert {"days": 28, "scheduler": "easy", "pauses": "drawn", "seeds": 2} == {
+        name: wire["settings"][name] for name in ("days", "scheduler", "pauses", "seeds")
     }
     assert not any(model["circular"] for model in wire["models"])
     ranks = sorted(model["measures"]["next_session"]["rank"] for model in wire["models"])
     assert [1, 2, 3, 4] == ranks
-    assert {"hindsight", "first part", "halves"} == set(wire["floors"])
+    assert {"hindsight", "days before"} == set(wire["floors"])
 
 
 def test_tables_say_what_was_done(call: Any, trace: Path) -> None:
-    """Without --json: the two parts, a row for each model, and what the marks mean."""
-    code, out, _ = call(trace, "--users", "adjusted,fluid", "--scheduler", "easy")
+    """Without --json: the origins, a row for each model, and what the marks mean."""
+    code, out, _ = call(trace, "--users", "adjusted,fluid", "--origins", "0.5,0.4")
     assert 0 == code
-    assert "first part: " in out
-    for name in ("adjusted", "fluid", POOLED, "(hindsight)", "(first part)", "(halves)"):
+    assert 2 == out.count("origin ")
+    for name in ("adjusted", "fluid", POOLED, "(hindsight)", "(days before)"):
         assert any(line.strip().startswith(name) for line in out.splitlines())
     assert "Circular" not in out
 
@@ -150,12 +155,11 @@ def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (
-            ["--split", "0"],
-            "split 0.0: share of the submissions in the first part, between 0 and 1",
-        ),
-        (["--split", "1.5"], "split 1.5: share of"),
-        (["--split", "0.001"], "first part: no user submitted twice"),
+        (["--origins", "0"], "origins 0: shares of the submissions before each origin, between"),
+        (["--origins", "0.5,1.5"], "origins 0.5, 1.5: shares of"),
+        (["--origins", "half"], "origins 'half': shares of"),
+        (["--origins", "0.001"], "no user submitted twice"),
+        (["--elsewhere"], "elsewhere: there is one trace only"),
         (["--users", "adjusted,nobody"], "users 'nobody': not known; choose rigid"),
         (["--users", ""], "users '': not known"),
         (["--users", "fluid,fluid"], "users 'fluid': named twice"),
@@ -176,13 +180,36 @@ def test_mistakes_give_one_line(
     assert told in err
 
 
-def test_traces_without_waits_are_refused(call: Any, trace: Path, tmp_path: Path) -> None:
-    """A trace without waits does not show how long users thought."""
+def test_traces_without_waits_get_simulated_ones(call: Any, tmp_path: Path) -> None:
+    """A trace without waits does not show how long users thought; the output says what does."""
     path = tmp_path / "nowaits.swf"
     path.write_text(swf(wait=-1))
-    code, out, err = call(path, "--users", "adjusted")
-    assert (2, "", 1) == (code, out, len(err.splitlines()))
-    assert "nowaits.swf: no job has a wait time" in err
+    code, out, _ = call(path, "--users", "adjusted", "--origins", "0.5")
+    assert 0 == code
+    assert "the log has no waits: those of a simulation with easy take their place" in out
+
+
+def test_several_logs_are_compared(call: Any, trace: Path, tmp_path: Path) -> None:
+    """One table over all logs, with the learned model fitted to the others, and a folder for each."""
+    other = tmp_path / "other.swf"
+    other.write_text(swf(users=6, jobs=20))
+    arguments = (trace, other, "--users", "adjusted,learned", "--origins", "0.5", "--elsewhere")
+    code, out, _ = call(*arguments, "--out", tmp_path / "both")
+    assert 0 == code
+    assert "All 2 logs" in out
+    assert {"small.swf", "other.swf", "across.json", "across.csv"} == {
+        path.name for path in (tmp_path / "both").iterdir()
+    }
+    wire = json.loads((tmp_path / "both" / "across.json").read_text())
+    names = {"adjusted", "learned", ELSEWHERE, *BASELINES}
+    assert names == {model["name"] for model in wire["models"]}
+    ranks = [model["mean_rank"] for model in wire["models"]]
+    assert sorted(ranks) == ranks
+    for model in wire["models"]:
+        assert {claim["rival"] for claim in model["claims"]} <= names - {model["name"]}
+        assert {claim["verdict"] for claim in model["claims"]} <= {"better", "worse", "="}
+    rows = list(csv.DictReader((tmp_path / "both" / "across.csv").read_text().splitlines()))
+    assert [model["name"] for model in wire["models"]] == [row["model"] for row in rows]
 
 
 def test_every_preset_can_be_validated(trace: Path) -> None:
@@ -203,14 +230,21 @@ def test_every_preset_can_be_validated(trace: Path) -> None:
 def test_every_part_of_the_page_is_made(
     trace: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every generated part has its place on the page, and so has the picture."""
+    """Every generated part has its place on the page, and so has the picture; logs are kept."""
     trace.rename(tmp_path / "KTH-SP2-1996-2.1-cln.swf")
-    monkeypatch.setattr(validation, "LOGS_TRIED", ("KTH",))
-    parts, pictures = validation.page_contents(tmp_path)
+    (tmp_path / "NASA-iPSC-1993-3.1-cln.swf").write_text(swf(users=6, jobs=20))
+    rules = replace(protocol(), origins=(0.5,), design=("KTH",), check=("NASA",))
+    monkeypatch.setattr(validation, "protocol", lambda: rules)
+    monkeypatch.setattr(validation, "validate", partial(validate, rules=rules))
+    kept = tmp_path / "kept"
+    parts, pictures = validation.page_contents(tmp_path, kept)
     page = (root / "docs" / "studies" / "validation.md").read_text()
     assert set(parts) == set(re.findall(BEGIN.format("(.*)"), page))
     assert all(f"pictures/validation/{one.name}.png" in page for one in pictures)
     assert [True] == [bool(one.draw().axes) for one in pictures]
+    assert {"KTH.pkl", "NASA.pkl"} == {path.name for path in kept.iterdir()}
+    monkeypatch.delattr(validation, "validate")
+    assert parts == validation.page_contents(tmp_path, kept)[0]
 
 
 def test_page_needs_every_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,7 +252,7 @@ def test_page_needs_every_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     with pytest.raises(typer.Exit) as ended:
         refresh_command("validation", traces=tmp_path)
     error = capsys.readouterr().err
-    assert (2, 1, True) == (ended.value.exit_code, error.count("\n"), "not found; fetch" in error)
+    assert (2, 1, True) == (ended.value.exit_code, error.count("\n"), "no KTH-SP2" in error)
 
 
 @pytest.mark.slow
@@ -226,14 +260,15 @@ def test_page_needs_every_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_page_shows_the_computed_scores(kth: Trace, root: Path) -> None:
     """The table of KTH in the documentation holds what the code computes, digit by digit."""
     page = (root / "docs" / "studies" / "validation.md").read_text()
-    part = page.partition(BEGIN.format("scores"))[2].partition("**HPC2N**")[0]
+    part = page.partition(BEGIN.format("design"))[2].partition("**HPC2N**")[0]
+    count = len(RANKED)
     shown = {
-        cells[0]: [cell.replace("=", "") for cell in cells[1:7]]
+        cells[0]: [cell.replace("=", "") for cell in cells[1 : count + 1]]
         for line in part.splitlines()
-        if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) > 7
+        if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) > count
     }
-    found = validate_log(kth, [ADJUSTED_WINDOWS, UserModel.of("think-time")])
+    jobs = jobs_from_trace(kth).jobs
+    found = validate(jobs, models_of(["learned", "think-time"]), Clock.of(kth.header))
     for name, scores in found.scores.items():
         computed = [text(scores.get(m), m, 2).replace("=", "") for m in RANKED]
         assert shown[name] == computed
-    assert f"| {' | '.join(facts_row('KTH', found))} |" in page.splitlines()

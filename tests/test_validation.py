@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,12 @@ from hpcrowd.agents.behaviours.heldout import (
 from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, SessionGraph
 from hpcrowd.analysis.validation import validation
-from hpcrowd.analysis.validation.evidence import MEASURES, questions, simulate_second
-from hpcrowd.analysis.validation.parts import BASELINES, POOLED, Parts, UserModel
-from hpcrowd.analysis.validation.validation import Validation
+from hpcrowd.analysis.validation.forecasts import questions
+from hpcrowd.analysis.validation.futures import MEASURES, simulate_second
+from hpcrowd.analysis.validation.models import BASELINES, POOLED, UserModel
+from hpcrowd.analysis.validation.parts import Parts
+from hpcrowd.analysis.validation.protocol import Protocol
+from hpcrowd.analysis.validation.validation import FORECASTS, INSIDE, RANKED, Validation
 from hpcrowd.environment import Clock, JobTable, Simulation
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, TraceError
@@ -64,16 +68,21 @@ def by_day(random: np.random.Generator, end: int, run: int) -> int:
         left, at = left - (closes - at), closes
 
 
-def validate(jobs: JobTable, models: list[UserModel], clock: Clock, **choices: Any) -> Validation:
-    """Validate with few draws of users: most tests do not look at intervals."""
-    return validation.validate(jobs, models, clock, **{"resamples": 100, **choices})
+#: One origin, all days after it, and few resamples: most tests do not look at intervals.
+RULES = Protocol((0.5,), 10_000, 1, "recorded", 20, 30, 100, 0.95)
+
+
+def validate(
+    jobs: JobTable, models: list[UserModel], clock: Clock, rules: Protocol = RULES, **choices: Any
+) -> Validation:
+    """Validate, by default from one origin."""
+    return validation.validate(jobs, models, clock, rules, **choices)
 
 
 def scores(found: Validation, measure: str) -> dict[str, float]:
     """The values of a measure by model."""
-    statistic = {**MEASURES, "next_batch": "crps", "next_session": "crps"}[measure]
     return {
-        name: each[measure].statistics[statistic].value
+        name: each[measure].statistics[RANKED[measure]].value
         for name, each in found.scores.items()
         if measure in each
     }
@@ -147,12 +156,16 @@ def test_first_part_stays_as_recorded(make_jobs: MakeJobs, name: str) -> None:
 @pytest.mark.parametrize("name", ["shmueli-feitelson", "generative"])
 def test_made_up_work_belongs_to_the_second_part(make_jobs: MakeJobs, name: str) -> None:
     """Users who make up their work do so in the second part only, and are asked for no forecast."""
-    found = validate(chain(make_jobs, linear, users=4, jobs=30), presets(name), Clock())
+    jobs = chain(make_jobs, linear, users=4, jobs=30)
+    found = validate(jobs, presets(name), Clock())
     assert set(MEASURES) == set(found.scores[name])
-    run = simulate_second(found.parts, found.models[name])
-    assert found.parts.since <= run.submit.min() <= run.submit.max() <= found.parts.end
-    assert set(run.user.tolist()) <= set(found.parts.second.sessions.users.tolist())
-    assert pytest.approx(len(run) / len(found.parts.second_jobs)) == found.volume[name]
+    parts = Parts.of(jobs, Clock())
+    run = simulate_second(parts, found.models[name])
+    sent = run.submit[run.submit >= 0]
+    assert parts.since <= sent.min()
+    assert set(run.user.tolist()) <= set(parts.second.sessions.users.tolist())
+    within = int((sent <= parts.until).sum())
+    assert pytest.approx(within / len(parts.second_jobs)) == found.volume[name]
 
 
 @pytest.mark.parametrize("name", [*REPLAYED, POOLED])
@@ -269,7 +282,7 @@ def test_no_pause_at_all(make_jobs: MakeJobs) -> None:
     """A first part in which nobody came back is reported, with the cure."""
     rows = [(1000 * user, 10, 1, 1, user) for user in range(1, 9)]
     rows += [(90_000 + 1000 * user, 10, 1, 1, user) for user in range(1, 9)]
-    with pytest.raises(QuantityError, match=r"no user submitted twice.*larger --split"):
+    with pytest.raises(QuantityError, match=r"no user submitted twice"):
         validate(make_jobs(*rows), presets("adjusted"), Clock())
 
 
@@ -307,10 +320,11 @@ def test_newcomers_get_what_fits_all(make_jobs: MakeJobs) -> None:
         for user in (1, 2)
     ]
     rows += [(150_000 + 20_000 * n, 300, 1, 1, 3) for n in range(8)]
-    found = validate(make_jobs(*sorted(rows)), presets(*PRESETS), Clock())
-    assert 1 == found.counts()["users_second_not_seen_in_first"]
+    jobs = make_jobs(*sorted(rows))
+    found = validate(jobs, presets(*PRESETS), Clock())
+    assert 1 == found.origins[0].counts["users_second_not_seen_in_first"]
     assert {*PRESETS, *BASELINES} == set(found.scores)
-    asked = questions(found.parts)["next_batch"]
+    asked = questions(Parts.of(jobs, Clock()))["next_batch"]
     assert 2 in asked.user.tolist()
 
 
@@ -319,7 +333,8 @@ def test_same_seed_same_scores(make_jobs: MakeJobs) -> None:
     jobs = chain(make_jobs, whatever, users=4, jobs=30)
 
     def values(seed: int) -> list[float]:
-        found = validate(jobs, presets("adjusted", "fluid"), Clock(), seed=seed, seeds=2)
+        rules = replace(RULES, seeds=2)
+        found = validate(jobs, presets("adjusted", "fluid"), Clock(), rules, seed=seed)
         return [v for m in MEASURES for v in scores(found, m).values()]
 
     assert values(0) == values(0)
@@ -329,8 +344,8 @@ def test_same_seed_same_scores(make_jobs: MakeJobs) -> None:
 def test_sessions_are_no_answer_about_batches(make_jobs: MakeJobs) -> None:
     """Who submits whole sessions says nothing about the next batch and the length of sessions."""
     found = validate(chain(make_jobs, whatever, users=3, jobs=20), presets("think-time"), Clock())
-    assert set(MEASURES) - {"session_length"} | {"next_session"} == set(found.scores["think-time"])
-    assert {*MEASURES, "next_session", "next_batch"} == set(found.scores[POOLED])
+    assert {*MEASURES, "next_session"} - set(INSIDE) == set(found.scores["think-time"])
+    assert {*MEASURES, *FORECASTS} == set(found.scores[POOLED])
 
 
 def test_populations_are_models_too(make_jobs: MakeJobs) -> None:
@@ -339,9 +354,10 @@ def test_populations_are_models_too(make_jobs: MakeJobs) -> None:
     jobs = chain(make_jobs, linear, users=6, jobs=30)
     found = validate(jobs, [UserModel("mixed", mixed)], Clock())
     assert {"mixed", *BASELINES} == set(found.scores)
-    users = found.parts.users(found.models["mixed"])
+    parts = Parts.of(jobs, Clock())
+    users = parts.users(found.models["mixed"])
     assert isinstance(users, Mixture)
-    behaviours = [part.behaviour(found.parts.work) for part in users.parts]  # type: ignore[operator]
+    behaviours = [part.behaviour(parts.work) for part in users.parts]  # type: ignore[operator]
     assert all(isinstance(behaviour, HeldOut) for behaviour in behaviours)
 
 

@@ -11,8 +11,9 @@ not show smaller ones than 0.001.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -144,3 +145,73 @@ def _chance(difference: np.ndarray) -> float:
     if spread == 0:
         return 0.0 if difference[0] < 0 else 1.0
     return float(norm.cdf(difference[0] / spread))
+
+
+#: Columns of the table of ranks, before those of the measures.
+RANK_HEADING = ("model", "mean rank", "better", "worse", "=")
+
+
+def rank_rows(found: Across) -> list[list[str]]:
+    """Return a row for each model: ranks, and its claims against all others.
+
+    The columns are :data:`RANK_HEADING`, then the mean rank in each measure of :data:`RANKED`.
+    """
+    rows = []
+    for model in found.models:
+        verdicts = Counter(claim.verdict for claim in found.claims(model, found.models))
+        ranks = [found.rank(model, measure) for measure in RANKED]
+        rows.append(
+            [
+                model,
+                f"{found.mean_rank(model):.1f}",
+                *(str(verdicts[name]) for name in ("better", "worse", "=")),
+                *("" if np.isnan(rank) else f"{rank:.1f}" for rank in ranks),
+            ]
+        )
+    return rows
+
+
+def claim_rows(found: Across, model: str, rivals: Collection[str]) -> list[list[str]]:
+    """Return a row for each measure: how a model compares with the best rival in each log.
+
+    A cell has the scores of both, in bold if the difference is more than chance, and who the best
+    rival is.
+    """
+    cells = {(claim.measure, claim.log): claim for claim in found.claims(model, rivals)}
+    rows = []
+    for measure in RANKED:
+        row = [measure]
+        for log in found.logs:
+            claim = cells.get((measure, log))
+            if claim is None:
+                row.append("")
+                continue
+            scores = [f"{claim.value:.3f}", f"{claim.best:.3f}"]
+            if claim.verdict == "better":
+                scores[0] = f"**{scores[0]}**"
+            elif claim.verdict == "worse":
+                scores[1] = f"**{scores[1]}**"
+            row.append(f"{scores[0]} / {scores[1]} {claim.rival}")
+        rows.append(row)
+    return rows
+
+
+def plain_across(found: Across) -> dict[str, Any]:
+    """Return ranks and claims as plain data, fit for JSON."""
+    return {
+        "models": [
+            {
+                "name": model,
+                "mean_rank": found.mean_rank(model),
+                "ranks": {
+                    measure: None if np.isnan(rank := found.rank(model, measure)) else rank
+                    for measure in RANKED
+                },
+                "claims": [
+                    {**asdict(claim), "verdict": claim.verdict}
+                    for claim in found.claims(model, found.models)
+                ],
+            }
+            for model in found.models
+        ]
+    }

@@ -224,7 +224,8 @@ def observe_queue(parts: Parts, run: JobTable) -> Observed:
     x, y = _unseasoned(np.log2(1 + queue)), _unseasoned(np.sqrt(submissions))
     sums = np.zeros((weeks, len(LAGS), 6))
     for k, lag in enumerate(LAGS):
-        a, b, w = x[: len(x) - lag], y[lag:], week[: len(x) - lag]
+        last = max(len(x) - lag, 0)
+        a, b, w = x[:last], y[lag:], week[:last]
         for j, value in enumerate((np.ones(len(a)), a, b, a * a, b * b, a * b)):
             sums[:, k, j] = np.bincount(w, value, minlength=weeks)
     bins = np.log2(1 + queue) / QUEUE_BIN

@@ -23,8 +23,8 @@ POOLED, SIMILAR = "pooled", "similar"
 #: Both baselines.
 BASELINES = (POOLED, SIMILAR)
 
-#: The learned model, fitted to what came before the origin.
-LEARNED = "learned"
+#: The learned model, fitted to what came before the origin; and fitted to other logs.
+LEARNED, ELSEWHERE = "learned", "learned elsewhere"
 
 
 @dataclass(frozen=True)

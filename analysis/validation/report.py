@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpcrowd.analysis.html import Picture, figure_of, html_page, rows_table
 from hpcrowd.analysis.pictures.plots import COLOURS, TITLE, figure_png, new_figure, tidy
 from hpcrowd.analysis.results import versions, write_csv, write_json
+from hpcrowd.analysis.validation.across import (
+    LEVEL,
+    RANK_HEADING,
+    Across,
+    plain_across,
+    rank_rows,
+)
 from hpcrowd.analysis.validation.models import POOLED, SIMILAR
 from hpcrowd.analysis.validation.validation import (
     FORECASTS,
@@ -243,6 +250,33 @@ def write(found: Validation, folder: str | os.PathLike[str], title: str, source:
             {"configuration": found.settings, "trace": source, "versions": versions()},
             place / "provenance.json",
         )
+
+
+#: What the columns of the table over several logs mean.
+ACROSS_NOTE = (
+    "better: better than each other model; worse: worse than the best one. Both with confidence "
+    f"(p < {LEVEL:g}), corrected for the number of measures and logs. The other columns: mean rank "
+    "over the logs, 1 is best."
+)
+
+
+def write_across(found: Across, folder: str | os.PathLike[str], sources: dict[str, Any]) -> None:
+    """Write the results of several logs to a folder that appears only when complete.
+
+    Parameters
+    ----------
+    found
+        The validations.
+    folder
+        The folder to write; each log has a folder in it.
+    sources
+        By log: where the trace comes from, fit for JSON.
+    """
+    with whole_folder(folder) as place:
+        for name, each in found.logs.items():
+            write(each, place / name, name, sources[name])
+        write_json(plain_across(found), place / "across.json")
+        write_csv(place / "across.csv", (*RANK_HEADING, *RANKED), rank_rows(found))
 
 
 def _page(found: Validation, title: str, picture: bytes) -> str:

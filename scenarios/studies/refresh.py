@@ -70,6 +70,7 @@ def refresh(
         Folder with the traces, for a study that is run again.
     runs
         Folder of results to store, for a study whose runs are stored; None uses the stored ones.
+        For the page of validation, where finished logs are kept.
     docs
         Folder of the documentation.
 
@@ -81,7 +82,8 @@ def refresh(
     colours = None
     if name in MEASURED:
         module = import_module(f"{__package__}.{MEASURED[name]}")
-        parts, pictures = module.page_contents(_needed(name, traces))
+        kept = {} if runs is None else {"runs": runs}
+        parts, pictures = module.page_contents(_needed(name, traces), **kept)
     else:
         colours = study_entry(name).study.picture_colours
         parts, pictures = study_contents(name, traces, runs, docs)

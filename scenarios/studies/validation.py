@@ -1,108 +1,152 @@
-"""The page about validation: the presets, validated on every log of :data:`LOGS_TRIED`.
+"""The page about validation: models of users on the logs of the protocol.
 
-    python -m hpcrowd.scenarios.studies.refresh validation --traces traces
+    python -m hpcrowd.scenarios.studies.refresh validation --traces traces --runs kept
 
-writes its tables and its picture. This takes some minutes.
+writes its tables and its pictures. This takes hours; finished logs are kept in the folder ``kept``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import pickle
+from collections.abc import Mapping
 from pathlib import Path
 
 from hpcrowd.agents.presets import PRESETS, Recipe
-from hpcrowd.analysis.validation.parts import BASELINES, UserModel
+from hpcrowd.agents.work.recorded import Work
+from hpcrowd.analysis.models.users.learned import SEVERAL, fit_learned
+from hpcrowd.analysis.models.users.waits import with_waits
+from hpcrowd.analysis.validation.across import (
+    RANK_HEADING,
+    Across,
+    claim_rows,
+    rank_rows,
+)
+from hpcrowd.analysis.validation.models import ELSEWHERE, LEARNED, UserModel
+from hpcrowd.analysis.validation.protocol import protocol
 from hpcrowd.analysis.validation.report import HEADING, TITLES, draw, score_rows
 from hpcrowd.analysis.validation.scores import Estimate
-from hpcrowd.analysis.validation.validation import Validation, fitted_lines, validate
+from hpcrowd.analysis.validation.validation import Validation, validate
 from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.outputs import whole_file
 from hpcrowd.scenarios.studies.render import Picture, markdown_table
-from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.studies.running import Steps
 from hpcrowd.scenarios.terminal import progress_bar
 
-#: Logs with waits, by their names on the page.
-LOGS_TRIED = ("KTH", "HPC2N", "LANL-CM5", "SDSC-DS")
+#: Files of the logs of the protocol.
+FILES = {
+    "KTH": "KTH-SP2-1996-2.1-cln.swf*",
+    "HPC2N": "HPC2N-2002-2.1-cln.swf*",
+    "LANL-CM5": "LANL-CM5-1994-4.1-cln.swf*",
+    "SDSC-DS": "SDSC-DS-2004-2.1-cln.swf*",
+    "Curie": "CEA-Curie-2011-2.1-cln.swf*",
+    "DAS2-fs1": "DAS2-fs1-2003-1.swf*",
+    "NASA": "NASA-iPSC-1993-3.1-cln.swf*",
+    "Thunder": "LLNL-Thunder-2007-1.1-cln.swf*",
+}
 
 #: A combination that is not a preset: adjusted, in fitted activity windows.
 ADJUSTED_WINDOWS = UserModel("adjusted + windows", Recipe("batches", window="fitted"))
 
-#: Simulations of each model.
-SEEDS = 1
+#: Models that the learned one is compared with: all presets but itself.
+RIVALS = tuple(name for name in PRESETS if name != LEARNED)
 
-#: The benefit of parts of models: the question, a model with the part and one without it, and the
-#: measures in which they are compared.
-PAIRS = (
-    ("response, in any form", "similar", "pooled", ("next_batch", "next_session")),
-    ("response, as a line (error of the median)", "linear", "adjusted", ("next_batch",)),
-    ("the user's own pauses", "adjusted", "pooled", ("next_batch", "next_session")),
-    ("waiting for responses at all", "adjusted", "rigid", ("next_batch", "next_session")),
-    (
-        "fitted windows",
-        ADJUSTED_WINDOWS.name,
-        "adjusted",
-        ("next_batch", "next_session", "think_time", "weekly_profile"),
-    ),
-    (
-        "fitted windows, whole sessions",
-        "think-time-windows",
-        "think-time",
-        ("next_session", "think_time", "weekly_profile"),
-    ),
-    ("recorded session windows", "fluid", "adjusted", ("next_batch", "weekly_profile")),
-)
+#: Models that the learned one must be ahead of when it was fitted to other logs, in forecasts.
+AHEAD_OF = ("adjusted", "think-time", "fluid")
 
 
-def models() -> list[UserModel]:
+def models(elsewhere: UserModel | None = None) -> list[UserModel]:
     """Return the models of the page."""
-    return [*(UserModel.of(name) for name in PRESETS), ADJUSTED_WINDOWS]
+    found = [*(UserModel.of(name) for name in PRESETS), ADJUSTED_WINDOWS]
+    return found if elsewhere is None else [*found, elsewhere]
 
 
-def validate_log(trace: Trace, tried: Iterable[UserModel] | None = None) -> Validation:
-    """Validate models on a log, with the settings of the page."""
-    chosen = models() if tried is None else list(tried)
-    jobs = jobs_from_trace(trace).jobs
-    return validate(jobs, chosen, Clock.of(trace.header), seeds=SEEDS)
+def records(paths: Mapping[str, Path]) -> dict[str, tuple[Work, Clock, int]]:
+    """Return work, local time and processors of each log, with simulated waits where it has none.
+
+    Parameters
+    ----------
+    paths
+        Its file.
+    """
+    found = {}
+    for name, path in paths.items():
+        trace = read_trace(path)
+        jobs, _ = with_waits(jobs_from_trace(trace).jobs, trace["wait"], trace.processors)
+        found[name] = Work.of(jobs), Clock.of(trace.header), trace.processors
+    return found
+
+
+def elsewhere(name: str, of: Mapping[str, tuple[Work, Clock, int]]) -> UserModel:
+    """Return the learned model fitted to all logs but one."""
+    others = [(work, clock) for log, (work, clock, _) in of.items() if log != name]
+    return UserModel(
+        ELSEWHERE, Recipe("batches", "learned"), elsewhere=fit_learned(others, SEVERAL)
+    )
+
+
+def find(traces: Path) -> dict[str, Path]:
+    """Return the files of the logs of the protocol.
+
+    Raises
+    ------
+    QuantityError
+        If one is missing.
+    """
+    found = {}
+    for name in (*protocol().design, *protocol().check):
+        there = sorted(traces.glob(FILES[name]))
+        if not there:
+            raise QuantityError(f"study validation: no {FILES[name]} in {traces}; put it there")
+        found[name] = there[0]
+    return found
+
+
+def validations(traces: Path, kept: Path | None = None) -> dict[str, Validation]:
+    """Return the validation of each log.
+
+    Parameters
+    ----------
+    traces
+        Folder with the traces.
+    kept
+        Folder for finished logs, which are not computed again; None for none.
+    """
+    paths = find(traces)
+    found: dict[str, Validation] = {}
+    of: dict[str, tuple[Work, Clock, int]] = {}
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+    with progress_bar() as progress:
+        steps = Steps(len(paths), progress)
+        for name in paths:
+            steps.begin(name)
+            place = None if kept is None else kept / f"{name}.pkl"
+            if place is not None and place.is_file():
+                found[name] = pickle.loads(place.read_bytes())
+                continue
+            of = of or records(paths)
+            work, clock, processors = of[name]
+            found[name] = validate(
+                work.jobs, models(elsewhere(name, of)), clock, processors=processors
+            )
+            if place is not None:
+                with whole_file(place) as temporary:
+                    temporary.write_bytes(pickle.dumps(found[name]))
+        steps.end()
+    return found
 
 
 def facts_row(name: str, found: Validation) -> list[str]:
-    """Return a row about a log: the contents of its parts, and the lines fitted to both."""
-    counts, lines = found.counts(), fitted_lines(found.parts)
+    """Return a row about a log: what lies before and after its origins."""
+    first, last = (found.origins[k].counts for k in (0, -1))
     row = [name]
-    for part in ("first", "second"):
-        row += [f"{counts[f'{what}_{part}']:,}" for what in ("jobs", "sessions", "users")]
-    row.append(f"{counts['users_second_not_seen_in_first']:,}")
-    for line in lines.values():
-        row.append("none" if line is None else f"{line['slope']:.3f} / {line['intercept_s']:,.0f}")
+    for what in ("jobs", "sessions", "users"):
+        row.append(f"{first[f'{what}_first']:,} to {last[f'{what}_first']:,}")
+        row.append(f"{sum(one.counts[f'{what}_second'] for one in found.origins):,}")
     return row
-
-
-def winners(found: dict[str, Validation]) -> str:
-    """Return a table with the best model of each measure and log, and those that may be as good."""
-    rows = []
-    for measure, title in TITLES.items():
-        row = [title]
-        for each in found.values():
-            there = [(n, s[measure]) for n, s in each.scores.items() if measure in s]
-            there.sort(key=lambda pair: pair[1].rank or 0)
-            row.append(", ".join(name for name, score in there if score.tied))
-        rows.append(row)
-    return markdown_table(["measure", *found], rows, 1 + len(found))
-
-
-def worths(found: dict[str, Validation]) -> str:
-    """Return a table of the benefit of parts of models on each log."""
-    rows = []
-    for what, a, b, measures in PAIRS:
-        statistic = "error" if "error" in what else None
-        for measure in measures:
-            row = [what, f"{a} - {b}", TITLES[measure]]
-            for each in found.values():
-                gain = each.difference(a, b, measure, statistic)
-                row.append("" if gain is None else signed(gain))
-            rows.append(row)
-    return markdown_table(["what", "difference of", "in", *found], rows, 3)
 
 
 def signed(gain: Estimate) -> str:
@@ -112,46 +156,66 @@ def signed(gain: Estimate) -> str:
     return f"{f'**{number}**' if sure else number} ({gain.low:+.3f} to {gain.high:+.3f})"
 
 
-def page_parts(found: dict[str, Validation]) -> dict[str, str]:
+def ahead_rows(found: Mapping[str, Validation]) -> list[list[str]]:
+    """Return how far the model fitted to other logs is ahead of models fitted to the log itself."""
+    rows = []
+    for measure in ("next_batch", "next_session"):
+        for rival in AHEAD_OF:
+            row = [TITLES[measure], rival]
+            for each in found.values():
+                gain = each.difference(ELSEWHERE, rival, measure)
+                row.append("" if gain is None else signed(gain))
+            if any(row[2:]):
+                rows.append(row)
+    return rows
+
+
+def page_parts(found: Mapping[str, Validation]) -> dict[str, str]:
     """Return the generated parts of the page by name."""
-    heading = [
-        "log",
-        *(f"{w}, {p}" for p in ("first", "second") for w in ("jobs", "sessions", "users")),
-    ]
-    heading += ["new users", "line, first", "line, second"]
-    facts = markdown_table(heading, [facts_row(name, each) for name, each in found.items()], 1)
-    tables = {name: markdown_table(HEADING, score_rows(each), 1) for name, each in found.items()}
-    scores = "\n\n".join(f"**{name}**\n\n{table}" for name, table in tables.items())
-    errors = []
-    for name in [*(model.name for model in models()), *BASELINES]:
-        answers = [each.scores[name].get("next_batch") for each in found.values()]
-        if None not in answers:
-            values = [f"{score.statistics['error'].value:.2f}" for score in answers if score]
-            errors.append([name, *values])
-    return {
-        "parts": facts,
-        "winners": winners(found),
-        "worths": worths(found),
-        "scores": scores,
-        "errors": markdown_table(["model", *found], errors, 1),
-    }
+    across, logs = Across(found), list(found)
+    groups = {"design": protocol().design, "check": protocol().check}
+    parts = {
+        "facts": markdown_table(
+            ["log", "jobs before", "jobs after", "sessions before", "sessions after",
+             "users before", "users after"],
+            [facts_row(name, each) for name, each in found.items()], 1,
+        ),
+        "ranks": markdown_table([*RANK_HEADING, *TITLES.values()], rank_rows(across), 1),
+        "elsewhere": markdown_table(["in", "less", *logs], ahead_rows(found), 2),
+        "logs": markdown_table(
+            ["model", *logs],
+            [
+                [name, *(f"{each.mean_rank(name):.1f}" for each in found.values())]
+                for name in across.models
+            ],
+            1,
+        ),
+    }  # fmt: skip
+    for model, part in ((LEARNED, "learned"), (ELSEWHERE, "learned elsewhere")):
+        rows = claim_rows(across, model, RIVALS)
+        for row in rows:
+            row[0] = TITLES[row[0]]
+        parts[part] = markdown_table(["measure", *logs], rows, 1)
+    for group, names in groups.items():
+        tables = [
+            f"**{name}**\n\n{markdown_table(HEADING, score_rows(found[name]), 1)}"
+            for name in names
+            if name in found
+        ]
+        parts[group] = "\n\n".join(tables)
+    return parts
 
 
-def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
+def page_contents(traces: Path, runs: Path | None = None) -> tuple[dict[str, str], list[Picture]]:
     """Validate on each log and return the generated parts of the page by name, and its picture.
 
     Parameters
     ----------
     traces
         Folder with the traces.
+    runs
+        Folder for finished logs; None for none.
     """
-    paths = find_logs(traces, {name: LOGS[name] for name in LOGS_TRIED}, LOGS_TRIED)
-    found = {}
-    with progress_bar() as progress:
-        steps = Steps(len(paths), progress)
-        for name, path in paths.items():
-            steps.begin(f"{name}: {path.name}")
-            found[name] = validate_log(read_trace(path))
-        steps.end()
+    found = validations(traces, runs)
     picture = Picture.of("validation", draw, found["KTH"], "KTH-SP2-1996-2.1-cln")
     return page_parts(found), [picture]

@@ -60,6 +60,10 @@ class Settings:
     absence: int = setting(4 * HOUR, "from this on a pause is days and a time of day", "s", least=0)
 
 
+#: Settings of a fit to several logs, whose model is to be small, such as the one that is shipped.
+SEVERAL = Settings(trees=20, kept=16, most=10_000)
+
+
 def fit_learned(
     records: Sequence[tuple[Work, Clock]],
     settings: Settings | None = None,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
-from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS
-from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.environment.limits.numbers import MOST_RUNS
+from hpcrowd.scenarios.commands.options import TRACE_HELP, AsJson, Seed, all_at_hand
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
 from hpcrowd.scenarios.terminal import (
@@ -25,8 +26,10 @@ from hpcrowd.scenarios.terminal import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hpcrowd.analysis.validation.across import Across
     from hpcrowd.analysis.validation.models import UserModel
     from hpcrowd.analysis.validation.validation import Validation
+    from hpcrowd.environment.traces.trace import Trace
 
 
 #: Where pauses in the simulated second part come from.
@@ -35,7 +38,14 @@ PAUSES = ("drawn", "recorded")
 
 @reads_traces
 def command(
-    trace: TracePath,
+    traces: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TRACE...",
+            help=f"{TRACE_HELP.removesuffix('.')}; several are also compared in one table.",
+            callback=all_at_hand,
+        ),
+    ],
     how: Reading,
     users: Annotated[
         str | None,
@@ -43,6 +53,13 @@ def command(
             metavar="NAME[,NAME...]", help="Behaviours or TOML files; all presets unless given."
         ),
     ] = None,
+    elsewhere: Annotated[
+        bool,
+        typer.Option(
+            "--elsewhere",
+            help="Also test the learned model fitted to the other traces: leave one log out.",
+        ),
+    ] = False,
     origins: Annotated[
         str | None,
         typer.Option(
@@ -70,9 +87,7 @@ def command(
             min=1, max=MOST_RUNS, help="Simulations of each model from each origin; 1 unless given."
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")
-    ] = 0,
+    seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results and a page.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,11 +95,13 @@ def command(
 
     \b
     hpcrowd validate KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted --out validation
+    hpcrowd validate one.swf.gz other.swf.gz --users learned,linear --elsewhere
     """
     from hpcrowd.agents.presets import PRESETS
     from hpcrowd.analysis.models.users.waits import with_waits
+    from hpcrowd.analysis.validation.across import Across, plain_across
     from hpcrowd.analysis.validation.protocol import protocol
-    from hpcrowd.analysis.validation.report import headline, plain, write
+    from hpcrowd.analysis.validation.report import headline, plain, write, write_across
     from hpcrowd.analysis.validation.validation import validate
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.output.guard import check_replaceable
@@ -102,35 +119,75 @@ def command(
     parse_scheduler(rules.scheduler)
     names = list(PRESETS) if users is None else [name.strip() for name in users.split(",")]
     models = models_of(names)
+    if elsewhere and len(traces) == 1:
+        raise QuantityError("elsewhere: there is one trace only; give others to fit the model to")
     if out is not None:
         check_replaceable(out)
-    log = read_trace(trace, options=reading_options(**how))
-    jobs, waits = with_waits(
-        jobs_from_trace(log).jobs, log["wait"], log.processors, rules.scheduler
-    )
+    logs = {path: read_trace(path, options=reading_options(**how)) for path in traces}
+    titles = [Path(log.source).name for log in logs.values()]
+    if len(set(titles)) < len(traces):
+        raise QuantityError(f"traces {', '.join(titles)}: give each once")
+    found: dict[str, Validation] = {}
+    notes: dict[str, str] = {}
     with progress_bar() as progress:
-        found = validate(
-            jobs,
-            models,
-            Clock.of(log.header),
-            rules,
-            processors=log.processors,
-            drawn=pauses == "drawn",
-            seed=seed,
-            progress=progress,
-        )
-    name = Path(log.source).name
-    source = {"source": name, "sha256": log.sha256}
+        for name, log in zip(titles, logs.values(), strict=True):
+            jobs, notes[name] = with_waits(
+                jobs_from_trace(log).jobs, log["wait"], log.processors, rules.scheduler
+            )
+            tested = models
+            if elsewhere:
+                others = [other for other in logs.values() if other is not log]
+                tested = [*models, fitted_elsewhere(others, seed)]
+            found[name] = validate(
+                jobs,
+                tested,
+                Clock.of(log.header),
+                rules,
+                processors=log.processors,
+                drawn=pauses == "drawn",
+                seed=seed,
+                progress=progress if len(traces) == 1 else partial(_labelled, progress, name),
+            )
+    sources = {
+        name: {"source": name, "sha256": log.sha256}
+        for name, log in zip(titles, logs.values(), strict=True)
+    }
+    across = Across(found) if len(found) > 1 else None
     if out is not None:
-        write(found, out, name, source)
+        if across is None:
+            write(found[titles[0]], out, titles[0], sources[titles[0]])
+        else:
+            write_across(across, out, sources)
         say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
     if as_json:
-        print_json({"trace": source, "waits_note": waits, **plain(found)})
+        wire = [
+            {"trace": sources[name], "waits_note": notes[name], **plain(each)}
+            for name, each in found.items()
+        ]
+        print_json(wire[0] if across is None else {"logs": wire, **plain_across(across)})
         return
     console = standard_output()
-    for line in [name, *([waits] if waits else []), *headline(found)]:
-        console.print(line, soft_wrap=True)
-    show(found, console)
+    for name, each in found.items():
+        for line in [name, *([notes[name]] if notes[name] else []), *headline(each)]:
+            console.print(line, soft_wrap=True)
+        show(each, console)
+    if across is not None:
+        show_across(across, console)
+
+
+def _labelled(progress: Callable[..., Any], name: str, label: str, done: int, total: int) -> None:
+    progress(f"{name}: {label}", done, total)
+
+
+def fitted_elsewhere(others: Sequence[Trace], seed: int) -> UserModel:
+    """Return the learned model, fitted to other traces."""
+    from hpcrowd.agents.presets import PRESETS, Recipe
+    from hpcrowd.analysis.models.users.learned import SEVERAL, fit_traces
+    from hpcrowd.analysis.validation.models import ELSEWHERE, UserModel
+
+    recipe = PRESETS["learned"]
+    assert isinstance(recipe, Recipe)
+    return UserModel(ELSEWHERE, recipe, elsewhere=fit_traces(others, SEVERAL, seed=seed))
 
 
 def parse_shares(text: str) -> tuple[float, ...]:
@@ -165,6 +222,20 @@ def show(found: Validation, console: Console) -> None:
         console.print()
     for line in notes(found):
         console.print(line, highlight=False)
+
+
+def show_across(found: Across, console: Console) -> None:
+    """Print the table over all logs."""
+    from hpcrowd.analysis.validation.across import RANK_HEADING, rank_rows
+    from hpcrowd.analysis.validation.report import ACROSS_NOTE, TITLES
+
+    headings = (*RANK_HEADING, *TITLES.values())
+    title = f"All {len(found.logs)} logs: mean ranks, and claims against all other models"
+    table = plain_table(*headings, whole=len(RANK_HEADING), title=title)
+    for row in rank_rows(found):
+        table.add_row(*row)
+    console.print(table)
+    console.print(ACROSS_NOTE, highlight=False)
 
 
 def models_of(users: Iterable[str]) -> list[UserModel]:
