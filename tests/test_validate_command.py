@@ -137,7 +137,7 @@ def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None
         assert (folder / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     wire = json.loads(out)
     assert json.loads((folder / "validation.json").read_text()) == {
-        key: value for key, value in wire.items() if key != "trace"
+        key: value for key, value in wire.items() if key not in ("trace", "waits_note")
     }
     rows = list(csv.DictReader((folder / "validation.csv").read_text().splitlines()))
     assert COLUMNS == tuple(rows[0])
@@ -190,7 +190,7 @@ def test_traces_without_waits_get_simulated_ones(call: Any, tmp_path: Path) -> N
 
 
 def test_several_logs_are_compared(call: Any, trace: Path, tmp_path: Path) -> None:
-    """One table over all logs, with the learned model fitted to the others, and a folder for each."""
+    """One table over all logs, with a model fitted to the others, and a folder for each."""
     other = tmp_path / "other.swf"
     other.write_text(swf(users=6, jobs=20))
     arguments = (trace, other, "--users", "adjusted,learned", "--origins", "0.5", "--elsewhere")

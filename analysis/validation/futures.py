@@ -293,7 +293,12 @@ def compared(measure: str, record: Floats, model: Floats, weights: Floats) -> di
     if measure == "dependence":
         gap = correlations(weights @ model) - correlations(weights @ record)
         return {"correlation": np.abs(gap).mean(axis=1)}
-    return distances(record, model, weights)
+    found = distances(record, model, weights)
+    # Who does nothing is as far away as possible.
+    nothing = ((weights @ record).sum(axis=1) > 0) & ((weights @ model).sum(axis=1) == 0)
+    for name in set(found) & {"ks", "tv"}:
+        found[name] = np.where(nothing, 1.0, found[name])
+    return found
 
 
 def submitted_in_second(parts: Parts, run: JobTable) -> Int64s:

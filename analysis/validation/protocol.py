@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.limits.numbers import MOST_RUNS
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,10 @@ class Protocol:
                 "the submissions before each origin, between 0 and 1"
             )
         for name in ("days", "seeds", "draws", "per_user", "resamples"):
-            if getattr(self, name) < 1:
-                raise QuantityError(f"{name} {getattr(self, name)}: must be at least 1")
+            if not 1 <= getattr(self, name) <= MOST_RUNS:
+                raise QuantityError(
+                    f"{name} {getattr(self, name)}: must be between 1 and {MOST_RUNS:,}"
+                )
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, fit for JSON."""

@@ -98,14 +98,14 @@ ACROSS = 4
 TIED = "="
 
 
-def text(score: Score | None, measure: str, digits: int = 3) -> str:
-    """Return a score with its interval and :data:`TIED` as printed; empty for None."""
+def text(score: Score | None, measure: str, digits: int = 3, *, interval: bool = True) -> str:
+    """Return a score, its interval if wanted, and :data:`TIED` as printed; empty for None."""
     if score is None:
         return ""
     found = score.statistics[RANKED[measure]]
     mark = TIED if score.rank is not None and score.tied else ""
     numbers = [f"{number:.{digits}f}" for number in (found.value, found.low, found.high)]
-    return f"{numbers[0]}{mark} ({numbers[1]}-{numbers[2]})"
+    return f"{numbers[0]}{mark}" + (f" ({numbers[1]}-{numbers[2]})" if interval else "")
 
 
 def all_scores(found: Validation) -> dict[str, dict[str, Score]]:
@@ -115,13 +115,20 @@ def all_scores(found: Validation) -> dict[str, dict[str, Score]]:
 
 
 def score_rows(
-    found: Validation, measures: Iterable[str] = RANKED, digits: int = 2
+    found: Validation,
+    measures: Iterable[str] = RANKED,
+    digits: int = 2,
+    *,
+    intervals: bool = True,
 ) -> list[list[str]]:
     """Return the table rows of :func:`all_scores`, with jobs and mean rank at the end."""
     return [
         [
             name,
-            *(text(scores.get(measure), measure, digits) for measure in measures),
+            *(
+                text(scores.get(measure), measure, digits, interval=intervals)
+                for measure in measures
+            ),
             f"{found.volume[name]:.0%}" if name in found.scores else "",
             f"{found.mean_rank(name):.1f}" if name in found.scores else "",
         ]
@@ -151,7 +158,7 @@ def notes(found: Validation) -> list[str]:
     asked = ", ".join(f"{count:,} of {TITLES[kind]}" for kind, count in found.asked.items())
     share = found.settings["confidence"]
     lines = [
-        f"In brackets: {share:.0%} interval, by resampling users, of queue and dependence weeks. "
+        f"Intervals, where shown: {share:.0%}, by resampling users, of queue and dependence weeks. "
         f"{TIED} marks the best, or those not distinguishable from it. Forecasts: {asked}.",
         f"{POOLED}: pauses of all users together; {SIMILAR}: the same, after similar response "
         "times. rigid: the user's own gaps between submissions, whatever the responses. "

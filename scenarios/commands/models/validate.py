@@ -68,7 +68,7 @@ def command(
         ),
     ] = None,
     days: Annotated[
-        int | None, typer.Option(min=1, help="Days that models foresee; 28 unless given.")
+        int | None, typer.Option(help="Days that models foresee; 28 unless given.")
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -84,7 +84,8 @@ def command(
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MOST_RUNS, help="Simulations of each model from each origin; 1 unless given."
+            help=f"Simulations of each model from each origin, at most {MOST_RUNS:,}; 1 unless "
+            "given."
         ),
     ] = None,
     seed: Seed = 0,
@@ -211,10 +212,10 @@ def show(found: Validation, console: Console) -> None:
     from hpcrowd.analysis.validation.report import TABLES, TITLES, notes, score_rows
 
     for place, (title, measures) in enumerate(TABLES.items()):
-        digits, more = (3, ("simulated jobs", "mean rank")) if place == 0 else (2, ())
+        digits, more = 3, ("simulated jobs", "mean rank") if place == 0 else ()
         headings = ("model", *(TITLES[measure] for measure in measures), *more)
         table = plain_table(*headings, whole=len(headings), title=title)
-        for name, *cells in score_rows(found, measures, digits):
+        for name, *cells in score_rows(found, measures, digits, intervals=False):
             told = cells[: len(headings) - 1]
             if any(told):
                 table.add_row(name, *told, style="" if name in found.scores else "dim")
