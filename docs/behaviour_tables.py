@@ -188,11 +188,19 @@ def _default_of(field: Any) -> str:
     return f"`{json.dumps(field.default)}`"
 
 
+def noticed_table() -> str:
+    """Return what learned users notice."""
+    from hpcrowd.agents.learned.features import FEATURES
+
+    rows = [(f"`{one.name}`", one.meaning, one.unit) for one in FEATURES]
+    return table(("feature", "meaning", "unit"), rows)
+
+
 def places_of_behaviours() -> dict[str, Callable[[], str]]:
     """Return the places on the pages of single behaviours."""
     from hpcrowd.agents.presets import PRESETS
 
-    made: dict[str, Callable[[], str]] = {}
+    made: dict[str, Callable[[], str]] = {"features_learned": noticed_table}
     replayed = {users for _, users in measurements()}
     for name, preset in PRESETS.items():
         word = name.replace("-", "_")

@@ -74,6 +74,8 @@ PICTURES = {
     "linear": Picture("line", "Think times against response times", named("rigid")),
     "linear-windows": Picture("weeks", "Think times by a line, with and without activity windows",
                               named("linear", "linear-windows")),
+    "learned": Picture("weeks", "Learned: the rhythm is drawn with the pauses",
+                       named("adjusted", "learned")),
 }  # fmt: skip
 
 

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Recipe, Work, add_users
 from hpcrowd.agents.behaviours.composed import Composed
+from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.behaviours.think import Pause
 from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release
 from hpcrowd.agents.learned import kernel
 from hpcrowd.agents.learned.features import NAMES
 from hpcrowd.agents.learned.kernel import CHOICES, KINDS, draw_pause, kind_of
-from hpcrowd.agents.learned.mind import CANDIDATES
+from hpcrowd.agents.learned.mind import CANDIDATES, Minds
 from hpcrowd.agents.learned.model import ABOUT, LearnedModel
 from hpcrowd.agents.learned.recorded import Noticed
 from hpcrowd.agents.learned.think import Learned, LearnedPauses
-from hpcrowd.analysis.models.users.learned import Settings, fit_learned
+from hpcrowd.analysis.models.users.learned import SEVERAL, Settings, fit_learned
 from hpcrowd.environment import Clock, JobTable, Simulation
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hpcrowd.scenarios import populate, reaction_from, replay, resample
 from population_cases import small_log
 
 pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
@@ -207,3 +212,134 @@ def test_a_record_without_pauses_teaches_nothing(make_jobs: Callable[..., JobTab
     work = Work.of(make_jobs((0, 10, 1, 10, 1), (5, 10, 1, 10, 2)))
     with pytest.raises(TraceError, match="no user submitted twice"):
         fit_learned([(work, Clock())])
+
+
+def log_file(make_trace: Callable[..., Trace], path: Path) -> Path:
+    """The small log on disk."""
+    write_swf(small_log(make_trace), path)
+    return path
+
+
+def test_a_model_is_fitted_and_used_everywhere(
+    make_trace: Callable[..., Trace], call: Any, tmp_path: Path
+) -> None:
+    """One command fits it to several logs; replays, resamples and populations take its file."""
+    log, users = log_file(make_trace, tmp_path / "log.swf"), tmp_path / "users.parquet"
+    code, out, _ = call("fit", "learned:trees=4,leaf=5", log, log, "-o", users)
+    assert 0 == code
+    assert 2 == out.count("12 users")
+    about = LearnedModel.load(users).provenance
+    assert [4, 5] == [about["settings"][name] for name in ("trees", "leaf")]
+    assert ["log.swf"] * 2 == [one["name"] for one in about["logs"]]
+    runs = [replay(log, users=name) for name in (f"learned:{users}", "learned", "adjusted")]
+    told = [run.jobs.submit.tolist() for run in runs]
+    assert told[0] != told[1] != told[2] != told[0]
+    found = [resample(log, users=f"learned:{users}", days=56, seed=1) for _ in range(2)]
+    assert (found[0].jobs.submit == found[1].jobs.submit).all()
+    assert len(found[0].jobs) > 50
+    model = tmp_path / "M.json"
+    assert 0 == call("fit", "mugm", log, "-o", model)[0]
+    found = [populate(str(model), users=name, days=28) for name in ("learned", "model")]
+    assert len(found[0].jobs) != len(found[1].jobs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("fit", "learned:leaves=3", "log.swf", "-o", "x"), "'leaves' is not an option of it"),
+        (("fit", "learned:leaf=few", "log.swf", "-o", "x"), "leaf must be a whole number"),
+        (("fit", "learned", "log.swf", "--cycle", "daily", "-o", "x"), "--cycle daily: for models"),
+        (("fit", "mugm", "log.swf", "log.swf", "-o", "x"), "mugm is fitted to one trace"),
+        (("replay", "log.swf", "--users", "learned:none"), "learned model none: no such file"),
+        (("resample", "log.swf", "--users", "learned:log.swf"), "cannot be read"),
+        (("populate", "mugm", "--users", "learnt"), "users 'learnt': not known"),
+        (("populate", "mugm", "--users", "learned", "--oblivious"), "look at what became of"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    make_trace: Callable[..., Trace],
+    call: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    told: str,
+) -> None:
+    """What is wrong is said in one line, with exit code 2, and no file is left."""
+    monkeypatch.chdir(tmp_path)
+    log_file(make_trace, tmp_path / "log.swf")
+    code, out, err = call(*arguments)
+    assert (2, "", 1) == (code, out, len(err.splitlines()))
+    assert told in err
+    assert ["log.swf"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_populations_take_files_beside_them(
+    make_trace: Callable[..., Trace], model: LearnedModel, tmp_path: Path
+) -> None:
+    """A population names a model's file relative to its own folder, as a behaviour or a part."""
+    log = log_file(make_trace, tmp_path / "log.swf")
+    (tmp_path / "people").mkdir()
+    model.save(tmp_path / "people" / "users.parquet")
+    told = []
+    for text in (
+        'behaviour = "learned:users.parquet"',
+        'when = "batches"\nthink = "learned"\nlearned = { file = "users.parquet" }',
+        'behaviour = "learned"',
+    ):
+        path = tmp_path / "people" / "all.toml"
+        path.write_text(f"[[users]]\n{text}\n")
+        told.append(replay(log, users=str(path)).jobs.submit.tolist())
+    assert (
+        told[0]
+        == told[1]
+        == replay(
+            log, users=f"learned:{tmp_path / 'people' / 'users.parquet'}"
+        ).jobs.submit.tolist()
+    )
+    assert told[0] != told[2]
+
+
+def test_the_shipped_model_says_what_it_is_from() -> None:
+    """It names its logs, and is small."""
+    shipped = LearnedModel.shipped()
+    assert 8 == len(shipped.provenance["logs"])
+    assert asdict(SEVERAL) == shipped.provenance["settings"]
+    assert {"pauses", "users", "sha256", "name", "note"} == set(shipped.provenance["logs"][0])
+
+
+def test_users_choose_to_wait_and_to_repeat(make_jobs: Callable[..., JobTable]) -> None:
+    """Those who learned from people who always do so wait and submit the same; others do not."""
+    for waits in (True, False):
+        rows = []
+        for user in range(1, 7):
+            at = 1000 * user
+            for number in range(60):
+                size = 1 if waits else 1 + number % 7
+                rows.append((at, 2000, size, 3000, user))
+                at += 5000 + 100 * (number % 3) if waits else 1300
+        work = Work.of(make_jobs(*sorted(rows)))
+        model = fit_learned([(work, Clock())], Settings(trees=4))
+        minds = Minds(model)
+        noticed = Noticed.of(work, Clock(), model.forest.common, model.forest.prior)
+        chances = []
+        for unit in noticed.released[noticed.released > 0]:
+            minds.features[:] = noticed.after[unit - 1]
+            chances.append(minds.chances())
+        mean = np.mean(chances, axis=0)
+        assert (mean > 0.9).all() if waits else (mean < 0.1).all()
+
+
+def test_learned_users_react_and_are_noted(
+    make_trace: Callable[..., Trace], model: LearnedModel
+) -> None:
+    """With reactions that change nothing, and with a log of decisions, they do the same."""
+    trace = small_log(make_trace)
+    plain = Recipe("batches", Learned(model=model))
+    never = reaction_from(
+        {"do": "delay", "by": "1h", "when": "recent-waits", "wait": "900d", "last": 1}
+    )
+    told = []
+    for recipe, log in ((plain, None), (replace(plain, reactions=(never,)), None), (plain, True)):
+        run = replay(trace, users=recipe, log=None if log is None else DecisionLog())
+        told.append(run.jobs.submit.tolist())
+    assert told[0] == told[1] == told[2]

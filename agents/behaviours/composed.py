@@ -168,9 +168,11 @@ class Composed(Behaviour[ReplayUser]):
             else:
                 at = self.noting.arrival(user, now, earliest)
             if self.reactions:
-                user.due[unit] = user.model.call_at(at, self._decide, user, unit)
+                user.due[unit] = user.model.call_at(at, self._decide, user, now)
             else:
                 user.submit(unit, at)
+                if self._remembers:
+                    self.think.submitted(user, now, at, at + self._span[unit])
                 if self._leaving is not None:
                     self._leaving.submitted(user, user.jobs_of(unit))
                 found += graph.sent(unit, at)
@@ -212,7 +214,7 @@ class Composed(Behaviour[ReplayUser]):
             at = release.at + release.pause if self._direct else self._arrival(user, release)
             if self.reactions:
                 # Whether to react is decided at that moment.
-                user.due[unit] = user.model.call_at(at, self._decide, user, unit)
+                user.due[unit] = user.model.call_at(at, self._decide, user, release)
                 return
             user.submit(unit, at)
             if self._remembers:
@@ -223,10 +225,11 @@ class Composed(Behaviour[ReplayUser]):
                 return
             release = self.when.sent(user, unit, at + self._span[unit])
 
-    def _decide(self, user: ReplayUser, unit: int) -> None:
-        """Apply the reactions to a unit that is due now."""
+    def _decide(self, user: ReplayUser, released: Release) -> None:
+        """Apply the reactions to a unit that was released and is due now."""
         if user.behaviour is not self:  # the user was removed meanwhile
             return
+        unit = released.unit
         del user.due[unit]
         intention = self._intention(user, unit)
         before = len(user.notes)
@@ -234,11 +237,13 @@ class Composed(Behaviour[ReplayUser]):
             reaction.react(user, intention)
             if intention.again is not None:
                 at = intention.again
-                user.due[unit] = user.model.call_at(at, self._decide, user, unit)
+                user.due[unit] = user.model.call_at(at, self._decide, user, released)
                 if self.noting is not None:
                     self.noting.looks_again(user, unit, at, reaction)
                 return
         last = intention.submit()
+        if self._remembers:
+            self.think.submitted(user, released, user.model.time, last)
         if self._leaving is not None:
             self._leaving.submitted(user, intention.rows)
         if self.noting is not None:

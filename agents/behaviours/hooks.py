@@ -51,6 +51,10 @@ class NotedThink(Think):
         self.inner.begin(user)
 
     @override
+    def submitted(self, user: ReplayUser, release: Release, first: int, last: int) -> None:
+        self.inner.submitted(user, release, first, last)
+
+    @override
     def pause(self, user: ReplayUser, release: Release) -> Pause:
         self.last = Pause(*self.inner.pause(user, release))
         return self.last
