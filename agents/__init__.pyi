@@ -26,6 +26,7 @@ from .behaviours.reactions import (
     Response,
     Switch,
 )
+from .behaviours.tasks.cut import Cut
 from .behaviours.think import (
     Continuation,
     ContinuationLaw,
@@ -37,6 +38,7 @@ from .behaviours.think import (
     response_time,
 )
 from .behaviours.triggers import (
+    Always,
     During,
     ExpectedWait,
     OnSignal,
@@ -81,6 +83,7 @@ __all__ = [
     "Activity",
     "ActivityWindow",
     "Alea",
+    "Always",
     "AsRecorded",
     "AtLimit",
     "Attendance",
@@ -96,6 +99,7 @@ __all__ = [
     "Consequences",
     "Continuation",
     "ContinuationLaw",
+    "Cut",
     "Debugger",
     "Decision",
     "DecisionLog",

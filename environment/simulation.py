@@ -323,6 +323,12 @@ class Simulation(Frame):
         for unit in finished:
             self.call_at(self.time, self.tell, unit)
 
+    def count_over(self, unit: int) -> None:
+        """Count one more job of a unit as over, and notify its owner if that was the last."""
+        self.units.remaining[unit] -= 1
+        if self.units.remaining[unit] == 0:
+            self.tell(unit)
+
     def tell(self, unit: int) -> None:
         """Notify the owner of a unit that it is over."""
         self._owners[unit].on_finished(unit, self.time)
@@ -348,7 +354,7 @@ class Simulation(Frame):
         self.time = now
         mine: dict[int, list[int]] = {}
         for row in rows.tolist():
-            unit = self._unit_of(row)
+            unit = self.unit_of(row)
             owner = None if unit == UNKNOWN else self._owners[unit]
             hears = id(owner) if hasattr(owner, "on_lost") else UNKNOWN
             mine.setdefault(hears, []).append(row)
@@ -356,10 +362,10 @@ class Simulation(Frame):
             if hears == UNKNOWN:
                 self.resubmit(np.array(lost), now + self.resubmit_after)
             else:
-                who: Any = self._owners[self._unit_of(lost[0])]
+                who: Any = self._owners[self.unit_of(lost[0])]
                 who.on_lost(np.array(lost), now)
 
-    def _unit_of(self, row: int) -> int:
+    def unit_of(self, row: int) -> int:
         """Return the unit of a user that a job belongs to; -1 for none."""
         return int(self.jobs.unit[row]) if self.holds is None else self.holds.unit_of(row)
 

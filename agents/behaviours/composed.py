@@ -145,7 +145,8 @@ class Composed(Behaviour[ReplayUser]):
     @property
     @override
     def by_graph(self) -> bool:  # type: ignore[override]
-        return self.reacts and self.when.by_graph
+        alone = not any(reaction.submits for reaction in self.reactions)
+        return self.reacts and self.when.by_graph and alone
 
     @override
     def edges(self, user: ReplayUser) -> Iterable[tuple[int, int, dict[str, int]]]:
@@ -180,12 +181,15 @@ class Composed(Behaviour[ReplayUser]):
     @override
     def lost(self, user: ReplayUser, rows: Int64s, now: int) -> None:
         """Submit stopped jobs again when the user is next at work."""
-        pause = user.model.resubmit_after
+        user.model.resubmit(rows, self.at_work(user, now, user.model.resubmit_after))
+
+    @override
+    def at_work(self, user: ReplayUser, now: int, pause: int) -> int:
         at = now + pause
-        if self.window is not None:
-            release = Release(UNKNOWN, now, Reason.ENDED, pause, UNKNOWN)
-            at = self.window.next_open(user, at, release)
-        user.model.resubmit(rows, at)
+        if self.window is None:
+            return at
+        release = Release(UNKNOWN, now, Reason.ENDED, pause, UNKNOWN)
+        return self.window.next_open(user, at, release)
 
     def arrival(self, user: ReplayUser, release: Release) -> int:
         """Return the second at which a released unit arrives."""

@@ -66,6 +66,7 @@ class What(IntEnum):
     CAME_BACK = 14
     WENT_ON = 15
     LEFT_QUEUE = 16
+    CUT = 17  #: a piece of a task was submitted
 
 
 class Why(IntEnum):

@@ -17,7 +17,7 @@ from hpcrowd.agents.behaviours.reactions import FACTOR, Note
 from hpcrowd.agents.behaviours.triggers import check_nodes
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, check_choice
-from hpcrowd.environment.jobs import State
+from hpcrowd.environment.jobs import UNKNOWN, State
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.resizing import resize
 from hpcrowd.environment.quantities import round_half_up
@@ -143,7 +143,7 @@ class Leaving:
     def submitted(self, user: ReplayUser, rows: Int64s) -> None:
         """Set an alarm for each of the jobs that were just submitted."""
         jobs, model = user.model.jobs, user.model
-        stands = jobs.state[rows] == State.UNFINISHED
+        stands = (jobs.state[rows] == State.UNFINISHED) & (jobs.submit[rows] != UNKNOWN)
         for row, at in zip(rows[stands].tolist(), jobs.submit[rows[stands]].tolist(), strict=True):
             until = max(at + self._length(user, row), model.time)  # it may have waited for long
             model.call_at(until, self._lose, user, row, at)

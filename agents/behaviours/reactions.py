@@ -19,7 +19,8 @@ The first four are the behaviours of Madon et al. 2022 (Euro-Par, "Characterizat
 user behaviors for demand response in data centers"), whose exact rules are unconfirmed here; each
 parameter has its default. The last one is mentioned in Madon et al. 2024, section 4.1.
 Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`, responses on a machine of nodes in
-:mod:`hpcrowd.agents.behaviours.machine.requests`.
+:mod:`hpcrowd.agents.behaviours.machine.requests`, and jobs are cut into pieces in
+:mod:`hpcrowd.agents.behaviours.tasks.cut`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Note(NamedTuple):
 
     row: int  #: of the job in the table
     reaction: str  #: name of the reaction
-    response: str  #: its kind: delay, degrade, reconfigure, renounce, switch, fewer-gpus
+    response: str  #: its kind: delay, degrade, reconfigure, renounce, switch, cut, fewer-gpus
     decided: int  #: s; when the unit of work was due
     processors: int  #: before
     run_time: int  #: s; before
@@ -60,7 +61,7 @@ class Note(NamedTuple):
     delay: int = 0  #: s; how much later the job is submitted
     cluster: str = ""  #: the cluster it went to instead, empty if it stayed
     waited: int = 0  #: s; in the queue, for a job that left it
-    request: str = ""  #: what else it asked for otherwise: partition, requested_time, gpus
+    request: str = ""  #: what else it asked for otherwise: partition, requested_time, gpus; task
     request_before: str = ""  #: its name, s, GPUs or MB
     request_after: str = ""
 
@@ -85,6 +86,8 @@ class Intention:
         The name of the cluster for each, shape (jobs,); None if all go to the first one.
     again
         s; when the user looks again, if nothing is submitted now; None if it is.
+    kept
+        Places of jobs that a reaction submits itself; see :meth:`keep`.
     """
 
     def __init__(self, user: ReplayUser, unit: int) -> None:
@@ -95,6 +98,7 @@ class Intention:
         self.at: Int64s = recorded - recorded[0] + user.model.time
         self.cluster: list[str] | None = None
         self.again: int | None = None
+        self.kept: set[int] = set()
         self._switched: dict[int, str] = {}
 
     @property
@@ -115,6 +119,10 @@ class Intention:
         if at <= now:
             raise SimulationError(f"look again at {at} s: it is {now} s; name a later second")
         self.again = at
+
+    def keep(self, place: int) -> None:
+        """Do not submit a job with its unit: the reaction that calls this submits it."""
+        self.kept.add(place)
 
     def delay(self, place: int, at: int, reaction: str) -> None:
         """Submit a job of the unit later, at second ``at``, and note it."""
@@ -199,15 +207,23 @@ class Intention:
     def submit(self) -> int:
         """Submit the jobs as they are now, and return the last submission, s."""
         user, at = self.user, self.at
-        if self.cluster is None and self._is_as_due():
+        if self.cluster is None and not self.kept and self._is_as_due():
             user.submit(self.unit, user.model.time)  # the shortest way
             return int(at[-1])
         user.submitted += 1
         if self.cluster is None:
-            user.send(self.rows, at)
+            comes = self._comes
+            user.send(self.rows[comes], at[comes])
         else:
             self._submit_apart(self.cluster)
         return int(at.max())
+
+    @property
+    def _comes(self) -> NDArray[np.bool_]:
+        """Which jobs are submitted with the unit, shape (jobs,)."""
+        comes = np.ones(len(self.rows), bool)
+        comes[list(self.kept)] = False
+        return comes
 
     def _is_as_due(self) -> bool:
         """Return whether the first job comes now and the others are spaced as recorded."""
@@ -222,7 +238,7 @@ class Intention:
         model = self.user.model
         run_time = model.jobs.run_time[self.rows]
         for name in dict.fromkeys(clusters):
-            which = np.array([cluster == name for cluster in clusters])
+            which = np.array([cluster == name for cluster in clusters]) & self._comes
             if name == self.user.site.name:
                 self.user.send(self.rows[which], self.at[which])
             else:
@@ -262,6 +278,9 @@ class Reaction:
     #: Whether it may look again later, and so is asked before those that change jobs.
     looks = False
 
+    #: Whether it submits jobs itself, so that graphs of its users cannot be changed.
+    submits = False
+
     def begin(self, user: ReplayUser) -> None:
         """Prepare for a user, before the run begins."""
 
@@ -271,6 +290,10 @@ class Reaction:
     def react(self, user: ReplayUser, intention: Intention) -> None:
         """Change the intention, or leave it."""
         raise NotImplementedError(f"{type(self).__name__} must define react()")
+
+    def is_busy(self, user: ReplayUser) -> bool:
+        """Return whether it still has jobs of a user to submit."""
+        return False
 
 
 #: Share of the processors that users still request: half of them, unconfirmed (Madon et al. 2022).

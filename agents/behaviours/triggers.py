@@ -3,6 +3,7 @@
 ===================== ===================================== ====================================
 class                 active                                judged
 ===================== ===================================== ====================================
+:class:`Always`       always
 :class:`During`       in given periods                      each job at its own submission
 :class:`WeekHours`    in local hours of the week            each job at its own submission
 :class:`OnSignal`     while a signal is above or below      each job at its own submission
@@ -67,6 +68,17 @@ class Trigger:
     def until(self, user: ReplayUser, at: int) -> int:
         """Return when it is next not active, ``at`` being a second at which it is."""
         raise NotImplementedError(f"{type(self).__name__} has no end")
+
+
+@dataclass(eq=False)
+class Always(Trigger):
+    """Always active."""
+
+    when = "always"
+
+    @override
+    def which(self, user: ReplayUser, intention: Intention) -> NDArray[np.bool_]:
+        return np.ones(len(intention.rows), bool)
 
 
 class Periods(Trigger):
@@ -424,4 +436,4 @@ def _comparable(begin: Moment, end: Moment) -> bool:
 
 #: Each trigger in its forms, for :mod:`hpcrowd.agents.behaviours.parts`.
 DURING, RECENT_WAITS, SIGNAL = (During, WeekHours), (RecentWaits,), (OnSignal,)
-QUEUE, EXPECTED_WAIT = (QueueLonger,), (ExpectedWait,)
+QUEUE, EXPECTED_WAIT, ALWAYS = (QueueLonger,), (ExpectedWait,), (Always,)

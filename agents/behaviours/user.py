@@ -177,6 +177,8 @@ class ReplayUser(User):
         The units by whose numbers the engine knows its jobs, once it was given a behaviour.
     renumbered
         Its units by the engine's numbers, after it was given a behaviour with other units.
+    preceded
+        The row of the piece before, by row of a piece of a task that is done one after the other.
     """
 
     leaving: Leaving | None = None
@@ -207,6 +209,7 @@ class ReplayUser(User):
         self.due: dict[int, Event] = {}
         self.taken_back: set[int] = set()
         self.given: list[tuple[int, str]] = []
+        self.preceded: dict[int, int] = {}
         self._graph: UserGraph | None = None
         self._submit_unit = self.site.submit_unit
 
@@ -377,6 +380,10 @@ class Behaviour[U: User]:
         By default after ``user.model.resubmit_after`` s, at any hour.
         """
         user.model.resubmit(rows, now + user.model.resubmit_after)
+
+    def at_work(self, user: U, now: int, pause: int) -> int:
+        """Return when the user is at work, not before a pause (s) from ``now`` on."""
+        return now + pause
 
 
 class Gone(Behaviour[User]):

@@ -102,6 +102,11 @@ def check(user: ReplayUser, behaviour: Behaviour[ReplayUser], name: str) -> None
                 f"{what}: it switches jobs to other clusters, and run times are already those of "
                 f"{user.site.name}, whose speed is {speed:g}; give it before the run"
             )
+    if any(reaction.is_busy(user) for reaction in getattr(old, "reactions", ())):
+        raise QuantityError(
+            f"{what}: the user has begun tasks of which pieces are still to come; give it when "
+            "they are over, or start another run with it"
+        )
     for at, function, arguments in user.model.due():
         if (
             getattr(function, "__self__", None) is old

@@ -31,19 +31,20 @@ MEANING = {
     "user": "user number; -1 unknown",
     "reaction": "name of the reaction",
     "response": "delay, degrade, reconfigure, renounce, switch, switch-partition, fewer-gpus, "
-    "less-time, less-memory or leave",
-    "decided": "s since the origin; when the unit of work was due, or the job left its queue",
-    "processors": "processors before the reaction",
-    "run_time": "s; run time before the reaction",
+    "less-time, less-memory, cut or leave",
+    "decided": "s since the origin; when the unit of work was due, the job left its queue, or the "
+    "piece of a task was submitted",
+    "processors": "processors before the reaction; 0 for a new piece of a task",
+    "run_time": "s; run time before the reaction; 0 for a new piece of a task",
     "processors_after": "processors after it; 0 if renounced",
     "run_time_after": "s; run time after it; 0 if renounced",
     "delay": "s; how much later the job was submitted because of the reaction",
     "cluster": "name of the cluster it was moved to; empty if it stayed",
     "waited": "s; how long it had waited, if it left its queue",
-    "request": "what else it asked for otherwise: partition, gpus, requested_time and so on; empty "
-    "for nothing",
+    "request": "what else it asked for otherwise: partition, gpus, requested_time and so on; task "
+    "for a new piece of a task; empty for nothing",
     "request_before": "that before the reaction: a name, GPUs, s or MB",
-    "request_after": "and after it",
+    "request_after": "and after it; for a new piece, the number of the job that was cut",
 }
 
 #: Fields of :func:`account` and of each reaction in it, with their meaning.
@@ -58,7 +59,7 @@ ACCOUNTS = {
     "jobs_left_queue": "jobs that left their queue before they started",
     "waited_in_vain_s": "waits of these jobs until they left",
     "work_added_processor_s": "additional work, negative if less: reconfigured jobs, jobs with "
-    "fewer GPUs and jobs on clusters of another speed",
+    "fewer GPUs, jobs on clusters of another speed, and what the pieces of a task need more",
 }
 
 #: Columns of texts.

@@ -260,11 +260,9 @@ class Holds:
         """Let jobs go that waited for this one, and count it for its user."""
         row = self._row[unit]
         self._ended(row)
-        mine, model = self._unit[row], self._model
+        mine = self._unit[row]
         if mine != UNKNOWN:
-            model.units.remaining[mine] -= 1
-            if model.units.remaining[mine] == 0:
-                model.tell(mine)
+            self._model.count_over(mine)
 
     def _ended(self, row: int) -> None:
         rules = self.rules

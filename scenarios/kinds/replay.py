@@ -288,7 +288,8 @@ class ReplayConfig(TraceScenario):
                 machines=machines,
                 rejections=rejections,
                 holds=holds,
-                depends={} if model.holds is None else model.holds.preceding(),
+                depends=({} if model.holds is None else model.holds.preceding())
+                | {row: before for user in users for row, before in user.preceded.items()},
                 repaired=converted.repaired,
                 dropped=converted.dropped,
             )

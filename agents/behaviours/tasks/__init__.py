@@ -1,0 +1,1 @@
+"""Tasks: work that its owner cuts into jobs."""
