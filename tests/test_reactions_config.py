@@ -208,7 +208,7 @@ def test_every_response_goes_with_every_trigger(do: str, when: str, tmp_path: Pa
         "during": {"periods": [[0, 1]]}, "recent-waits": {"wait": 1},
         "signal": {"file": "s.csv", "below": 2}, "switch": {"to": "home"}, "delay": {"by": 1},
         "queue": {"longer_than": 5}, "expected-wait": {"above": "2h"},
-        "fair-share": {"below": 0.5}, "at-limit": {},
+        "fair-share": {"below": 0.5}, "at-limit": {}, "always": {},
     }  # fmt: skip
     config = {"do": do, "when": when, **needed.get(do, {}), **needed[when]}
     reaction = reaction_from(config, tmp_path)

@@ -10,6 +10,7 @@ import pytest
 from hpcrowd.agents import (
     BatchOrder,
     Composed,
+    Cut,
     Degrade,
     Delay,
     During,
@@ -60,6 +61,9 @@ RESPONSES: tuple[Callable[..., Reaction], ...] = (
     Renounce,
     lambda trigger, **more: Switch(trigger, "slow", **more),
     lambda trigger, **more: Switch(trigger, "fast", **more),
+    lambda trigger, **more: Cut(trigger, limit=5, overhead=1, **more),
+    lambda trigger, **more: Cut(trigger, how="adaptive", limit=4, pause=2, **more),
+    lambda trigger, **more: Cut(trigger, how="at-once", processors=3, most=2, **more),
 )
 CLUSTERS = {"slow": ClusterSpec(4, "fcfs", speed=0.7), "fast": ClusterSpec(3, speed=3.0)}
 

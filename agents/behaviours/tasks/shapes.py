@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 #: Processors that adaptive users try, as multiples of the preferred number: the ends of the range
 #: of HPCMod.jl (``adaptive_factor_nodes``), and the number itself. Of equally good ones the first.
-WIDTHS = (1.0, 0.5, 2.0)
+WIDTHS = (1.0, 2.0, 0.5)
 
 #: Run times that they try, as multiples of the preferred one: the ends of the range of HPCMod.jl
 #: (``adaptive_factor_walltime``), and what doubling reaches between them.
-LENGTHS = (1.0, 0.25, 0.5, 2.0, 4.0)
+LENGTHS = (1.0, 4.0, 2.0, 0.5, 0.25)
 
 
 class Shape(NamedTuple):
