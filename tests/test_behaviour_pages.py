@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents.behaviours.parts import UNCONFIRMED
+from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS, UNCONFIRMED
 from hpcrowd.agents.presets import PRESETS, Recipe
 from hpcrowd.analysis.comparison.numbers import measure
 from hpcrowd.analysis.curves import activity_lengths
@@ -157,7 +157,12 @@ def test_behaviours_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert [] == [name for name in PRESETS if name not in shown]
     behaviours(as_json=True)
-    wire = json.loads(capsys.readouterr().out)["behaviours"]
+    printed = json.loads(capsys.readouterr().out)
+    wire = printed["behaviours"]
+    for known, key in ((RESPONSES, "reactions"), (TRIGGERS, "triggers")):
+        assert [] == [name for name in known if name not in shown]
+        assert list(known) == list(printed[key])
+        assert all(printed[key].values())
     assert list(PRESETS) == [entry["name"] for entry in wire]
     found = {entry["name"]: entry for entry in wire}
     assert ("batches", "own", "sessions", True) == tuple(

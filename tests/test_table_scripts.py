@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents import Recipe
+from hpcrowd.analysis import Run
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.platform.signals import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf, read_swf
-from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.whatif import carbon_window, outage_week, policy_fairness
+from hpcrowd.environment.traces.trace import Trace, take_jobs
+from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.whatif import carbon_window, outage_week, policy_fairness, shorter_jobs
 from hpcrowd.scenarios.whatif.scripts import ScriptTable
 from sweep_cases import write_busy
 
-SCRIPTS = ("outage_week", "carbon_window", "policy_fairness")
+SCRIPTS = ("outage_week", "carbon_window", "policy_fairness", "shorter_jobs")
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +115,6 @@ def test_who_takes_part_submits_in_the_window(busy: Trace) -> None:
 
 def test_users_are_grouped_by_work_and_paired_with_themselves(busy: Trace) -> None:
     """Groups have as many users each, rising in work; under the old policy nobody is changed."""
-    from hpcrowd.scenarios.kinds.replay import replay
-
     run = replay(busy, users="rigid")
     groups = policy_fairness.groups_of(run)
     assert [2, 2, 2] == [len(users) for users in groups.values()]
@@ -129,6 +130,31 @@ def test_users_are_grouped_by_work_and_paired_with_themselves(busy: Trace) -> No
     assert [("0", "0")] * 4 == [line[5:7] for line in lines[4:]]
 
 
+def test_tasks_under_a_shorter_limit(busy: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed at the limit, no long task is done; cut into pieces, all of them are."""
+    monkeypatch.setattr(shorter_jobs, "LIMIT", HOUR // 2)
+    busy = take_jobs(busy, np.arange(500))
+    whole, *others = (
+        replayed(busy, answer) for answer in ("no limit", "killed", "preferred", "at-once")
+    )
+    lines = [shorter_jobs.row("rigid", "", run, whole) for run in (whole, *others)]
+    assert ["100", "0", "100", "100"] == [line[8] for line in lines]
+    assert ["0.0", "0.0", "0.0"] == [line[3] for line in (lines[0], *lines[2:])]
+    assert float(lines[1][3]) > 0
+    submit, end, work = shorter_jobs.tasks_of(others[1])
+    assert len(whole.jobs) == len(submit) < len(others[1].jobs)
+    long = whole.jobs.run_time > shorter_jobs.LIMIT
+    assert (work >= whole.jobs.processors * whole.jobs.run_time).all()
+    assert ((end - submit)[long] > shorter_jobs.LIMIT).all()
+    assert others[1].jobs.run_time.max() <= shorter_jobs.LIMIT
+
+
+def replayed(trace: Trace, answer: str) -> Run:
+    """Return a run of rigid users with an answer to a shorter limit."""
+    recipe = Recipe("recorded", reactions=shorter_jobs.reactions_of(answer))
+    return replay(trace, users=recipe, requested="at-least:1x", overrun="kill")
+
+
 def test_index_of_fairness() -> None:
     """All alike is 1; one of four users at full speed and three at a standstill is about 1/4."""
     assert 1.0 == pytest.approx(policy_fairness.fairness(np.array([3.0, 3.0, 3.0])))
@@ -142,6 +168,7 @@ def test_script_prints_its_table(
 ) -> None:
     """With a trace, a script prints its table with every heading and returns 0."""
     monkeypatch.setattr(outage_week, "WEEK", 1)
+    monkeypatch.setattr(shorter_jobs, "ANSWERS", ("no limit", "preferred"))
     script = module(name)
     assert 0 == script.main([str(log)])
     captured = capsys.readouterr()

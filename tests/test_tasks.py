@@ -40,7 +40,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Column
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.platform.changes import Maintenance
 from hpcrowd.environment.traces.formats.swf import parse_swf
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.trace import Trace, take_jobs
 from hpcrowd.scenarios import reaction_from, replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -392,12 +392,12 @@ def test_most_counts_in_the_same_second(make_jobs: MakeJobs) -> None:
 
 
 @pytest.mark.traces
-@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 def test_tasks_of_kth(kth: Trace, how: Any) -> None:
     """On a real trace all work is done, to the processor-second, and no job is too long."""
     cut = Cut(Always(), how=how, limit=4 * HOUR, overhead=60)
-    found = replay(kth, users=Recipe("batches", reactions=(cut,)), requested="at-least:1x")
+    weeks = take_jobs(kth, np.arange(1500))
+    found = replay(weeks, users=Recipe("batches", reactions=(cut,)), requested="at-least:1x")
     jobs, accounts = found.jobs, found.accounts
     assert jobs.run_time.max() <= 4 * HOUR
     assert len(jobs) == jobs.count(State.COMPLETED)

@@ -411,8 +411,8 @@ class Delay(Response):
 
     by: int | None = setting(
         None,
-        "so much later instead, needed when = recent-waits, queue, expected-wait, fair-share or "
-        "at-limit",
+        "so much later instead, needed when = recent-waits, queue, expected-wait, fair-share, "
+        "at-limit or always",
         "s",
         above=0,
     )

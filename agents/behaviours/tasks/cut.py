@@ -50,7 +50,7 @@ SHARED = [
 
 @dataclass(eq=False, kw_only=True)
 class Cut(Response):
-    """Cut the work of the job into jobs that keep to the limits.
+    """Cut the job into pieces that keep to the limits.
 
     A job that keeps to the limits and is neither adaptive nor counted stays as it is. If a piece
     leaves the queue for good, what is left of the task is renounced. Reactions before this one

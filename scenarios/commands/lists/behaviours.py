@@ -1,7 +1,7 @@
 """The command ``hpcrowd behaviours``: list the behaviours and their parts.
 
-The descriptions come from :data:`hpcrowd.agents.presets.PRESETS` and their parts, as in the tables
-of the documentation.
+The descriptions come from :data:`hpcrowd.agents.presets.PRESETS` and their parts, and from the
+registries of reactions and triggers, as in the tables of the documentation.
 """
 
 from __future__ import annotations
@@ -40,13 +40,26 @@ def described(name: str, preset: Recipe | SiteModel) -> dict[str, Any]:
     }
 
 
+def reactions() -> dict[str, dict[str, str]]:
+    """Return what reactions and their triggers do, by ``reactions`` and ``triggers``, by name."""
+    from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS, first_line
+
+    return {
+        "reactions": {name: first_line(part) for name, part in RESPONSES.items()},
+        "triggers": {
+            name: " ".join(first_line(form) for form in forms) for name, forms in TRIGGERS.items()
+        },
+    }
+
+
 def command(as_json: AsJson = False) -> None:
     """List the behaviours of users and the parts that each is made of."""
     from hpcrowd.agents.presets import PRESETS
 
+    found = reactions()
     if as_json:
         wire = [described(name, preset) for name, preset in PRESETS.items()]
-        print_json({"behaviours": wire})
+        print_json({"behaviours": wire, **found})
         return
     table = plain_table("behaviour", "when x think x window", "what users keep", words=3, whole=2)
     for name, preset in PRESETS.items():
@@ -54,6 +67,12 @@ def command(as_json: AsJson = False) -> None:
         table.add_row(name, parts, preset.does)
     console = standard_output()
     console.print(table)
+    for title, key in (("reaction (do)", "reactions"), ("trigger (when)", "triggers")):
+        table = plain_table(title, "what it does" if key == "reactions" else "when", words=2)
+        for name, does in found[key].items():
+            table.add_row(name, does)
+        console.print()
+        console.print(table)
     console.print(
         "\nA TOML file combines other parts, and several behaviours in one population: "
         "--users FILE.toml."
