@@ -467,7 +467,7 @@ def test_from_a_file() -> None:
     ],
 )
 def test_mistakes(wrong: dict[str, Any], told: str) -> None:
-    """Each is told in one line, with the value and the rule."""
+    """Each gives one line, with the value and the rule."""
     with pytest.raises(QuantityError) as caught:
         Cut(Always(), **wrong)
     assert str(caught.value).startswith(told)
