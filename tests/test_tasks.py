@@ -36,6 +36,7 @@ from hpcrowd.analysis import account, notes_of
 from hpcrowd.environment import ClusterSpec, JobTable, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.jobs import UNKNOWN, Column
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.platform.changes import Maintenance
@@ -478,6 +479,18 @@ def test_not_under_the_recorded_schedule(make_jobs: MakeJobs) -> None:
     """Pieces have no recorded start."""
     with pytest.raises(QuantityError, match="cut always: under the recorded schedule jobs start"):
         run(make_jobs((0, 25, 3, 25)), Cut(Always(), limit=10), scheduler="recorded")
+
+
+def test_not_where_jobs_are_held(make_jobs: MakeJobs) -> None:
+    """Pieces would not wait for what the recorded job waits for."""
+    jobs = make_jobs((0, 25, 3, 25), (0, 5, 1, 5))
+    model = Simulation(jobs, 8)
+    model.hold(
+        Rules(np.zeros(2, np.int64), np.zeros(2, bool), parents={0: (Parent(1, Condition.OK),)})
+    )
+    work, cut = Work.of(jobs, EVERY_JOB), Cut(Always(), limit=10)
+    with pytest.raises(QuantityError, match="jobs of this log are held, such as"):
+        add_users(model, work, lambda work: Composed(Recorded(work), reactions=[cut]))
 
 
 def test_not_with_changes_by_hand(make_jobs: MakeJobs) -> None:

@@ -88,7 +88,8 @@ class Cut(Response):
     Raises
     ------
     QuantityError
-        If a number is out of range; before the run, under the recorded schedule.
+        If a number is out of range; before the run, under the recorded schedule, or if jobs are
+        held before they are eligible.
     """
 
     response = "cut"
@@ -144,6 +145,11 @@ class Cut(Response):
             raise QuantityError(
                 f"reaction {self.name}: under the recorded schedule jobs start as recorded, and "
                 "pieces of tasks have no record; choose a scheduler"
+            )
+        if user.model.holds is not None:
+            raise QuantityError(
+                f"reaction {self.name}: jobs of this log are held, such as for the end of others, "
+                "and pieces of tasks would not be; give holds = none"
             )
         if self._model is not user.model:
             self._model, self.tasks, self._numbers = user.model, {}, (0, 0)
