@@ -315,8 +315,9 @@ def test_users_choose_to_wait_and_to_repeat(make_jobs: Callable[..., JobTable]) 
             at = 1000 * user
             for number in range(60):
                 size = 1 if waits else 1 + number % 7
-                rows.append((at, 2000, size, 3000, user))
-                at += 5000 + 100 * (number % 3) if waits else 1300
+                run = 2000 if waits else 900_000
+                rows.append((at, run, size, 1_000_000, user))
+                at += 5000 + 100 * (number % 3)
         work = Work.of(make_jobs(*sorted(rows)))
         model = fit_learned([(work, Clock())], Settings(trees=4))
         minds = Minds(model)
