@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.think import response_time
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release, SessionGraph, When
+from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up
@@ -39,8 +40,11 @@ PAUSE_PRIOR = 5.0
 #: choice: as few as still give a distribution to draw from.
 SIMILAR_SHARE, SIMILAR_LEAST = 0.02, 20
 
-#: Draws after which a pause known to last longer is set to end as early as possible.
+#: Draws after which a pause known to last longer is taken to be longer than all known ones.
 TRIES = 100
+
+#: Longest such pause, s; our choice: twenty years, longer than any log.
+LONGEST_PAUSE = 20 * 365 * DAY
 
 
 class OpenOrder(When):
@@ -253,7 +257,7 @@ class HeldOut(Composed):
     Units of the first part are submitted at their recorded seconds (or when they are released, if
     that is later). From then on users decide, with drawn pauses. As no other unit came before the
     second part began, a pause that would end earlier is drawn again, and if none is long enough,
-    the unit comes when the second part begins.
+    see :func:`outlasting`.
 
     Parameters
     ----------
@@ -298,4 +302,13 @@ class HeldOut(Composed):
             at = super().arrival(user, drawn)
             if at >= self.since:
                 return at
-        return self.since
+        return release.at + outlasting(self.since - release.at, user.stream)
+
+
+def outlasting(waited: int, stream: np.random.Generator) -> int:
+    """Return a pause, s, that is longer than all that are known.
+
+    It lasts ``waited`` s already. The chance to last t is waited / t: a law without a scale, by
+    which a pause lasts once more as long with an even chance.
+    """
+    return min(round_half_up(waited / (1.0 - stream.random())), LONGEST_PAUSE)

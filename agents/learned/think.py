@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, override
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.heldout import outlasting
 from hpcrowd.agents.behaviours.parts import PartFile, setting
 from hpcrowd.agents.behaviours.think import Pause, Think
 from hpcrowd.agents.behaviours.when import Reason
@@ -101,6 +102,6 @@ class LearnedPauses(Think):
         )
         good = pauses >= least
         if not good.any():
-            return np.array([least])
+            return np.array([outlasting(least, user.stream) for _ in range(draws)])
         upto = np.cumsum(weights[good])
         return pauses[good][np.searchsorted(upto, user.stream.random(draws) * upto[-1])]

@@ -9,7 +9,7 @@ next, and the draws are scored against the recorded second. There are three ques
 ``stays``        The same moment: does it come within the session, in an hour?
 ``next_session`` The user has been silent for an hour, which ends a session. When does the user come
                  back? Only draws that agree with that silence count; a model without such draws
-                 is taken to answer "at once".
+                 knows only that, see :func:`~hpcrowd.agents.behaviours.heldout.outlasting`.
 ================ ================================================================================
 
 They use only what is known at that moment: not whether the session continues, nor how long the
@@ -24,7 +24,7 @@ from itertools import islice
 import numpy as np
 
 from hpcrowd.agents.behaviours.composed import Composed
-from hpcrowd.agents.behaviours.heldout import recorded_releases
+from hpcrowd.agents.behaviours.heldout import outlasting, recorded_releases
 from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release, SessionGraph
 from hpcrowd.agents.populations.population import add_users
@@ -218,7 +218,9 @@ class Forecaster:
         if pauses is not None:
             return release.at + pauses
         tries = (behaviour.arrival(user, release) for _ in range(TRIES))
-        return list(islice((at for at in tries if at >= bound), draws)) or [bound]
+        found = list(islice((at for at in tries if at >= bound), draws))
+        waited = bound - release.at
+        return found or [release.at + outlasting(waited, user.stream) for _ in range(draws)]
 
 
 def _brier(stays: np.ndarray, answers: Floats, stayed: np.ndarray) -> Floats:
