@@ -1,0 +1,1 @@
+"""Calibration: parameters of users with uncertainty, from the statistics of a log."""

@@ -1,0 +1,1 @@
+"""Calibration of the parameters of a scenario: what is free, and the simulations."""
