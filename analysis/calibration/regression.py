@@ -12,6 +12,9 @@ with them. From it and the statistics of a log:
    draw to where it would lie if its summaries were those of the log (Beaumont, Zhang and Balding
    2002), its spread scaled by that at the log (Blum and Francois 2010).
 
+A statistic of the log that no draw of the prior comes up to is left out: users of this kind do not
+have it whatever their parameters, and a regression would be extrapolated to it.
+
 Parameters are logits of shares of their priors meanwhile, so that no adjustment leaves the prior.
 The table does not depend on the log. Hence the same procedure can be tested on any of its own
 lines, without further simulations: see :mod:`hpcrowd.analysis.calibration.coverage`. A sequential
@@ -149,18 +152,17 @@ def posterior_of(table: Table, record: Floats) -> Weighted:
 
 
 def _standardised(table: Table, record: Floats) -> tuple[Floats, Floats]:
-    """Return the statistics that vary, and those of the log, with mean 0 and variance 1."""
-    scaled, target = on_scales(table.statistics), on_scales(record)
-    spread = scaled.std(axis=0, ddof=1)
-    varies = spread > CONSTANT
-    if not varies.any():
+    """Return the statistics that count, and those of the log, with mean 0 and variance 1."""
+    counts = table.spread() > CONSTANT
+    counts[table.outside(record)] = False
+    if not counts.any():
         raise QuantityError(
-            "free: no statistic depends on these parameters; free others, or take more days"
+            "free: no statistic of the log is among those of these users, or none depends on what "
+            "is free; free other parameters, or widen the priors"
         )
-    middle = scaled.mean(axis=0)
-    return ((scaled - middle) / np.where(varies, spread, 1))[:, varies], (
-        (target - middle) / np.where(varies, spread, 1)
-    )[varies]
+    scaled, target = on_scales(table.statistics)[:, counts], on_scales(record)[counts]
+    middle, spread = scaled.mean(axis=0), scaled.std(axis=0, ddof=1)
+    return (scaled - middle) / spread, (target - middle) / spread
 
 
 def _summaries(scaled: Floats, target: Floats, logits: Floats) -> tuple[Floats, Floats]:
@@ -174,25 +176,29 @@ def _summaries(scaled: Floats, target: Floats, logits: Floats) -> tuple[Floats, 
     spread[spread < CONSTANT] = 1
     matrix = (columns - middle) / spread
     mine = (np.concatenate([target, target**2]) - middle) / spread
-    u, singular, v = np.linalg.svd(matrix, full_matrices=False)
+    count = len(matrix)
+    sizes, axes = np.linalg.eigh(_product(matrix, matrix))
+    sizes = np.maximum(sizes, 0.0)
+    along = _product(matrix.T, axes)
+    centre = logits.mean(axis=0)
+    wanted = logits - centre
+    inner = _product(along, wanted)
     found, at_log = np.empty_like(logits), np.empty(logits.shape[1])
-    for k in range(logits.shape[1]):
-        centre = logits[:, k].mean()
-        wanted = logits[:, k] - centre
-        inner = u.T @ wanted
-        best = np.inf
-        for penalty in PENALTIES:
-            shrunk = singular**2 / (singular**2 + penalty * len(wanted))
-            fitted = u @ (shrunk * inner)
-            # The error of each draw by a fit without it, but with the mean of all: a draw's own
-            # share of the mean would be the only difference where statistics tell nothing.
-            leverage = (u**2) @ shrunk
-            missed = (wanted - fitted) / np.maximum(1 - leverage, CONSTANT)
-            error = float((missed**2).sum())
-            if error < best:
-                best = error
-                slope = v.T @ (singular / (singular**2 + penalty * len(wanted)) * inner)
-                found[:, k], at_log[k] = logits[:, k] - missed, centre + mine @ slope
+    best = np.full(logits.shape[1], np.inf)
+    for penalty in PENALTIES:
+        shrunk = 1 / (sizes + penalty * count)
+        coefficients = shrunk[:, None] * inner
+        # The error of each draw by a fit without it, but with the mean of all: a draw's own share
+        # of the mean would be the only difference where statistics tell nothing.
+        leverage = (along**2 * shrunk).sum(axis=1)
+        missed = (wanted - _product(along.T, coefficients)) / np.maximum(1 - leverage, CONSTANT)[
+            :, None
+        ]
+        error = (missed**2).sum(axis=0)
+        better = error < best
+        best[better] = error[better]
+        found[:, better] = (logits - missed)[:, better]
+        at_log[better] = (centre + _product((mine @ axes)[:, None], coefficients)[0])[better]
     return found, at_log
 
 
@@ -220,8 +226,18 @@ MOST_RATIO = 0.7
 
 def _least_squares(matrix: Floats, wanted: Floats, weights: Floats) -> Floats:
     """Return the coefficients of a weighted linear regression, shape (columns, wanted)."""
-    root = np.sqrt(weights)[:, None]
-    found: Floats = np.linalg.lstsq(root * matrix, root * wanted, rcond=None)[0]
+    weighted = weights[:, None] * matrix
+    found: Floats = np.linalg.lstsq(_product(weighted, matrix), _product(weighted, wanted))[0]
+    return found
+
+
+def _product(left: Floats, right: Floats) -> Floats:
+    """Return the transpose of one matrix times another.
+
+    Not by a library that shares the work among threads: these matrices are small, and a check makes
+    thousands of them.
+    """
+    found: Floats = np.einsum("ij,ik->jk", left, right)
     return found
 
 

@@ -114,29 +114,36 @@ class Measure:
         found = units.response[units.awaited[units.think_time != UNKNOWN]]
         return cls(clock, until, days, float(np.median(found)) if len(found) else 0.0)
 
-    def __call__(self, jobs: JobTable) -> Floats:
+    def of_record(self, jobs: JobTable) -> Floats:
+        """Return the statistics of the log, shape (statistics,)."""
+        return self(as_recorded(jobs), self.clock, self.until)
+
+    def __call__(self, jobs: JobTable, clock: Clock, until: int) -> Floats:
         """Return the statistics of a run, shape (statistics,).
 
         Parameters
         ----------
         jobs
             The jobs with their simulated times.
+        clock
+            Local time in the run.
+        until
+            End of the days in the run, s.
         """
-        if not (jobs.submit[jobs.submit != UNKNOWN] <= self.until).any():
-            found = {one.name: float(self.until) if one.unit == "s" else 0.0 for one in STATISTICS}
-            return np.array(list(found.values()))
-        work, waits = _seen(jobs, self.until)
+        if not (jobs.submit[jobs.submit != UNKNOWN] <= until).any():
+            return np.array([self.days * DAY if one.unit == "s" else 0.0 for one in STATISTICS])
+        work, waits = _seen(jobs, until)
         seen, units, sessions = work.jobs, work.by_batch, work.by_session
         count = len(seen)
         thinks = units.think_time != UNKNOWN
         pauses = units.think_time[thinks]
         short = pauses < LONGEST_BREAK
         quick = units.response[units.awaited[thinks]] < self.quick
-        second = self.clock.second_of_week(sessions.start)
+        second = clock.second_of_week(sessions.start)
         hour, day = second % DAY // HOUR, second // DAY
         begins = [((hour >= at) & (hour < at + 6)).mean() for at in PARTS.values()]
         area = float(seen.processors @ seen.run_time.astype(np.float64))
-        never = float(self.until)  # nobody came back in these days
+        never = self.days * DAY  # nobody came back in these days
         gaps = np.diff(np.sort(seen.submit))
         return np.array(
             [

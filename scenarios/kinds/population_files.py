@@ -214,6 +214,12 @@ class PopulationConfig(Strict):
     name: str = Field("population", description="for tables and pictures")
     users: tuple[UsersConfig, ...] = Field(min_length=1, description="one entry per behaviour")
     clusters: dict[str, ClusterConfig] = Field({}, description="other clusters by name")
+    free: dict[str, Any] = Field(
+        {},
+        exclude=True,
+        description="parameters that `hpcrowd calibrate` finds, with their priors; all others "
+        "ignore them",
+    )
     folder: Path = Field(Path(), exclude=True, description="folder of the files that it names")
     file: Path | None = Field(None, exclude=True, description="from which it was read")
 

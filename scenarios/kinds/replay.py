@@ -183,12 +183,12 @@ class ReplayConfig(TraceScenario):
     def sharing(self) -> dict[str, Any]:
         """Return what the converted trace depends on, or the trace if each run converts it."""
         found = super().sharing()
-        if self._draws_requests:
+        if self.draws_requests:
             return {name: found[name] for name in ("kind", "trace", *READING)}
         return found | {"follows": self.users != "rigid"}
 
     @property
-    def _draws_requests(self) -> bool:
+    def draws_requests(self) -> bool:
         """Whether requested times are drawn, so that no two seeds have the same jobs."""
         rule = RequestedTimes.parse(self.requested)
         return rule.fitted or rule.model is not None
@@ -198,7 +198,7 @@ class ReplayConfig(TraceScenario):
         """Read the trace; convert it and find its sessions if that is the same for all seeds."""
         trace = self.read()
         return (
-            trace if self._draws_requests else prepare(trace, self, follows=self.users != "rigid")
+            trace if self.draws_requests else prepare(trace, self, follows=self.users != "rigid")
         )
 
     @override

@@ -1,0 +1,235 @@
+"""Calibrate free parameters to a log: simulations, posterior, check and predictive intervals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from hpcrowd.analysis.calibration.coverage import Coverage, check
+from hpcrowd.analysis.calibration.posterior import Posterior, predicted
+from hpcrowd.analysis.calibration.regression import LEAST_DRAWS, Table, posterior_of
+from hpcrowd.analysis.calibration.statistics import NAMES
+from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.results import versions
+from hpcrowd.environment.errors import QuantityError, check_choice
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS, check_within
+from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.calibration.simulations import Days, Simulations
+from hpcrowd.scenarios.calibration.subject import Subject, read_subject
+
+#: Methods by name.
+METHODS = ("regression", "smc")
+
+#: Simulations of draws of the prior, unless given.
+DRAWS = 400
+
+#: Simulations of draws of the posterior, for predictive intervals.
+PREDICTIVE = 60
+
+#: Share of the budget of ``smc`` that shows how much each statistic varies over the prior.
+SCALING = 0.2
+
+#: Called with a label, the steps done and all steps.
+Progress = Callable[[str, int, int], Any]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The outcome of a calibration.
+
+    Attributes
+    ----------
+    posterior
+        The posterior.
+    table
+        Simulations of draws of the prior.
+    jobs, days
+        Of the log that it was calibrated to.
+    outside
+        Statistics of the log that no draw of the prior comes up to.
+    coverage
+        The check; None unless wanted.
+    """
+
+    posterior: Posterior
+    table: Table
+    jobs: int
+    days: float
+    outside: list[str]
+    coverage: Coverage | None = None
+
+
+def calibrate(
+    source: str | os.PathLike[str],
+    trace: str | os.PathLike[str],
+    *,
+    free: Mapping[str, str] | Sequence[str] = (),
+    days: int | None = None,
+    draws: int = DRAWS,
+    method: Literal["regression", "smc"] = "regression",
+    truths: int = 0,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Calibration:
+    """Find which parameters of users make simulations like a log, with their uncertainty.
+
+    Parameters
+    ----------
+    source
+        TOML file of a population, or of a scenario.
+    trace
+        The log, in any format.
+    free
+        Free parameters with their priors, such as ``{"users.0.line.slope": "0..2"}``, in addition
+        to those in the table ``[free]`` of the file.
+    days
+        How many days of the log, from its first submission; all unless given.
+    draws
+        Simulations of draws of the prior; with ``smc`` about the number of all simulations.
+    method
+        ``regression`` (see :mod:`hpcrowd.analysis.calibration.regression`) or ``smc`` (ABC-SMC by
+        pyabc).
+    truths
+        Truths of the check, see :mod:`hpcrowd.analysis.calibration.coverage`; 0 for none.
+    seed
+        Seed of everything random.
+    workers
+        Processes that share the work.
+    progress
+        Called with a label, the steps done and all steps.
+    settings
+        Further settings of the scenario, such as ``{"scheduler": "fcfs"}``.
+
+    Raises
+    ------
+    HpcrowdError
+        One line that says what is wrong.
+    """
+    check_choice("method", method, METHODS)
+    check_within("draws", draws, LEAST_DRAWS, MOST_RUNS)
+    if method == "smc" and truths:
+        raise QuantityError(
+            f"check {truths}: tests the method regression, which needs no further simulations; "
+            "leave out one of the two"
+        )
+    if method == "smc":
+        from hpcrowd.analysis.calibration.smc import check_available
+
+        check_available()
+    given = [f"{name}={text}" for name, text in free.items()] if isinstance(free, Mapping) else free
+    subject = read_subject(Path(source), given, Path(trace), settings)
+    return _calibrated(subject, _read(subject, Path(trace)), days, draws, method, truths, seed,
+                       workers, progress or _silent)  # fmt: skip
+
+
+def _silent(label: str, done: int, total: int) -> None:
+    """Show nothing."""
+
+
+def _read(subject: Subject, path: Path) -> Trace:
+    from hpcrowd.scenarios.kinds.replay import ReplayConfig
+    from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
+
+    config = subject.scenario([prior.at(0.5) for prior in subject.priors])
+    return (config if isinstance(config, TraceScenario) else ReplayConfig()).read(path)
+
+
+def _calibrated(
+    subject: Subject, trace: Trace, days: int | None, draws: int, method: str, truths: int,
+    seed: int, workers: int, progress: Progress,
+) -> Calibration:  # fmt: skip
+    log = Days.of(trace, days)
+    simulations = Simulations.of(subject, log)
+    streams = Streams(seed).within("calibration")
+    first = draws if method == "regression" else max(LEAST_DRAWS, round(SCALING * draws))
+    table = _table(simulations, first, streams, workers, progress)
+    if method == "regression":
+        drawn = posterior_of(table, simulations.record)
+    else:
+        from hpcrowd.analysis.calibration.smc import sample
+
+        rest = draws - first
+        counted = _Counted(simulations, rest, progress)
+        drawn = sample(
+            subject.priors, simulations.record, table.spread(), counted, rest, streams.seed
+        )
+    posterior = Posterior(
+        method=method,
+        priors=subject.priors,
+        drawn=drawn,
+        settings=subject.settings,
+        provenance={
+            "trace": Path(trace.source).name,
+            "sha256": trace.sha256,
+            "days": days,
+            "jobs": simulations.jobs,
+            "draws": draws,
+            "seed": seed,
+            "versions": versions(),
+        },
+    )
+    lines = [list(posterior.draw(number).values()) for number in range(PREDICTIVE)]
+    again = simulations.all(
+        np.array(lines), range(PREDICTIVE), workers, progress, "simulating the posterior"
+    )
+    posterior = replace(posterior, statistics=tuple(predicted(simulations.record, again)))
+    coverage = check(table, truths, seed, progress) if truths else None
+    outside = [NAMES[place] for place in table.outside(simulations.record)]
+    return Calibration(posterior, table, simulations.jobs, log.days, outside, coverage)
+
+
+def _table(
+    simulations: Simulations, draws: int, streams: Streams, workers: int, progress: Progress
+) -> Table:
+    """Simulate draws of the prior."""
+    priors = simulations.subject.priors
+    shares = streams.generator("prior").random((draws, len(priors)))
+    values = np.array(
+        [[prior.at(one) for prior, one in zip(priors, line, strict=True)] for line in shares]
+    )
+    seeds = streams.generator("seeds").integers(LARGEST_SEED, size=draws).tolist()
+    statistics = simulations.all(values, seeds, workers, progress, "simulating the prior")
+    return Table(priors, values, statistics)
+
+
+class _Counted:
+    """Simulates draws one by one, and shows how many."""
+
+    def __init__(self, simulations: Simulations, total: int, progress: Progress) -> None:
+        self._simulations, self._total, self._progress = simulations, total, progress
+        self._done = 0
+
+    def __call__(self, values: Sequence[float], seed: int) -> Floats:
+        """Return the statistics of a simulation."""
+        self._progress("searching", min(self._done, self._total), self._total)
+        self._done += 1
+        return self._simulations((0, tuple(values), seed))
+
+
+def write_posterior(posterior: Posterior, path: str | os.PathLike[str], folder: Path) -> None:
+    """Write a posterior; files that its settings name are found from where it lies.
+
+    Parameters
+    ----------
+    posterior
+        The posterior.
+    path
+        Its file.
+    folder
+        Folder of the files that its settings name.
+
+    Raises
+    ------
+    ModelFileError
+        When it cannot be written.
+    """
+    relative = os.path.relpath(folder.absolute(), Path(path).absolute().parent)
+    replace(posterior, folder=Path(relative).as_posix()).write(path)
