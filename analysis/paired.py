@@ -182,6 +182,20 @@ def bootstrap_mean(
     return Estimate(mean, float(low), float(high), count)
 
 
+def predictive_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+    """Return the mean of values with quantiles between which that share lies; none for one value.
+
+    Unlike an interval of the mean, it does not shrink with more values.
+    """
+    data = np.asarray(values, np.float64)
+    mean = float(data.mean())
+    if len(data) < 2:
+        return Estimate(mean, None, None, len(data))
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(data, (tail, 1 - tail))
+    return Estimate(mean, float(low), float(high), len(data))
+
+
 def over_seeds(values: Sequence[float], kind: str, confidence: float = CONFIDENCE) -> Estimate:
     """Return the mean over seeds with its interval; none for a single value.
 
@@ -190,12 +204,15 @@ def over_seeds(values: Sequence[float], kind: str, confidence: float = CONFIDENC
     values
         One per seed, at least one.
     kind
-        ``student`` or ``bootstrap``.
+        ``student`` or ``bootstrap``, for intervals of the mean; or ``predictive``, for quantiles of
+        the values themselves.
     confidence
         Of the interval.
     """
     if kind == "student":
         return t_interval(values, confidence)
+    if kind == "predictive":
+        return predictive_interval(values, confidence)
     stream = Streams(0).generator("sweep")
     return bootstrap_mean(np.asarray(values, np.float64), stream, confidence)
 

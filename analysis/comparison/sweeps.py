@@ -160,7 +160,8 @@ MEANING = {
     "of": "value: the mean over the seeds; minus AXIS = VALUE: the difference to the runs with "
     "this value of the axis and the same seed and other settings; over AXIS = VALUE: the ratio",
     "mean": "in the unit of the metric; of ratios the geometric mean",
-    "low": "lower end of the interval; empty with fewer than two seeds",
+    "low": "lower end of the interval; empty with fewer than two seeds; of predictive intervals a "
+    "quantile of the runs",
     "high": "upper end of the interval",
     "runs": "number of runs, or pairs of runs, in the mean",
 }
@@ -232,7 +233,7 @@ class Reporting:
     confidence
         Of the intervals.
     interval
-        ``student`` or ``bootstrap``, over the seeds.
+        ``student``, ``bootstrap`` or ``predictive``, over the seeds.
     effects
         ``difference`` or ``ratio``, paired by seed, to the first value of an axis.
     across
@@ -374,6 +375,12 @@ class SweepResult:
         values = [line.estimate for line in self.lines if line.against is None]
         if values and all(one.low == one.high and one.count > 1 for one in values):
             return ["the seed has no effect: nothing in these runs is random"]
+        runs, beyond = len(self.axes[SEED]), 2 / (1 - self.reporting.confidence)
+        if self.reporting.interval == "predictive" and runs < beyond:
+            return [
+                f"{runs} seeds: too few for {100 * self.reporting.confidence:g} % predictive "
+                f"intervals, whose ends are those of single runs; take at least {beyond:.0f}"
+            ]
         if self.reporting.interval == "bootstrap" and len(self.axes[SEED]) < FEW_SEEDS:
             return [
                 f"{len(self.axes[SEED])} seeds: intervals by bootstrap are too narrow with fewer "
@@ -498,6 +505,8 @@ def sweep_figure(result: SweepResult, metric: str) -> Figure:
     seeds = len(result.axes.get(SEED, ()))
     share = 100 * result.reporting.confidence
     bars = f"bars: {share:g} % interval of the mean over {seeds} seeds"
+    if result.reporting.interval == "predictive":
+        bars = f"bars: {share:g} % of the {seeds} runs"
     axes.set_xlabel(f"{axis}; {bars}" if seeds > 1 else axis, fontsize=9)
     axes.margins(x=0.04 if len(places) > 1 else 0.5, y=0.08)
     if len(groups) > MOST_LINES:

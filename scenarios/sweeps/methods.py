@@ -97,6 +97,14 @@ def _design(study: Study) -> str:
         )
     else:
         sentences.append(f"That makes {plural(len(study), 'run')}.")
+    if study.drawn is not None and study.posterior_file is not None:
+        drawn = study.drawn
+        names = ", ".join(f"{prior.name} ({prior.text} a priori)" for prior in drawn.priors)
+        log = (drawn.provenance or {}).get("trace", "a log")
+        sentences.append(
+            f"Each seed took a draw of {names} from their joint posterior for {log} "
+            f"({study.posterior_file.name}, SHA-256 {checksum(study.posterior_file)})."
+        )
     if study.trim.text:
         sentences.append(
             f"Jobs submitted in {study.trim.text} of submissions do not count; utilization and "
@@ -111,6 +119,8 @@ def _statistics(study: Study) -> str:
         return ""
     ratio = how.effects == "ratio"
     kind = "Student's"
+    if how.interval == "predictive":
+        kind = "predictive (quantiles of the runs)"
     if how.interval == "bootstrap":
         kind = f"percentile bootstrap (seeds resampled {RESAMPLES:,} times)"
     effects = (

@@ -117,6 +117,7 @@ def sweep(
         When the folder is of another study or in use, or the engine cannot continue.
     """
     study.check_across()
+    study.check_drawn()
     with locked(out) as folder:
         found = Sweep(len(study))
         found.notes = folder.begin(_identity(study), resume=resume)
@@ -258,7 +259,7 @@ def _identity(study: Study) -> dict[str, Any]:
     """Return what identifies a study, fit for JSON."""
     first = study.first()
     scenario = study.scenario_at(first)
-    files = scenario.files()
+    files, drawn = scenario.files(), study.posterior_file
     others = [
         study.scenario_at({**first, name: value}).files()
         for name, values in study.axes.items()
@@ -269,7 +270,8 @@ def _identity(study: Study) -> dict[str, Any]:
         "name": study.name,
         "base": {name: one for name, one in scenario.identity().items() if name not in files},
         "axes": [name.split(".")[0] for name in (*study.axes, SEED)],
-        "inputs": {
+        "inputs": ({} if drawn is None else {f"posterior {drawn.name}": checksum(drawn)})
+        | {
             f"{name} {os.path.relpath(path, study.folder)}": checksum(path)
             for some in (files, *others)
             for name, path in some.items()

@@ -14,24 +14,26 @@
     warm_up = "7d"
     cool_down = "7d"
 
-All combinations of the values are run; the last axis of the file varies fastest. An error message
-gives file, line, setting, value, rule and cure.
+All combinations of the values are run; the last axis of the file varies fastest. With ``posterior =
+"FILE"``, of ``hpcrowd calibrate``, each seed also takes a draw of all its parameters. An error
+message gives file, line, setting, value, rule and cure.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
 from hpcrowd.analysis.metrics import METRICS
-from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.limits.numbers import MOST_RUNS
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.registry import text_of
@@ -40,10 +42,18 @@ from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.fields import Duration, Strict
 from hpcrowd.scenarios.kinds.files import SettingError, Source, scenario_in, scenario_of
 
+if TYPE_CHECKING:
+    from hpcrowd.analysis.calibration.posterior import Posterior
+
+
 #: The value of an axis that leaves out an optional setting.
 NONE = "none"
 
 SEED = "seed"
+
+#: Seeds of a study with a posterior, unless it has an axis of seeds: two draws lie beyond each end of
+#: a 95 % interval.
+DRAWS = 80
 
 
 class TrimConfig(Strict):
@@ -73,10 +83,11 @@ class ResultConfig(Strict):
         "some kinds only, such as site.grid.wait_s or population.throughput_jobs_per_week",
     )
     confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
-    interval: Literal["student", "bootstrap"] = Field(
+    interval: Literal["student", "bootstrap", "predictive"] = Field(
         "student",
-        description="intervals over the seeds: Student's, or the percentile bootstrap, for results "
-        "with heavy tails and at least 8 seeds",
+        description="intervals over the seeds: of the mean, Student's or the percentile bootstrap, "
+        "for results with heavy tails and at least 8 seeds; or predictive, which contains that "
+        "share of the runs, the default with a posterior",
     )
     effects: Literal["difference", "ratio"] = Field(
         "difference",
@@ -117,6 +128,11 @@ class Study(Strict):
         "names may have dots, such as platform.changes.0.processors; the value none leaves an "
         "optional setting out"
     )
+    posterior: str | None = Field(
+        None,
+        description="file of `hpcrowd calibrate`: each seed takes a draw of all its parameters, "
+        "and the population comes from there; 80 seeds unless an axis has others",
+    )
     keep: Literal["metrics", "jobs"] = Field(
         "metrics", description="what is kept of each run: metrics; or also its jobs, in jobs/"
     )
@@ -148,10 +164,72 @@ class Study(Strict):
         """
         given = {name: value for name, value in point.items() if value != NONE}
         assert isinstance(self.scenario, dict)  # a file has been read
-        values = takes_settings(self.scenario, given)
+        base = self.scenario
+        if self.drawn is not None:
+            base = self._with_draw(base, self.drawn, given.get(SEED, base.get(SEED, 0)))
+        values = takes_settings(base, given)
         for name in point.keys() - given.keys():
             values.pop(name, None)
         return values
+
+    @property
+    def posterior_file(self) -> Path | None:
+        """The file of the posterior; None without one."""
+        return None if self.posterior is None else self.folder / self.posterior
+
+    @cached_property
+    def drawn(self) -> Posterior | None:
+        """The posterior that seeds draw from; None without one.
+
+        Raises
+        ------
+        ModelFileError
+            When it cannot be read.
+        """
+        if self.posterior_file is None:
+            return None
+        from hpcrowd.analysis.calibration.posterior import read_posterior
+
+        return read_posterior(self.posterior_file)
+
+    def _with_draw(
+        self, scenario: Mapping[str, Any], posterior: Posterior, seed: Any
+    ) -> dict[str, Any]:
+        """Return the settings of the scenario with the draw of a seed."""
+        values, own = dict(scenario), posterior.settings or {}
+        drawn = posterior.draw(seed if isinstance(seed, int) else 0)
+        if values.get("kind") != own.get("kind"):
+            raise QuantityError(
+                f"kind {values.get('kind')!r}: the posterior is of {own.get('kind')!r} "
+                "scenarios; take that kind, or another posterior"
+            )
+        for head in dict.fromkeys(name.split(".")[0] for name in drawn):
+            if head not in values and isinstance(own.get(head), dict):
+                assert self.posterior_file is not None
+                place = self.posterior_file.absolute().parent / posterior.folder
+                more = {"folder": str(place)} if head == "users" else {}
+                values[head] = {**own[head], **more}
+            elif isinstance(values.get(head), str):
+                raise QuantityError(
+                    f"{head} {values[head]!r}: come from the posterior; leave it out"
+                )
+        return takes_settings(values, drawn)
+
+    def check_drawn(self) -> None:
+        """Check that no axis varies what is drawn.
+
+        Raises
+        ------
+        QuantityError
+            When one does.
+        """
+        drawn = [] if self.drawn is None else [prior.name for prior in self.drawn.priors]
+        for axis in self.axes:
+            for name in drawn:
+                if name == axis or name.startswith(f"{axis}.") or axis.startswith(f"{name}."):
+                    raise QuantityError(
+                        f"axes.{axis}: {name} is drawn from the posterior; leave one of the two out"
+                    )
 
     def scenario_at(self, point: Mapping[str, Any]) -> Scenario:
         """Return the scenario of a run.
@@ -210,11 +288,18 @@ def read_study(path: Path) -> Study:
         raise source.mistake(first_mistake(error), error.errors()[0]["loc"]) from None
     base, folder = _base(source)
     axes = dict(_axes(source, study.axes))
+    result = study.result
+    if study.posterior is not None:
+        axes.setdefault(SEED, list(range(DRAWS)))
+        if "interval" not in result.model_fields_set:
+            result = result.model_copy(update={"interval": "predictive"})
     if not axes:
         raise source.mistake("axes: none; write at least one, for example seed = 20", ["axes"])
     _check_runs(source, "", prod(len(values) for values in axes.values()))
     found = {"name": study.name or path.stem, "scenario": base, "axes": axes, "folder": folder}
-    study = study.model_copy(update=found)
+    if study.posterior is not None:
+        found["posterior"] = str((path.parent / study.posterior).absolute())
+    study = study.model_copy(update=found | {"result": result})
     _check(study, source)
     return study
 
@@ -271,6 +356,10 @@ def _check(study: Study, source: Source) -> None:
         study.check_across()
     except QuantityError as error:
         raise source.mistake(f"result.{error}", ["result", "across"]) from None
+    try:
+        study.check_drawn()
+    except HpcrowdError as error:
+        raise source.mistake(str(error), ["posterior"]) from None
     first = study.first()
     _check_point(study, source, first, None)
     for name, values in study.axes.items():
@@ -310,7 +399,11 @@ def study_toml(study: Study) -> str:
 
     document = tomlkit.document()
     fields = Study.model_fields
-    for name, value in (("name", study.name), ("keep", study.keep)):
+    for name, value in (
+        ("name", study.name),
+        ("keep", study.keep),
+        *([] if study.posterior is None else [("posterior", study.posterior)]),
+    ):
         document.add(tomlkit.comment(f"{name}: {fields[name].description}"))
         document.add(name, tomlkit.item(value))
     table = scenario_table(study.scenario_at(study.first()))

@@ -193,9 +193,13 @@ def _show(study: Study, found: Sweep, result: SweepResult, out: Path) -> None:
     seeds = len(study.axes.get("seed", ()))
     if seeds > 1:
         share = f"{100 * result.reporting.confidence:g} %"
-        student = result.reporting.interval == "student"
-        shown = f"± {share} interval" if student else f"[{share} interval by bootstrap]"
-        console.print(f"means over {seeds} seeds {shown}", markup=False)
+        shown = {
+            "student": f"± {share} interval",
+            "bootstrap": f"[{share} interval by bootstrap]",
+            "predictive": f"[{share} of the runs]",
+        }[result.reporting.interval]
+        of = "" if study.posterior is None else ", each with a draw of the posterior,"
+        console.print(f"means over {seeds} seeds{of} {shown}", markup=False)
     kinds = dict.fromkeys(line.against for line in result.lines)
     for against in kinds:
         console.print()
