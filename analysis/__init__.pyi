@@ -1,5 +1,6 @@
 from .accounts.population import population_accounts
 from .accounts.reactions import account, notes_of
+from .calibration.posterior import Posterior, read_posterior
 from .comparison.numbers import Comparison, compare
 from .comparison.pictures import draw_runs, queues
 from .comparison.report import write_comparison
@@ -31,6 +32,7 @@ __all__ = [
     "RUN_FIGURES",
     "Accuracy",
     "Comparison",
+    "Posterior",
     "Run",
     "UserModel",
     "Validation",
@@ -51,6 +53,7 @@ __all__ = [
     "population_accounts",
     "profile_distance",
     "queues",
+    "read_posterior",
     "read_recorded",
     "read_results",
     "read_run",

@@ -1,3 +1,4 @@
+from .calibration.calibrate import Calibration, calibrate, write_posterior
 from .demo import run_demo
 from .kinds.files import read_scenario
 from .kinds.grid import GridConfig, read_grid, run_grid
@@ -23,6 +24,7 @@ from .sweeps.study import Study, read_study
 from .whatif.scripts import what_if
 
 __all__ = [
+    "Calibration",
     "Engine",
     "GridConfig",
     "PopulateConfig",
@@ -30,6 +32,7 @@ __all__ = [
     "ReplayConfig",
     "ResampleConfig",
     "Study",
+    "calibrate",
     "draws_of",
     "foretold_signs",
     "populate",
@@ -52,4 +55,5 @@ __all__ = [
     "run_rebound",
     "sweep",
     "what_if",
+    "write_posterior",
 ]

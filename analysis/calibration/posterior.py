@@ -25,9 +25,7 @@ from hpcrowd.environment.files import ModelFormat
 from hpcrowd.environment.streams import Streams
 
 #: The files of posteriors.
-FILES = ModelFormat(
-    "hpcrowd posterior", 1, "a posterior", "hpcrowd calibrate", "calibrate again"
-)
+FILES = ModelFormat("hpcrowd posterior", 1, "a posterior", "hpcrowd calibrate", "calibrate again")
 
 #: Levels of intervals.
 LEVELS = (0.5, 0.9)
@@ -40,7 +38,7 @@ PRIOR_SPREAD = 12**-0.5
 LITTLE = 0.2
 
 #: Largest difference of the sum of weights from 1 in a file.
-ROUNDING = 1e-6
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,8 @@ class Posterior:
     def quantiles(self, parameter: int, shares: Sequence[float]) -> list[float]:
         """Return quantiles of a parameter by its place, not rounded."""
         drawn = self.drawn
-        return weighted_quantiles(drawn.values[:, parameter], drawn.weights, shares).tolist()
+        found = weighted_quantiles(drawn.values[:, parameter], drawn.weights, shares)
+        return [float(value) for value in found]
 
     def shrinkage(self, parameter: int) -> float:
         """Return by how much the log shrinks the spread of a parameter: 0 not at all, 1 to nothing.
@@ -221,7 +220,7 @@ def _posterior(wire: dict[str, Any]) -> Posterior:
     return Posterior(
         method=wire["method"],
         priors=priors,
-        drawn=Weighted(values, weights / weights.sum(), lines[:, -1]),
+        drawn=Weighted(values, weights, lines[:, -1]),
         statistics=tuple(Predicted(**one) for one in wire["statistics"]),
         settings=wire["settings"],
         folder=wire["folder"],

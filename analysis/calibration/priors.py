@@ -157,7 +157,9 @@ def _bound(what: str, word: str, *, timed: bool) -> float:
     except ValueError:
         raise QuantityError(f"{what}: {word!r} is not a number; {RULE}") from None
     if not abs(number) <= LARGEST_SETTING:
-        raise QuantityError(f"{what}: {word} is not from -{LARGEST_SETTING:g} to {LARGEST_SETTING:g}")
+        raise QuantityError(
+            f"{what}: {word} is not from -{LARGEST_SETTING:g} to {LARGEST_SETTING:g}"
+        )
     return number
 
 

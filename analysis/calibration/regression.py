@@ -220,7 +220,7 @@ def _adjusted(logits: Floats, gaps: Floats, weights: Floats) -> Floats:
     return found
 
 
-#: Largest change of a residual by the difference of spreads, as a natural logarithm (a factor of 2).
+#: Largest change of a residual by the difference of spreads, as a natural logarithm: a factor of 2.
 MOST_RATIO = 0.7
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.analysis.calibration.priors import Prior
-from hpcrowd.analysis.calibration.regression import CONSTANT, Weighted
+from hpcrowd.analysis.calibration.regression import CONSTANT, Table, Weighted
 from hpcrowd.analysis.calibration.statistics import on_scales
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.errors import UnavailableError, missing
@@ -58,7 +58,7 @@ def check_available() -> Any:
 def sample(
     priors: Sequence[Prior],
     record: Floats,
-    spread: Floats,
+    table: Table,
     simulate: Simulate,
     simulations: int,
     seed: int = 0,
@@ -71,8 +71,9 @@ def sample(
         The free parameters.
     record
         Statistics of the log, shape (statistics,).
-    spread
-        Standard deviation of each statistic over the prior, on its scale.
+    table
+        Simulations of some draws of the prior, which say how much each statistic varies. What none
+        of them comes up to does not count, as in the regression.
     simulate
         Simulates draws.
     simulations
@@ -87,7 +88,9 @@ def sample(
     """
     pyabc = check_available()
     names = [f"p{place}" for place in range(len(priors))]
-    scales = np.where(spread > CONSTANT, spread, np.inf)
+    scales = table.spread()
+    scales[scales <= CONSTANT] = np.inf
+    scales[table.outside(record)] = np.inf
     target = on_scales(record) / scales
 
     def model(parameters: Any) -> dict[str, Floats]:
@@ -98,7 +101,7 @@ def sample(
     def distance(one: dict[str, Floats], other: dict[str, Floats]) -> float:
         return float(np.sqrt(((one["s"] - other["s"]) ** 2).sum()))
 
-    with _alone(seed), tempfile.TemporaryDirectory(prefix="hpcrowd-") as folder:
+    with _alone(seed), tempfile.TemporaryDirectory(prefix="hpcrowd-calibrate-") as folder:
         search = pyabc.ABCSMC(
             model,
             pyabc.Distribution(**{name: pyabc.RV("uniform", 0, 1) for name in names}),
@@ -107,9 +110,7 @@ def sample(
             sampler=pyabc.sampler.SingleCoreSampler(),
         )
         search.new(f"sqlite:///{Path(folder) / 'search.db'}", {"s": target})
-        history = search.run(
-            max_nr_populations=POPULATIONS, max_total_nr_simulations=simulations
-        )
+        history = search.run(max_nr_populations=POPULATIONS, max_total_nr_simulations=simulations)
         frame, weights = history.get_distribution()
         distances = history.get_weighted_distances()["distance"].to_numpy()
         shares = frame[names].to_numpy()

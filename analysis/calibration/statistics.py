@@ -144,7 +144,7 @@ class Measure:
         begins = [((hour >= at) & (hour < at + 6)).mean() for at in PARTS.values()]
         area = float(seen.processors @ seen.run_time.astype(np.float64))
         never = self.days * DAY  # nobody came back in these days
-        gaps = np.diff(np.sort(seen.submit))
+        order = np.sort(seen.submit)
         return np.array(
             [
                 count,
@@ -156,7 +156,7 @@ class Measure:
                 *_quantiles(pauses[short & quick], (0.5,), never),
                 *_quantiles(pauses[short & ~quick], (0.5,), never),
                 float((~short).mean()) if len(short) else 0.0,
-                *_quantiles(gaps, (0.5, 0.9), never),
+                *_quantiles(order[1:] - order[:-1], (0.5, 0.9), never),
                 *begins,
                 float((day >= 5).mean()),
                 *_quantiles(waits, (0.5, 0.9), 0.0),

@@ -12,7 +12,7 @@ import numpy as np
 
 from hpcrowd.analysis.calibration.coverage import Coverage, check
 from hpcrowd.analysis.calibration.posterior import Posterior, predicted
-from hpcrowd.analysis.calibration.regression import LEAST_DRAWS, Table, posterior_of
+from hpcrowd.analysis.calibration.regression import LEAST_DRAWS, Table, Weighted, posterior_of
 from hpcrowd.analysis.calibration.statistics import NAMES
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.results import versions
@@ -74,6 +74,7 @@ def calibrate(
     draws: int = DRAWS,
     method: Literal["regression", "smc"] = "regression",
     truths: int = 0,
+    predictive: int = PREDICTIVE,
     seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
@@ -99,6 +100,8 @@ def calibrate(
         pyabc).
     truths
         Truths of the check, see :mod:`hpcrowd.analysis.calibration.coverage`; 0 for none.
+    predictive
+        Simulations of draws of the posterior, for predictive intervals of the statistics.
     seed
         Seed of everything random.
     workers
@@ -126,8 +129,39 @@ def calibrate(
         check_available()
     given = [f"{name}={text}" for name, text in free.items()] if isinstance(free, Mapping) else free
     subject = read_subject(Path(source), given, Path(trace), settings)
-    return _calibrated(subject, _read(subject, Path(trace)), days, draws, method, truths, seed,
-                       workers, progress or _silent)  # fmt: skip
+    log = Days.of(_read(subject, Path(trace)), days)
+    progress = progress or _silent
+    simulations = Simulations.of(subject, log)
+    streams = Streams(seed).within("calibration")
+    first = draws if method == "regression" else max(LEAST_DRAWS, round(SCALING * draws))
+    table = _table(simulations, first, streams, workers, progress)
+    if method == "regression":
+        drawn = posterior_of(table, simulations.record)
+    else:
+        drawn = _searched(simulations, table, draws - first, streams.seed, progress)
+    posterior = Posterior(
+        method=method,
+        priors=subject.priors,
+        drawn=drawn,
+        settings=subject.settings,
+        provenance={
+            "trace": Path(log.trace.source).name,
+            "sha256": log.trace.sha256,
+            "days": days,
+            "jobs": simulations.jobs,
+            "draws": draws,
+            "seed": seed,
+            "versions": versions(),
+        },
+    )
+    lines = [list(posterior.draw(number).values()) for number in range(predictive)]
+    again = simulations.all(
+        np.array(lines), range(predictive), workers, progress, "simulating the posterior"
+    )
+    posterior = replace(posterior, statistics=tuple(predicted(simulations.record, again)))
+    coverage = check(table, truths, seed, progress) if truths else None
+    outside = [NAMES[place] for place in table.outside(simulations.record)]
+    return Calibration(posterior, table, simulations.jobs, log.days, outside, coverage)
 
 
 def _silent(label: str, done: int, total: int) -> None:
@@ -142,50 +176,6 @@ def _read(subject: Subject, path: Path) -> Trace:
     return (config if isinstance(config, TraceScenario) else ReplayConfig()).read(path)
 
 
-def _calibrated(
-    subject: Subject, trace: Trace, days: int | None, draws: int, method: str, truths: int,
-    seed: int, workers: int, progress: Progress,
-) -> Calibration:  # fmt: skip
-    log = Days.of(trace, days)
-    simulations = Simulations.of(subject, log)
-    streams = Streams(seed).within("calibration")
-    first = draws if method == "regression" else max(LEAST_DRAWS, round(SCALING * draws))
-    table = _table(simulations, first, streams, workers, progress)
-    if method == "regression":
-        drawn = posterior_of(table, simulations.record)
-    else:
-        from hpcrowd.analysis.calibration.smc import sample
-
-        rest = draws - first
-        counted = _Counted(simulations, rest, progress)
-        drawn = sample(
-            subject.priors, simulations.record, table.spread(), counted, rest, streams.seed
-        )
-    posterior = Posterior(
-        method=method,
-        priors=subject.priors,
-        drawn=drawn,
-        settings=subject.settings,
-        provenance={
-            "trace": Path(trace.source).name,
-            "sha256": trace.sha256,
-            "days": days,
-            "jobs": simulations.jobs,
-            "draws": draws,
-            "seed": seed,
-            "versions": versions(),
-        },
-    )
-    lines = [list(posterior.draw(number).values()) for number in range(PREDICTIVE)]
-    again = simulations.all(
-        np.array(lines), range(PREDICTIVE), workers, progress, "simulating the posterior"
-    )
-    posterior = replace(posterior, statistics=tuple(predicted(simulations.record, again)))
-    coverage = check(table, truths, seed, progress) if truths else None
-    outside = [NAMES[place] for place in table.outside(simulations.record)]
-    return Calibration(posterior, table, simulations.jobs, log.days, outside, coverage)
-
-
 def _table(
     simulations: Simulations, draws: int, streams: Streams, workers: int, progress: Progress
 ) -> Table:
@@ -198,6 +188,17 @@ def _table(
     seeds = streams.generator("seeds").integers(LARGEST_SEED, size=draws).tolist()
     statistics = simulations.all(values, seeds, workers, progress, "simulating the prior")
     return Table(priors, values, statistics)
+
+
+def _searched(
+    simulations: Simulations, table: Table, budget: int, seed: int, progress: Progress
+) -> Weighted:
+    """Return the posterior by a search with about as many simulations as the budget."""
+    from hpcrowd.analysis.calibration.smc import sample
+
+    counted = _Counted(simulations, budget, progress)
+    priors = simulations.subject.priors
+    return sample(priors, simulations.record, table, counted, budget, seed)
 
 
 class _Counted:

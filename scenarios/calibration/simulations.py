@@ -1,4 +1,4 @@
-"""The simulations of a calibration: the days of a log with drawn parameters, and their statistics."""
+"""The simulations of a calibration: days of a log with drawn parameters, and their statistics."""
 
 from __future__ import annotations
 
@@ -159,7 +159,9 @@ class Simulations:
             Called before each simulation, with this label.
         """
         rounded = [
-            tuple(prior.rounded(value) for prior, value in zip(self.subject.priors, line, strict=True))
+            tuple(
+                prior.rounded(value) for prior, value in zip(self.subject.priors, line, strict=True)
+            )
             for line in values.tolist()
         ]
         tasks = [(place, line, seeds[place]) for place, line in enumerate(rounded)]

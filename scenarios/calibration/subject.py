@@ -155,7 +155,9 @@ def _option(text: str) -> Prior:
     return Prior.parse(name.strip(), bounds.strip())
 
 
-def _flat(table: Mapping[str, Any], way: Sequence[str] = ()) -> Iterator[tuple[str, Any, list[str]]]:
+def _flat(
+    table: Mapping[str, Any], way: Sequence[str] = ()
+) -> Iterator[tuple[str, Any, list[str]]]:
     """Yield names and values; a nested table is the beginning of a dotted name."""
     for part, value in table.items():
         place = [*way, part]

@@ -197,9 +197,7 @@ class ReplayConfig(TraceScenario):
     def prepare(self) -> Trace | Prepared:
         """Read the trace; convert it and find its sessions if that is the same for all seeds."""
         trace = self.read()
-        return (
-            trace if self.draws_requests else prepare(trace, self, follows=self.users != "rigid")
-        )
+        return trace if self.draws_requests else prepare(trace, self, follows=self.users != "rigid")
 
     @override
     def stage(self, prepared: Trace | Prepared, log: DecisionLog | None = None) -> Staged:

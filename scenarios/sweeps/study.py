@@ -51,8 +51,8 @@ NONE = "none"
 
 SEED = "seed"
 
-#: Seeds of a study with a posterior, unless it has an axis of seeds: two draws lie beyond each end of
-#: a 95 % interval.
+#: Seeds of a study with a posterior, unless it has an axis of seeds: two draws lie beyond each end
+#: of a 95 % interval.
 DRAWS = 80
 
 

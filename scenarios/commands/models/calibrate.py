@@ -131,7 +131,8 @@ def show(found: Calibration, console: Console) -> None:
     provenance = posterior.provenance or {}
     console.print(
         f"{provenance['trace']}: {found.jobs:,} jobs in {found.days:,.1f} days; "
-        f"{provenance['draws']:,} simulations, {len(posterior)} draws kept ({by[posterior.method]})",
+        f"{provenance['draws']:,} simulations, {len(posterior)} draws kept "
+        f"({by[posterior.method]})",
         soft_wrap=True,
     )
     console.print()
@@ -170,9 +171,7 @@ def _parameters(posterior: Posterior, console: Console) -> None:
 def _statistics(found: Calibration, console: Console) -> None:
     from hpcrowd.analysis.calibration.statistics import STATISTICS
 
-    table = plain_table(
-        "statistic", "log", "median", "50 % interval", "90 % interval", "", whole=1
-    )
+    table = plain_table("statistic", "log", "median", "50 % interval", "90 % interval", "", whole=1)
     known = {one.name: one for one in STATISTICS}
     for line in found.posterior.statistics:
         seconds = known[line.name].unit == "s"
