@@ -24,8 +24,8 @@ behaviour = "linear"
 line = { slope = 1.0, intercept = "10m" }
 
 [free]
-users.0.line.slope = "0..2"
-users.0.line.intercept = "log:1m..4h"
+users.0.line.slope = "0..1"
+users.0.line.intercept = "log:5m..2h"
 """
 
 #: Names of the parameters in a scenario.

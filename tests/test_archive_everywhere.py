@@ -44,6 +44,7 @@ REFUSED = {
     "validate": (("validate", LOG), "session|user|job"),
     "fit": (("fit", "lublin", LOG, "-o", "m.json"), "arrivals"),
     "judge": (("judge", "m.json", LOG), "m.json"),
+    "calibrate": (("calibrate", "replay.toml", LOG), "nothing is free"),
 }
 
 #: Commands that take one and continue for ever, or need a chosen user; tested by themselves.

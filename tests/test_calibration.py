@@ -15,6 +15,7 @@ from hpcrowd.analysis.calibration.priors import Prior
 from hpcrowd.analysis.calibration.regression import (
     LEAST_DRAWS,
     Table,
+    likeness,
     posterior_of,
     weighted_quantiles,
 )
@@ -159,6 +160,16 @@ def test_a_statistic_that_no_draw_has_is_left_out() -> None:
         posterior_of(table, np.full(len(NAMES), 1e9))
     with pytest.raises(QuantityError, match=f"draws 10: at least {LEAST_DRAWS}"):
         posterior_of(made_table(10), record)
+
+
+def test_a_log_unlike_all_draws_is_noticed() -> None:
+    """Each statistic is that of some draw, but no draw has all of them together."""
+    table = made_table(200)
+    assert likeness(table.without(0), table.statistics[0]) > 0.05
+    record = table.statistics.min(axis=0)
+    record[::2] = table.statistics.max(axis=0)[::2]
+    assert [] == table.outside(record)
+    assert 0 == likeness(table, record)
 
 
 def test_draws_are_joint_and_go_with_their_number() -> None:

@@ -35,7 +35,8 @@ SLOW = {
     f"docs/{name}.md"
     for name in (
         "background/predictors", "behaviours/reactions", "behaviours/shmueli-feitelson",
-        "guides/compare", "guides/demo", "guides/explain", "guides/machine-what-if",
+        "guides/calibrate", "guides/compare", "guides/demo", "guides/explain",
+        "guides/machine-what-if",
         "guides/models", "guides/populations", "guides/replay-a-trace", "guides/report",
         "guides/statistics", "guides/studies",
         "guides/what-if", "tutorial/paper",

@@ -24,12 +24,12 @@ sampler (:mod:`hpcrowd.analysis.calibration.smc`) needs new simulations for each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hpcrowd.analysis.calibration.priors import Prior, from_inside, inside
-from hpcrowd.analysis.calibration.statistics import on_scales
+from hpcrowd.analysis.calibration.statistics import NAMES, on_scales
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.errors import QuantityError
 
@@ -67,11 +67,14 @@ class Table:
         Parameters of each draw, shape (draws, parameters).
     statistics
         Statistics of each simulation, shape (draws, statistics).
+    names
+        Names of the statistics that count; all unless given.
     """
 
     priors: tuple[Prior, ...]
     values: Floats
     statistics: Floats
+    names: tuple[str, ...] = NAMES
 
     def __len__(self) -> int:
         return len(self.values)
@@ -79,7 +82,7 @@ class Table:
     def without(self, line: int) -> Table:
         """Return the table without one line."""
         kept = np.arange(len(self)) != line
-        return Table(self.priors, self.values[kept], self.statistics[kept])
+        return replace(self, values=self.values[kept], statistics=self.statistics[kept])
 
     def shares(self) -> Floats:
         """Return the parameters as shares of their priors, same shape."""
@@ -94,7 +97,8 @@ class Table:
     def outside(self, record: Floats) -> list[int]:
         """Return the places of statistics of a log that no simulation comes up to or down to."""
         low, high = self.statistics.min(axis=0), self.statistics.max(axis=0)
-        return [int(k) for k in np.flatnonzero((record < low) | (record > high))]
+        beyond = (record < low) | (record > high)
+        return [int(k) for k in np.flatnonzero(beyond) if NAMES[k] in self.names]
 
 
 @dataclass(frozen=True)
@@ -151,9 +155,23 @@ def posterior_of(table: Table, record: Floats) -> Weighted:
     return Weighted(np.column_stack(values), weights, distances[nearest])
 
 
+def likeness(table: Table, record: Floats) -> float:
+    """Return the share of draws that are as far from all others as the log is from all draws.
+
+    A small share, such as below 0.05, says that no parameters make simulations like the log in all
+    statistics together, even if they do in each of them alone. The posterior is then that of the
+    least unlike users, and its intervals say too much.
+    """
+    scaled, target = _standardised(table, record)
+    squares = ((scaled[:, None, :] - scaled[None, :, :]) ** 2).sum(axis=2)
+    np.fill_diagonal(squares, np.inf)
+    mine = ((scaled - target) ** 2).sum(axis=1).min()
+    return float((squares.min(axis=1) >= mine).mean())
+
+
 def _standardised(table: Table, record: Floats) -> tuple[Floats, Floats]:
     """Return the statistics that count, and those of the log, with mean 0 and variance 1."""
-    counts = table.spread() > CONSTANT
+    counts = (table.spread() > CONSTANT) & np.isin(NAMES, table.names)
     counts[table.outside(record)] = False
     if not counts.any():
         raise QuantityError(

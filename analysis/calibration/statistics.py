@@ -9,6 +9,7 @@ log10(1 + n) of counts, and ``plain`` is the number itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,7 @@ from hpcrowd.agents.work.recorded import Work
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.validation.scores import decades
 from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 
 
@@ -84,6 +86,20 @@ STATISTICS = (
 
 #: Names of the statistics, in order.
 NAMES = tuple(one.name for one in STATISTICS)
+
+
+def chosen(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of statistics by their names or beginnings, such as ``think``; in order.
+
+    Raises
+    ------
+    QuantityError
+        When there is none of that name.
+    """
+    for word in words:
+        if not any(name.startswith(word) for name in NAMES) or not word:
+            raise QuantityError(f"compare {word!r}: {not_one_of(word, NAMES)}")
+    return tuple(name for name in NAMES if not words or name.startswith(tuple(words)))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,14 @@ import numpy as np
 
 from hpcrowd.analysis.calibration.coverage import Coverage, check
 from hpcrowd.analysis.calibration.posterior import Posterior, predicted
-from hpcrowd.analysis.calibration.regression import LEAST_DRAWS, Table, Weighted, posterior_of
-from hpcrowd.analysis.calibration.statistics import NAMES
+from hpcrowd.analysis.calibration.regression import (
+    LEAST_DRAWS,
+    Table,
+    Weighted,
+    likeness,
+    posterior_of,
+)
+from hpcrowd.analysis.calibration.statistics import NAMES, chosen
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import QuantityError, check_choice
@@ -53,6 +59,9 @@ class Calibration:
         Of the log that it was calibrated to.
     outside
         Statistics of the log that no draw of the prior comes up to.
+    likeness
+        Whether draws of the prior are like the log, see
+        :func:`hpcrowd.analysis.calibration.regression.likeness`.
     coverage
         The check; None unless wanted.
     """
@@ -62,6 +71,7 @@ class Calibration:
     jobs: int
     days: float
     outside: list[str]
+    likeness: float
     coverage: Coverage | None = None
 
 
@@ -71,6 +81,7 @@ def calibrate(
     *,
     free: Mapping[str, str] | Sequence[str] = (),
     days: int | None = None,
+    compare: Sequence[str] = (),
     draws: int = DRAWS,
     method: Literal["regression", "smc"] = "regression",
     truths: int = 0,
@@ -93,6 +104,8 @@ def calibrate(
         to those in the table ``[free]`` of the file.
     days
         How many days of the log, from its first submission; all unless given.
+    compare
+        Statistics that count, by their names or beginnings, such as ``think``; all unless given.
     draws
         Simulations of draws of the prior; with ``smc`` about the number of all simulations.
     method
@@ -117,6 +130,7 @@ def calibrate(
         One line that says what is wrong.
     """
     check_choice("method", method, METHODS)
+    names = chosen(compare)
     check_within("draws", draws, LEAST_DRAWS, MOST_RUNS)
     if method == "smc" and truths:
         raise QuantityError(
@@ -134,7 +148,7 @@ def calibrate(
     simulations = Simulations.of(subject, log)
     streams = Streams(seed).within("calibration")
     first = draws if method == "regression" else max(LEAST_DRAWS, round(SCALING * draws))
-    table = _table(simulations, first, streams, workers, progress)
+    table = replace(_table(simulations, first, streams, workers, progress), names=names)
     if method == "regression":
         drawn = posterior_of(table, simulations.record)
     else:
@@ -148,6 +162,7 @@ def calibrate(
             "trace": Path(log.trace.source).name,
             "sha256": log.trace.sha256,
             "days": days,
+            "compare": list(compare),
             "jobs": simulations.jobs,
             "draws": draws,
             "seed": seed,
@@ -161,7 +176,8 @@ def calibrate(
     posterior = replace(posterior, statistics=tuple(predicted(simulations.record, again)))
     coverage = check(table, truths, seed, progress) if truths else None
     outside = [NAMES[place] for place in table.outside(simulations.record)]
-    return Calibration(posterior, table, simulations.jobs, log.days, outside, coverage)
+    like = likeness(table, simulations.record)
+    return Calibration(posterior, table, simulations.jobs, log.days, outside, like, coverage)
 
 
 def _silent(label: str, done: int, total: int) -> None:

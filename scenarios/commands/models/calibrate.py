@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: Settings of a scenario that are options.
 SETTINGS = ("scheduler", "processors", "machine", "requested", "sessions", *READING)
 
+#: A log whose likeness is below this is unlike all draws; of logs of such users one in twenty is.
+UNLIKE = 0.05
+
 #: How parameters of a population begin in a scenario; people see them as in the file.
 OF_POPULATION = "users.users."
 
@@ -57,6 +60,14 @@ def command(
     days: Annotated[
         int | None,
         typer.Option(min=1, help="Days of the log, from its first submission; all unless given."),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME...]",
+            help="Statistics that count, by their names or beginnings: think,session; all unless "
+            "given.",
+        ),
     ] = None,
     draws: Annotated[
         int, typer.Option(min=1, max=MOST_RUNS, help="Draws of the prior to simulate.")
@@ -99,6 +110,7 @@ def command(
             trace,
             free=free or (),
             days=days,
+            compare=() if compare is None else [name.strip() for name in compare.split(",")],
             draws=draws,
             method=method,
             truths=check,
@@ -111,7 +123,8 @@ def command(
         write_posterior(found.posterior, out, source.parent)
     if as_json:
         checked = None if found.coverage is None else found.coverage.to_json()
-        print_json(found.posterior.to_json() | {"outside": found.outside, "check": checked})
+        more = {"outside": found.outside, "likeness": found.likeness, "check": checked}
+        print_json(found.posterior.to_json() | more)
         return
     console = standard_output()
     show(found, console)
@@ -186,11 +199,18 @@ def _statistics(found: Calibration, console: Console) -> None:
             f"{text(line.low_50)} to {text(line.high_50)}",
             f"{text(line.low_90)} to {text(line.high_90)}",
             "" if line.inside else "outside",
+            style="" if line.name in found.table.names else "dim",
         )  # fmt: skip
     console.print(table)
     if found.outside:
         console.print(
             f"Left out, as no draw of the prior has what the log has: {', '.join(found.outside)}",
+            soft_wrap=True,
+        )
+    if found.likeness < UNLIKE:
+        console.print(
+            "No draw of the prior is like the log in all statistics together: intervals say too "
+            "much. Choose other users, or compare fewer statistics (--compare).",
             soft_wrap=True,
         )
 
