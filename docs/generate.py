@@ -415,11 +415,20 @@ def errors_tree() -> str:
     return f"```text\n{inspect.cleandoc(tree)}\n```\n\n" + table(("error", "is a", "when"), rows)
 
 
+def statistics_table() -> str:
+    """Return the statistics that a calibration compares."""
+    from hpcrowd.analysis.calibration.statistics import STATISTICS
+
+    rows = [(f"`{one.name}`", one.unit, one.scale, one.meaning) for one in STATISTICS]
+    return table(("statistic", "unit", "compared on", "meaning"), rows)
+
+
 #: What fills the marked places, by name.
 PLACES = {
     **places_of_behaviours(),
     **places_of_policies(),
     **places_of_populations(),
+    "calibration_statistics": statistics_table,
     "presets": presets_table,
     "choices": choices_table,
     "machine": machine_tables,

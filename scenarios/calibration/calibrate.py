@@ -25,9 +25,8 @@ from hpcrowd.analysis.results import versions
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS, check_within
 from hpcrowd.environment.streams import Streams
-from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.calibration.simulations import Days, Simulations
-from hpcrowd.scenarios.calibration.subject import Subject, read_subject
+from hpcrowd.scenarios.calibration.subject import read_subject
 
 #: Methods by name.
 METHODS = ("regression", "smc")
@@ -143,7 +142,7 @@ def calibrate(
         check_available()
     given = [f"{name}={text}" for name, text in free.items()] if isinstance(free, Mapping) else free
     subject = read_subject(Path(source), given, Path(trace), settings)
-    log = Days.of(_read(subject, Path(trace)), days)
+    log = Days.of(subject.scenario([prior.at(0.5) for prior in subject.priors]).read(), days)
     progress = progress or _silent
     simulations = Simulations.of(subject, log)
     streams = Streams(seed).within("calibration")
@@ -182,14 +181,6 @@ def calibrate(
 
 def _silent(label: str, done: int, total: int) -> None:
     """Show nothing."""
-
-
-def _read(subject: Subject, path: Path) -> Trace:
-    from hpcrowd.scenarios.kinds.replay import ReplayConfig
-    from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
-
-    config = subject.scenario([prior.at(0.5) for prior in subject.priors])
-    return (config if isinstance(config, TraceScenario) else ReplayConfig()).read(path)
 
 
 def _table(

@@ -17,7 +17,6 @@ from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.environment.traces.window import window
 from hpcrowd.scenarios.calibration.subject import Subject
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, prepare
-from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
 from hpcrowd.scenarios.sweeps.loop import each_in_processes
 from hpcrowd.scenarios.terminal import Progress
 
@@ -104,8 +103,7 @@ class Simulations:
             When the log cannot be simulated with these settings.
         """
         config = subject.scenario([prior.at(0.5) for prior in subject.priors])
-        reading = config if isinstance(config, TraceScenario) else ReplayConfig()
-        converted, _ = reading.recorded(log.trace, reading.conversion())
+        converted, _ = config.recorded(log.trace, config.conversion())
         clock = Clock.of(log.trace.header)
         measure = Measure.of_log(converted.jobs, clock, log.end, log.days)
         record = measure.of_record(converted.jobs)
@@ -115,8 +113,6 @@ class Simulations:
             until = log.end
             if not config.draws_requests:
                 prepared = prepare(log.trace, config, follows=config.users != "rigid")
-        elif not isinstance(config, TraceScenario):
-            prepared = config.prepare()
         return cls(subject, pickle.dumps(prepared), until, measure, record, len(converted.jobs))
 
     def __call__(self, task: Task) -> Floats:

@@ -18,15 +18,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hpcrowd.analysis.calibration.priors import Prior
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.scenarios.kinds.base import Scenario, takes_settings
 from hpcrowd.scenarios.kinds.files import KINDS, Source, scenario_of
 
-#: Kinds of scenarios whose users submit to one cluster.
-KINDS_TO_CALIBRATE = ("replay", "resample", "populate")
+if TYPE_CHECKING:
+    from hpcrowd.scenarios.kinds.trace_settings import TraceScenario
+
+
+#: Kinds of scenarios whose users come from the log itself.
+KINDS_TO_CALIBRATE = ("replay", "resample")
 
 #: The table of free parameters in a file.
 FREE = "free"
@@ -51,20 +55,20 @@ class Subject:
     priors
         The free parameters, by their dotted names in the scenario.
     trace
-        File of the log, which the scenario names as its trace if it has one.
+        File of the log.
     """
 
     settings: dict[str, Any]
     folder: Path
     priors: tuple[Prior, ...] = ()
-    trace: Path | None = None
+    trace: Path = Path()
 
     @property
     def kind(self) -> type[Scenario]:
         """The kind of scenario."""
         return KINDS[self.settings["kind"]]
 
-    def scenario(self, values: Sequence[float], seed: int = 0) -> Scenario:
+    def scenario(self, values: Sequence[float], seed: int = 0) -> TraceScenario:
         """Return the scenario with values of the free parameters.
 
         Parameters
@@ -80,10 +84,9 @@ class Subject:
             When a setting is wrong, or settings contradict each other.
         """
         given = {prior.name: value for prior, value in zip(self.priors, values, strict=True)}
-        settings = takes_settings(self.settings, given) | {"seed": seed}
-        if "trace" in self.kind.model_fields:
-            settings["trace"] = None if self.trace is None else str(self.trace.absolute())
-        return scenario_of(settings, self.folder)
+        settings = takes_settings(self.settings, given)
+        settings |= {"seed": seed, "trace": str(self.trace.absolute())}
+        return cast("TraceScenario", scenario_of(settings, self.folder))
 
 
 def read_subject(
