@@ -38,7 +38,7 @@ FREE = "free"
 #: Settings that a calibration sets itself.
 SET_HERE = ("trace", "seed")
 
-#: Shares of a prior at which a scenario is made before anything runs; the last is not a round number.
+#: Shares of a prior at which a scenario is made before anything runs; the last is not round.
 TRIED = (0.0, 1.0, 0.4142)
 
 
