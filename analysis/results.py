@@ -207,6 +207,7 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             repaired=Counter(stored["jobs_repaired"]),
             dropped=Counter(stored["jobs_dropped"]),
             size_note=str(summary.get("size_note", "")),
+            remarks=[str(line) for line in summary.get("remarks", [])],
             wall_s=dict(stored.get("wall_s", {})),
             stored=stored | {"trace": source},
         )

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.analysis.accounts.platform import sizes_of
-from hpcrowd.analysis.accounts.reactions import account, resized
 from hpcrowd.analysis.metrics import (
     METRICS,
     bounded_slowdown,
@@ -97,6 +96,9 @@ class Run:
     holds
         If jobs were held before they were eligible: how many, how long and why, see
         :meth:`hpcrowd.environment.holds.held.Holds.account`.
+    remarks
+        That its load is out of the range of its record, or that the record is concentrated, one
+        line each, see :mod:`hpcrowd.analysis.accounts.record`.
     depends
         The job that each job waited for last of those that it depends on, by row.
     repaired, dropped
@@ -131,6 +133,7 @@ class Run:
     population: dict[str, Any] = field(default_factory=dict)
     visits: Sequence[Visit] = ()
     holds: dict[str, Any] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
     depends: Mapping[int, int] = field(default_factory=dict)
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -259,13 +262,14 @@ class Run:
 
     @property
     def notes(self) -> list[str]:
-        """What reading the input dropped, repaired or assumed, in words, one line each."""
+        """What reading the input dropped, repaired or assumed, and remarks, one line each."""
         from hpcrowd.analysis.accounts.population import dropped_users
 
         return [
             *dropped_users(self.population),
             *counted(self.repaired, self.dropped),
             *self.assumptions,
+            *self.remarks,
         ]
 
     @property
@@ -275,8 +279,12 @@ class Run:
 
     @cached_property
     def accounts(self) -> dict[str, Any]:
-        """The totals of reactions, see :func:`account`; empty if there were none."""
-        return account(self.jobs, self.reactions) if self.reactions else {}
+        """The totals of :mod:`hpcrowd.analysis.accounts.reactions`; empty if there were none."""
+        if not self.reactions:
+            return {}
+        from hpcrowd.analysis.accounts.reactions import account
+
+        return account(self.jobs, self.reactions)
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics and totals with their context, fit for JSON, without wall times."""
@@ -291,6 +299,7 @@ class Run:
             "trace": None if self.source is None else self.source["source"],
             "processors": self.processors,
             **({"size_note": self.size_note} if self.size_note else {}),
+            **({"remarks": list(self.remarks)} if self.remarks else {}),
             "configuration": self.configuration,
             "clock": {
                 "unix_start_s": self.clock.unix_start,
@@ -326,7 +335,11 @@ class Run:
             "queue": jobs.queue,
         }
         made = self._made_up
-        changed = made | resized(jobs, self.reactions) if self.reactions else made
+        changed = made
+        if self.reactions:
+            from hpcrowd.analysis.accounts.reactions import resized
+
+            changed = made | resized(jobs, self.reactions)
         columns["requested_processors"] = np.where(
             changed, jobs.processors, columns["requested_processors"]
         )

@@ -41,7 +41,7 @@ def headline(run: Run) -> list[str]:
     more += [*platform_lines(run.platform), *machine_lines(run.machines)]
     more += account_lines(run.population)
     lines += [f"  {line}" for line in more]
-    return lines + [f"  {line}" for line in run.assumptions]
+    return lines + [f"  {line}" for line in (*run.assumptions, *run.remarks)]
 
 
 def told(run: Run) -> list[str]:
@@ -62,6 +62,7 @@ def told(run: Run) -> list[str]:
         *size,
         *_came_out(run),
         *held,
+        *(f"{line[0].upper()}{line[1:]}." for line in run.remarks),
         *([f"When the trace was read: {lost}."] if lost else []),
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, override
 
@@ -168,6 +169,7 @@ class PopulateConfig(Scenario):
         from hpcrowd.agents.behaviours.hooks import note_generating
         from hpcrowd.agents.generative.pool_users import add_pool_users
         from hpcrowd.agents.populations.population import units_after
+        from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
         from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import DAY
@@ -190,6 +192,10 @@ class PopulateConfig(Scenario):
         else:
             default = type(self).model_fields["processors"].default
             processors = size_of(site, self.processors, default)
+        drawn = made.drawn
+        measured = Record.of_columns(drawn.submit, drawn.processors, drawn.run_time)
+        if measured is not None:
+            measured = replace(measured, name="the model's workload", cure=OBLIVIOUS)
         jobs = JobTable()
         if site is not None and made.requests is not None:
             from hpcrowd.environment.machine.requests import Requests
@@ -236,6 +242,9 @@ class PopulateConfig(Scenario):
                 after=None if self.oblivious else units_after(simulation, agents),
                 machines=machines,
                 rejections=rejections,
+                remarks=[]
+                if measured is None
+                else measured.remarks(jobs, prepared.name, days=round(self.days)),
             )
 
         return Staged(simulation, agents, finish, None, log, time.perf_counter() - began)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hpcrowd.agents.behaviours.decisions import DecisionLog
+    from hpcrowd.agents.behaviours.reactions import Note
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.populations.mixture import Mixture
     from hpcrowd.agents.work.recorded import Work
@@ -160,7 +161,7 @@ class ReplayConfig(TraceScenario):
         plain, words = self.plain(), []
         for name, value in plain.items():
             if name in ("users", "scheduler"):
-                words.append(value["name"] if isinstance(value, dict) else str(value))
+                words.append(_name(value))
             elif name not in ("strict", *READING):
                 words += self.difference(name, value)
         return ", ".join(words)
@@ -210,7 +211,7 @@ class ReplayConfig(TraceScenario):
         """
         from hpcrowd.agents.populations.population import Casting, units_after
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
-        from hpcrowd.analysis.accounts.reactions import notes_of
+        from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import Clock
         from hpcrowd.environment.simulation import RESUBMIT_AFTER
@@ -222,6 +223,7 @@ class ReplayConfig(TraceScenario):
         recorded = record.jobs.recorded_end - record.jobs.recorded_start
         record.jobs.run_time[:] = self.conversion().run_time(recorded)
         self.ask(record.jobs, trace, converted.source_row)
+        measured = Record.of(record.jobs, thinks=self.users != "rigid")
         clock = Clock.of(trace.header)
         behaviour: Any = self.population.mixture() if self.population else self.users
         casting = Casting.of(record, behaviour, Streams(self.seed))
@@ -280,7 +282,7 @@ class ReplayConfig(TraceScenario):
                 work=work,
                 after=units_after(model, generated) if generated else None,
                 waits=[] if work is None else units_waited_for(work, users),
-                reactions=notes_of(users),
+                reactions=_reactions(users),
                 platform=accounts_of(model),
                 attempts=attempts_of(model),
                 machines=machines,
@@ -288,6 +290,9 @@ class ReplayConfig(TraceScenario):
                 holds=holds,
                 depends=({} if model.holds is None else model.holds.preceding())
                 | {row: before for user in users for row, before in user.preceded.items()},
+                remarks=[]
+                if measured is None
+                else measured.remarks(jobs, _name(self.plain()["users"])),
                 repaired=converted.repaired,
                 dropped=converted.dropped,
             )
@@ -306,6 +311,20 @@ class ReplayConfig(TraceScenario):
         if self.map is not None:
             files[self.map] = checksum(self.folder / self.map)
         return found | self.of_sources() | ({"files_sha256": files} if files else {})
+
+
+def _name(setting: Any) -> str:
+    """Return the name of users or of a scheduler."""
+    return str(setting["name"] if isinstance(setting, dict) else setting)
+
+
+def _reactions(users: Sequence[ReplayUser]) -> Sequence[Note]:
+    """Return the effects of reactions, if there are any."""
+    if not any(user.notes for user in users):
+        return ()
+    from hpcrowd.analysis.accounts.reactions import notes_of
+
+    return notes_of(users)
 
 
 def prepare(trace: Trace, config: ReplayConfig, *, follows: bool = False) -> Prepared:

@@ -216,6 +216,7 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
         from hpcrowd.analysis.accounts.platform import attempts_of
         from hpcrowd.analysis.accounts.population import dropped_users, population_accounts
+        from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams
@@ -236,6 +237,7 @@ class ResampleConfig(TraceScenario):
         self._check_warm_up(7 * weeks, ", as long as the log")
         openness = self.openness(people)
         roster = draw_roster(people, weeks, openness, Streams(self.seed))
+        measured = Record.of(people.work.jobs, thinks=self.users != "rigid")
         jobs = JobTable()
         # Users are drawn anew and get numbers of their own.
         jobs.names = {field: known for field, known in prepared.names.items() if field != "user"}
@@ -299,6 +301,11 @@ class ResampleConfig(TraceScenario):
                 repaired=converted.repaired,
                 dropped=converted.dropped,
                 size_note=self.size_note(prepared),
+                remarks=[]
+                if measured is None
+                else measured.remarks(
+                    jobs, str(self.plain()["users"]), days=7 * weeks, factor=openness.factor
+                ),
             )
 
         dropped = dropped_users({"pool": pool_accounts(people)})

@@ -1,0 +1,196 @@
+"""Whether a run stays in the range of its record, and what a record cannot show about users.
+
+Users who generate their work may submit many times as much as was recorded. Queues, waits and
+utilization of such a run are those of another site. A run is in the *range of its record* if the
+mean number of jobs a day, and the mean work submitted a day, are
+
+* within a factor of :data:`RANGE` of the record's means, or
+* not beyond what the record itself has in some stretch of as many days: short runs vary more.
+
+Days count from the first submission to the last one of the record, or of the run if that is
+earlier. If users are resampled, the record's jobs and work are multiplied by the size of the
+population.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+
+#: Largest factor between the means a day of a run and of its record. Chosen here: jobs and work of
+#: the halves of a log differ by less in seven of the nine logs of the Parallel Workloads Archive
+#: that were looked at; jobs by more in CEA-Curie-2011 (2.1) and DAS2-fs1-2003 (3.1).
+RANGE = 2.0
+
+#: Share of the jobs, from which one session or one user holds too many. Chosen here: the largest
+#: shares in these logs are 0.04 and 0.29, but for the eleven days of LCG-2005 (both 0.32).
+SESSION_SHARE, USER_SHARE = 0.25, 0.5
+
+#: Fewest recorded jobs that are judged: means and shares of fewer mean little. Work is judged if it
+#: is spread over so many: their effective number is the squared sum over the sum of squares (Kish,
+#: Survey Sampling, 1965).
+LEAST_JOBS = 100
+
+#: What to do about a load out of the range of a recorded log.
+REPLAY = "compare with users who replay the record, such as think-time"
+
+#: What to do about a load out of the range of a model's own workload.
+OBLIVIOUS = "compare with --oblivious users, who submit what the model says"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run is compared with.
+
+    Attributes
+    ----------
+    begin
+        s; its first submission.
+    jobs, work
+        Jobs and processor-seconds submitted on each day since then, shape (days,); no work if it
+        is not judged.
+    concentrated
+        Remarks on its concentration.
+    name
+        What it is called.
+    cure
+        What to do about a load out of its range.
+    """
+
+    begin: int
+    jobs: Floats
+    work: Floats
+    concentrated: tuple[str, ...] = ()
+    name: str = "the record"
+    cure: str = REPLAY
+
+    @classmethod
+    def of(cls, jobs: JobTable, *, thinks: bool = True) -> Record | None:
+        """Measure a record; None if it has too few jobs to be judged.
+
+        Parameters
+        ----------
+        jobs
+            The recorded jobs.
+        thinks
+            Whether users think between sessions or batches, so that their number matters.
+        """
+        found = cls.of_columns(jobs.recorded_submit, jobs.processors, jobs.run_time)
+        if found is None or not thinks:
+            return found
+        return replace(found, concentrated=tuple(_concentrated(jobs)))
+
+    @classmethod
+    def of_columns(
+        cls, submit: ArrayLike, processors: ArrayLike, run_time: ArrayLike
+    ) -> Record | None:
+        """Measure a workload given by its columns; None if it has too few jobs to be judged."""
+        at, size, run = (np.asarray(each, np.int64) for each in (submit, processors, run_time))
+        if len(at) < LEAST_JOBS:
+            return None
+        begin = int(at.min())
+        days = int(at.max() - begin) // DAY + 1
+        jobs, work = _daily(at, size, run, begin, days)
+        each = size * run.astype(np.float64)
+        if each.sum() ** 2 < LEAST_JOBS * (each * each).sum():
+            work[:] = 0  # a few jobs are most of it
+        return cls(begin, jobs, work)
+
+    def remarks(
+        self, run: JobTable, users: str, *, days: int | None = None, factor: float = 1.0
+    ) -> list[str]:
+        """Return remarks on a run, one line each; none on an ordinary run of an ordinary record.
+
+        Parameters
+        ----------
+        run
+            The jobs of the run.
+        users
+            Name of the users' behaviour.
+        days
+            Days of a run that begins at 0 s; None if it has the times of the record.
+        factor
+            Size of the population, as a multiple of the record's.
+        """
+        there = run.submit[run.submit != UNKNOWN]
+        if not len(there):
+            return list(self.concentrated)
+        begin = self.begin if days is None else 0
+        longest = len(self.jobs) if days is None else days
+        days = max(1, min(longest, int(there.max() - begin) // DAY + 1))
+        jobs, work = _daily(run.submit, run.processors, run.run_time, begin, days)
+        outside = filter(
+            None,
+            (
+                _outside("jobs", float(jobs.mean()), factor * self.jobs, days),
+                _outside(
+                    "processor-hours", float(work.mean()) / HOUR, factor * self.work / HOUR, days
+                ),
+            ),
+        )
+        told = " and ".join(outside)
+        if not told:
+            return list(self.concentrated)
+        line = (
+            f"load: {users} users submit {told} of {self.name}, whose range is {1 / RANGE:g} to "
+            f"{RANGE:g} times as much; queues, waits and utilization are not those of "
+            f"{self.name}: {self.cure}"
+        )
+        return [line, *self.concentrated]
+
+
+def _outside(what: str, mean: float, recorded: Floats, days: int) -> str:
+    """Return a mean a day in words if it is out of the range of the record, else nothing."""
+    usual = float(recorded.mean())
+    if usual == 0 or usual / RANGE <= mean <= usual * RANGE:
+        return ""
+    length = min(days, len(recorded))
+    sums = np.concatenate([[0.0], np.cumsum(recorded)])
+    stretches = (sums[length:] - sums[:-length]) / length
+    if stretches.min() <= mean <= stretches.max():
+        return ""
+    return f"{mean:,.1f} {what} a day, {mean / usual:.3g} times the {usual:,.1f}"
+
+
+def _concentrated(jobs: JobTable) -> list[str]:
+    """Return a remark if one session, or else one user, holds most of a record."""
+    total = len(jobs)
+    known = jobs.session[jobs.session != UNKNOWN]
+    if len(known):
+        most = int(np.bincount(known).max())
+        if most > SESSION_SHARE * total:
+            return [
+                f"concentration: one session holds {most:,} of {total:,} jobs "
+                f"({most / total:.0%}); think times between sessions say nothing about these jobs, "
+                "and a model of users decides only when the first of them comes: split it with a "
+                "smaller threshold of --sessions, or remove it with hpcrowd clean --flurries"
+            ]
+    users, counts = np.unique(jobs.user, return_counts=True)
+    most = int(counts.max())
+    if len(users) > 1 and most > USER_SHARE * total:
+        return [
+            f"concentration: one user submitted {most:,} of {total:,} jobs ({most / total:.0%}); "
+            "results are mostly those of this user, and models have little to learn others from: "
+            "look at results by user, or remove its jobs with hpcrowd clean --flurries"
+        ]
+    return []
+
+
+def _daily(
+    submit: Int64s, processors: Int64s, run_time: Int64s, begin: int, days: int
+) -> tuple[Floats, Floats]:
+    """Return the jobs and the processor-seconds submitted on each of some days."""
+    day = (submit - begin) // DAY
+    inside = (submit != UNKNOWN) & (day >= 0) & (day < days)
+    work = processors[inside] * run_time[inside].astype(np.float64)
+    return (
+        np.bincount(day[inside], minlength=days).astype(np.float64),
+        np.bincount(day[inside], work, minlength=days),
+    )
