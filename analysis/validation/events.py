@@ -8,19 +8,21 @@ holiday     on some days in a row users submit far less than on the same days of
 capacity    the most processors in use on a day change for good
 load        the work submitted a day changes for good, at least by half
 waits       waits change for good, at least to double or half
+queue       a queue of some weight is used for the first time, or the last time
 =========== ======================================================================================
 
-Nothing but the jobs is looked at. Changes for good are found by :mod:`ruptures` (PELT: Killick,
-Fearnhead and Eckley, Journal of the American Statistical Association 107, 2012), on daily values
-between which a week makes no difference, and kept if the four weeks before and after differ beyond
-chance.
+Only the jobs are looked at; :func:`header_notes` says what the header of the log adds. Changes for
+good are found by :mod:`ruptures` (PELT: Killick, Fearnhead and Eckley, Journal of the American
+Statistical Association 107, 2012), on daily values between which a week makes no difference, and
+kept if the four weeks before and after differ beyond chance.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import mannwhitneyu
@@ -28,7 +30,10 @@ from scipy.stats import mannwhitneyu
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError, missing
-from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.traces.trace import Trace
 
 #: Hours without a start that are an outage, at least, and their largest probability by chance.
 OUTAGE_HOURS, OUTAGE_CHANCE = 4, 1e-6
@@ -48,6 +53,16 @@ BESIDE, CHANCE = 28, 1e-3
 #: Factors between the days before and after, at least.
 FACTORS = {"capacity": 1.15, "load": 1.5, "waits": 2.0}
 
+#: Share of the jobs in the days after the first use of a queue, or before its last, at least, and
+#: their least number.
+QUEUE_SHARE, QUEUE_JOBS = 0.05, 20
+
+#: Keys of a header that may say what happened to a machine.
+KEYS = ("Note", "Information", "StartTime", "EndTime")
+
+#: Numbers of jobs that a cleaning filter of the Parallel Workloads Archive removed.
+FILTER = re.compile(r"job>=(\d+) and job<=(\d+)")
+
 #: Penalty of a further change, in units of the logarithm of the number of days.
 PENALTY = 3.0
 
@@ -64,9 +79,11 @@ class Event:
         s; a change for good has the same second twice.
     before, after
         The quantity that changed, before and after the begin: starts an hour, submissions a day,
-        processors, processor-days a day, or the median wait in s.
+        processors, processor-days a day, the median wait in s, or jobs a day of a queue.
     chance
         Probability of as much by chance.
+    what
+        Which queue.
     """
 
     kind: str
@@ -75,6 +92,7 @@ class Event:
     before: float
     after: float
     chance: float
+    what: str = ""
 
     @property
     def lasting(self) -> bool:
@@ -90,6 +108,7 @@ class Event:
             "before": self.before,
             "after": self.after,
             "chance": self.chance,
+            **({"what": self.what} if self.what else {}),
         }
 
 
@@ -114,7 +133,7 @@ def find_events(jobs: JobTable, clock: Clock) -> list[Event]:
             f"events: the log lasts {span / DAY:.0f} days; {2 * AROUND * 7} are needed to tell "
             "what is usual"
         )
-    found = [*_outages(jobs), *_holidays(jobs, clock), *_changes(jobs, clock)]
+    found = [*_outages(jobs), *_holidays(jobs, clock), *_changes(jobs, clock), *_queues(jobs)]
     return sorted(found, key=lambda event: (event.begin, event.kind))
 
 
@@ -206,6 +225,61 @@ def _changes(jobs: JobTable, clock: Clock) -> list[Event]:
             if chance < CHANCE and max(factor, 1 / factor) >= FACTORS[kind]:
                 at = clock.second_at(int(days[cut]) * DAY)
                 found.append(Event(kind, at, at, old, new, chance))
+    return found
+
+
+def _queues(jobs: JobTable) -> list[Event]:
+    """Return the first and last uses of queues, in the middle of a log."""
+    submit, queue = jobs.recorded_submit, jobs.queue
+    low, high = int(submit.min()), int(submit.max())
+    found = []
+    for number in np.unique(queue[queue != UNKNOWN]).tolist():
+        mine = submit[queue == number]
+        for at, begin, appears in (
+            (int(mine.min()), int(mine.min()), True),
+            (int(mine.max()) + 1, int(mine.max()) + 1 - BESIDE * DAY, False),
+        ):
+            if not low + BESIDE * DAY <= at <= high - BESIDE * DAY:
+                continue
+            end = begin + BESIDE * DAY
+            count = int(((mine >= begin) & (mine < end)).sum())
+            total = int(((submit >= begin) & (submit < end)).sum())
+            if count >= max(QUEUE_JOBS, QUEUE_SHARE * total):
+                rates = (0.0, count / BESIDE) if appears else (count / BESIDE, 0.0)
+                found.append(Event("queue", at, at, *rates, 0.5**count, f"queue {number}"))
+    return found
+
+
+def header_notes(trace: Trace, clock: Clock) -> list[str]:
+    """Return what the header of a log says about its time, one line each.
+
+    These are its begin and end, its notes, and when the jobs were submitted that a cleaning filter
+    of the Parallel Workloads Archive removed: by the numbers of the jobs around them.
+
+    Parameters
+    ----------
+    trace
+        The log.
+    clock
+        Local time.
+    """
+    found = []
+    for key, value in trace.header.entries():
+        if key not in KEYS:
+            continue
+        for line in value.splitlines():
+            if "://" in line:
+                continue
+            dates = ""
+            if numbers := FILTER.search(line):
+                low, high = (int(number) for number in numbers.groups())
+                around = np.searchsorted(trace["number"], [low, high])
+                begin, end = (
+                    clock.local(int(trace["submit"][min(place, len(trace) - 1)]))
+                    for place in around
+                )
+                dates = f": {begin:%Y-%m-%d} to {end:%Y-%m-%d}"
+            found.append(f"{key}: {' '.join(line.split())}{dates}")
     return found
 
 

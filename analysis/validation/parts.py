@@ -71,7 +71,14 @@ class Parts:
     clock: Clock
 
     @classmethod
-    def of(cls, jobs: JobTable, clock: Clock, share: float = 0.5, days: int | None = None) -> Parts:
+    def of(
+        cls,
+        jobs: JobTable,
+        clock: Clock,
+        share: float = 0.5,
+        days: int | None = None,
+        at: int | None = None,
+    ) -> Parts:
         """Split a trace.
 
         Parameters
@@ -84,6 +91,8 @@ class Parts:
             Share of the submissions before the origin, between 0 and 1.
         days
             Days of the second part; None for all that are left.
+        at
+            s; the origin, instead of a share of the submissions.
 
         Raises
         ------
@@ -99,14 +108,17 @@ class Parts:
         work = Work.of(jobs)
         sessions = work.sessions
         submit = np.sort(jobs.recorded_submit)
-        since = int(submit[min(math.ceil(share * len(submit)), len(submit) - 1)])
+        since, origin = at, f"origin {at} s"
+        if since is None:
+            since = int(submit[min(math.ceil(share * len(submit)), len(submit) - 1)])
+            origin = f"origin {share:g}"
         until = int(submit[-1]) if days is None else min(since + days * DAY, int(submit[-1]))
         known = sessions.start < since
         for which, name, cure in ((known, "first", "larger"), (~known, "second", "smaller")):
             if not which.any():
                 raise TraceError(
-                    f"origin {share:g}: no session begins in the {name} part, of "
-                    f"{len(sessions):,} in all; choose a {cure} share or a longer trace"
+                    f"{origin}: no session begins in the {name} part, of {len(sessions):,} in all; "
+                    f"choose a {cure} one or a longer trace"
                 )
         of_first = np.repeat(known, np.diff(sessions.session_first))
         table = jobs.take(np.sort(sessions.rows[of_first]))

@@ -1,0 +1,428 @@
+"""How well models foresee what users do after an event: an outage, a holiday, a lasting change.
+
+This is the question behind every what-if. Models are fitted to what came before the event's first
+second, and decide from then on. What they foresee is *when* users submit: the jobs, and for how
+long each waits, are those of the record, so an outage is in the recorded waits of its jobs. Some
+days after the event are compared with as many days of the weeks before it, of the same weekdays:
+
+=========== ====================================================================================
+measure     what it is
+=========== ====================================================================================
+jobs        jobs submitted
+sessions    sessions begun, found again in the simulated times
+users       users who submit
+think_time  median pause between sessions, from the end of what a session waited for, s
+=========== ====================================================================================
+
+Counted are sessions that begin in those days, and only users who had submitted before: a session
+that has begun goes on as recorded, and new users come at their recorded second in every model. The
+error of a model is the natural logarithm of what it says over the record, which is also the error
+of its ratio of after over before. *No change* says that all is as in the weeks before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.validation.events import Event
+from hpcrowd.analysis.validation.futures import as_recorded, observe, simulate_second
+from hpcrowd.analysis.validation.models import UserModel
+from hpcrowd.analysis.validation.parts import Parts
+from hpcrowd.analysis.validation.scores import (
+    BIN,
+    CONFIDENCE,
+    RESAMPLES,
+    RESOLUTION,
+    Estimate,
+)
+from hpcrowd.environment.clock import DAY, WEEK, Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import Int64s, JobTable
+from hpcrowd.environment.streams import Streams
+
+#: What is compared.
+MEASURES = ("jobs", "sessions", "users", "think_time")
+
+#: Days after an event that are compared: the first, three, and a fortnight.
+HORIZONS = (1, 3, 14)
+
+#: Weeks before an event that say what is usual, as for finding events.
+WEEKS_BEFORE = 4
+
+#: Fewest jobs in as many days before an event for its effect to be measured.
+LEAST_JOBS = 20
+
+#: Natural logarithm of the least recorded change whose direction is judged: by a fifth.
+CHANGED = float(np.log(1.2))
+
+#: Largest number of events of each kind that models are asked about, and days between two.
+MOST_EVENTS, APART = 3, 7
+
+#: Simulations of each model after each event.
+SEEDS = 2
+
+#: Names of the baseline, and of the kind of days on which nothing was found.
+NO_CHANGE, ORDINARY = "no change", "ordinary"
+
+#: What was measured in some days, by name of the measure.
+Numbers = dict[str, float]
+
+#: Called before each step with its label, the number done and the total.
+Progress = Callable[[str, int, int], Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An event that models were asked about.
+
+    Attributes
+    ----------
+    event
+        The event.
+    usual, recorded
+        What was measured before and after it, by days.
+    foreseen
+        What models say of the days after it, by name and days.
+    daily
+        Jobs on each day after it, by model, and those usual and recorded, shape (days,).
+    """
+
+    event: Event
+    usual: dict[int, Numbers]
+    recorded: dict[int, Numbers]
+    foreseen: dict[str, dict[int, Numbers]]
+    daily: dict[str, Floats]
+
+    def change(self, days: int, measure: str, model: str = "") -> float:
+        """Return the logarithm of after over before; NaN if there is too little before.
+
+        Parameters
+        ----------
+        days
+            Days that are compared.
+        measure
+            A name of :data:`MEASURES`.
+        model
+            Who says so; empty for the record.
+        """
+        before, after = self.usual[days], self.recorded[days]
+        if model:
+            after = before if model == NO_CHANGE else self.foreseen[model][days]
+        if before["jobs"] < LEAST_JOBS:
+            return float("nan")
+        # Half of one more on both sides, so that none at all is a finite number.
+        more = 0.0 if measure == "think_time" else 0.5
+        return float(np.log((after[measure] + more) / (before[measure] + more)))
+
+    def error(self, days: int, measure: str, model: str) -> float:
+        """Return the error of a model: its change less the recorded one."""
+        return self.change(days, measure, model) - self.change(days, measure)
+
+    def right(self, days: int, measure: str, model: str) -> float:
+        """Return 1 if a model has the direction right, 0 if not, NaN if little changed."""
+        came = self.change(days, measure)
+        if not abs(came) >= CHANGED or model == NO_CHANGE:
+            return float("nan")
+        return float(np.sign(self.change(days, measure, model)) == np.sign(came))
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain data, fit for JSON."""
+
+        def by_days(numbers: dict[int, Numbers]) -> dict[str, Any]:
+            return {
+                str(days): {
+                    name: value if np.isfinite(value) else None for name, value in found.items()
+                }
+                for days, found in numbers.items()
+            }
+
+        return {
+            "event": self.event.plain(),
+            "usual": by_days(self.usual),
+            "recorded": by_days(self.recorded),
+            "foreseen": {name: by_days(found) for name, found in self.foreseen.items()},
+            "jobs_by_day": {name: values.tolist() for name, values in self.daily.items()},
+        }
+
+
+def choose_events(
+    events: Sequence[Event], jobs: JobTable, most: int = MOST_EVENTS, ordinary: int = 0
+) -> list[Event]:
+    """Return the largest events of each kind, with enough days around them, in order of time.
+
+    Parameters
+    ----------
+    events
+        Those of :func:`~hpcrowd.analysis.validation.events.find_events`.
+    jobs
+        The log.
+    most
+        Most events of each kind.
+    ordinary
+        Days on which nothing was found for as many days as possible, for comparison: how many.
+    """
+    low = int(jobs.recorded_submit.min()) + WEEKS_BEFORE * WEEK
+    high = int(jobs.recorded_submit.max()) - max(HORIZONS) * DAY
+    chosen: list[Event] = []
+    for kind in sorted({event.kind for event in events}):
+        alike = sorted((one for one in events if one.kind == kind), key=_size, reverse=True)
+        found = 0
+        for event in alike:
+            apart = all(abs(event.begin - one.begin) >= APART * DAY for one in chosen)
+            if found < most and low <= event.begin <= high and apart:
+                chosen.append(event)
+                found += 1
+    taken = [event.begin for event in events]
+    for _ in range(ordinary):
+        days = np.arange(low, high, DAY)
+        gaps = [min((abs(day - one) for one in taken), default=high - low) for day in days]
+        if not gaps or max(gaps) < APART * DAY:
+            break
+        at = int(days[int(np.argmax(gaps))])
+        chosen.append(Event(ORDINARY, at, at, 0.0, 0.0, 1.0))
+        taken.append(at)
+    return sorted(chosen, key=lambda event: event.begin)
+
+
+def _size(event: Event) -> float:
+    if event.lasting:
+        return abs(float(np.log((event.after + 1) / (event.before + 1))))
+    return (event.before - event.after) * (event.end - event.begin)
+
+
+def foresee_events(
+    jobs: JobTable,
+    models: Sequence[UserModel],
+    clock: Clock,
+    events: Sequence[Event],
+    *,
+    seeds: int = SEEDS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> list[Asked]:
+    """Ask models how users' submissions change after each event.
+
+    Parameters
+    ----------
+    jobs
+        The jobs of the log, with recorded waits.
+    models
+        Models that replay jobs and do not use what comes after the event.
+    clock
+        Local time.
+    events
+        Those of :func:`choose_events`.
+    seeds
+        Simulations of each model after each event.
+    seed
+        Of everything random.
+    progress
+        Called before each step.
+
+    Raises
+    ------
+    HpcrowdError
+        When a model cannot be asked, or fitted to what came before an event.
+    """
+    for model in models:
+        if model.generates:
+            raise QuantityError(
+                f"users {model.name}: generate their work, so there is no work of the days after "
+                "an event; leave them out"
+            )
+    found: list[Asked] = []
+    for place, event in enumerate(events):
+        parts = Parts.of(jobs, clock, at=event.begin, days=max(HORIZONS))
+        stretches = _Stretches(parts)
+        foreseen: dict[str, dict[int, Numbers]] = {}
+        recorded, usual = stretches.after(as_recorded(jobs)), stretches.before()
+        daily = {"usual": usual[1], "recorded": recorded[1]}
+        for number, model in enumerate(models):
+            if progress is not None:
+                done = place * len(models) + number
+                progress(f"{event.kind} {place + 1} of {len(events)}, {model.name}", done,
+                         len(events) * len(models))  # fmt: skip
+            runs = [
+                stretches.after(simulate_second(parts, model, seed=seed + k)) for k in range(seeds)
+            ]
+            foreseen[model.name] = _mean([each for each, _ in runs])
+            daily[model.name] = np.mean([each for _, each in runs], axis=0)
+        found.append(Asked(event, usual[0], recorded[0], foreseen, daily))
+    return found
+
+
+class _Stretches:
+    """The days before and after an event."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        sessions = parts.work.sessions
+        self.record = as_recorded(parts.work.jobs)
+        self.start = sessions.start[parts.work.jobs.session]
+        first = np.full(len(sessions.users), np.iinfo(np.int64).max)
+        np.minimum.at(first, parts.place, parts.work.jobs.recorded_submit)
+        self.first = first[parts.place]
+
+    def after(self, run: JobTable) -> tuple[dict[int, Numbers], Floats]:
+        """Return what was measured in the days after the event, and jobs day by day."""
+        numbers = {days: self._measure(run, self.parts.since, days) for days in HORIZONS}
+        return numbers, self._daily(run, self.parts.since)
+
+    def before(self) -> tuple[dict[int, Numbers], Floats]:
+        """Return the mean of what was measured in as many days before, and jobs day by day."""
+        numbers = {
+            days: _mean([{days: self._measure(self.record, at, days)} for at in self._begins(days)])
+            for days in HORIZONS
+        }
+        daily = [self._daily(self.record, at) for at in self._begins(max(HORIZONS))]
+        return {days: each[days] for days, each in numbers.items()}, np.mean(daily, axis=0)
+
+    def _begins(self, days: int) -> list[int]:
+        """Return the begins of stretches of days before the event that begin on its weekday."""
+        weeks = -(-days // 7)
+        return [self.parts.since - k * WEEK for k in range(weeks, WEEKS_BEFORE + 1, weeks)]
+
+    def _rows(self, run: JobTable, begin: int, days: int) -> Int64s:
+        """Return the rows of sessions that begin in a stretch, of users seen before it."""
+        inside = (run.submit >= begin) & (run.submit < begin + days * DAY)
+        return np.flatnonzero(inside & (self.start >= begin) & (self.first < begin))
+
+    def _measure(self, run: JobTable, begin: int, days: int) -> Numbers:
+        found = observe(self.parts, run, self._rows(run, begin, days))
+        jobs, pauses = found["jobs"][:, 0], np.cumsum(found["think_time"].sum(axis=0))
+        middle = float("nan")
+        if pauses[-1]:
+            place = int(np.searchsorted(pauses, pauses[-1] / 2))
+            middle = (10 ** ((place + 0.5) * BIN) - 1) * RESOLUTION
+        return {
+            "jobs": float(jobs.sum()),
+            "sessions": float(found["sessions"].sum()),
+            "users": float((jobs > 0).sum()),
+            "think_time": middle,
+        }
+
+    def _daily(self, run: JobTable, begin: int) -> Floats:
+        days = max(HORIZONS)
+        at = run.submit[self._rows(run, begin, days)]
+        return np.bincount((at - begin) // DAY, minlength=days).astype(np.float64)
+
+
+def _mean(runs: Sequence[dict[int, Numbers]]) -> dict[int, Numbers]:
+    """Return the mean of numbers measured several times, without those that are unknown."""
+    found: dict[int, Numbers] = {}
+    for days in runs[0]:
+        found[days] = {}
+        for name in MEASURES:
+            values = np.array([each[days][name] for each in runs])
+            known = values[np.isfinite(values)]
+            found[days][name] = float(known.mean()) if len(known) else float("nan")
+    return found
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How well a model foresees a measure in some days after events.
+
+    Attributes
+    ----------
+    model, measure, days
+        Of what.
+    events
+        Number of events that count.
+    error
+        Mean absolute error of the logarithm of the ratio of after over before.
+    bias
+        Mean error; positive if the model has too much.
+    gain
+        Error of "no change" less that of the model; positive if the model is better.
+    right
+        Share of the events that changed the measure by a fifth or more whose direction is right.
+    """
+
+    model: str
+    measure: str
+    days: int
+    events: int
+    error: Estimate
+    bias: Estimate
+    gain: Estimate
+    right: Estimate
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain data, fit for JSON."""
+        return {
+            "model": self.model,
+            "measure": self.measure,
+            "days": self.days,
+            "events": self.events,
+            **{name: getattr(self, name).plain() for name in ("error", "bias", "gain", "right")},
+        }
+
+
+def verdicts(logs: Mapping[str, Sequence[Asked]], seed: int = 0) -> list[Verdict]:
+    """Return how well each model foresees each measure, over all events of all logs.
+
+    Intervals are those of resamples: of logs, if there are several, and of the events in each.
+
+    Parameters
+    ----------
+    logs
+        What was asked, by log; each must have the same models.
+    seed
+        Of the resamples.
+    """
+    asked = [one for each in logs.values() for one in each]
+    if not asked:
+        return []
+    weights = _resamples([len(each) for each in logs.values()], seed)
+    found = []
+    for measure in MEASURES:
+        for days in HORIZONS:
+            still = np.array([abs(one.error(days, measure, NO_CHANGE)) for one in asked])
+            for model in (NO_CHANGE, *asked[0].foreseen):
+                error = np.array([one.error(days, measure, model) for one in asked])
+                right = np.array([one.right(days, measure, model) for one in asked])
+                found.append(
+                    Verdict(
+                        model,
+                        measure,
+                        days,
+                        int(np.isfinite(error).sum()),
+                        _estimate(np.abs(error), weights),
+                        _estimate(error, weights),
+                        _estimate(still - np.abs(error), weights),
+                        _estimate(right, weights),
+                    )
+                )
+    return found
+
+
+def _resamples(sizes: Sequence[int], seed: int) -> Floats:
+    """Return how often each event is drawn: first once each, then at random, shape (rows, n)."""
+    generator = Streams(seed).generator("events")
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    found = np.zeros((1 + RESAMPLES, int(edges[-1])))
+    found[0] = 1
+    for row in found[1:]:
+        for log in generator.integers(len(sizes), size=len(sizes)):
+            low, high = int(edges[log]), int(edges[log + 1])
+            if high > low:
+                np.add.at(row, generator.integers(low, high, size=high - low), 1)
+    return found
+
+
+def _estimate(values: Floats, weights: Floats) -> Estimate:
+    """Return the mean of known values, with the percentiles of its resamples."""
+    known = np.isfinite(values)
+    if not known.any():
+        return Estimate(float("nan"), float("nan"), float("nan"))
+    drawn = weights[:, known]
+    total = drawn.sum(axis=1)
+    means = (drawn @ values[known])[total > 0] / total[total > 0]
+    low, high = np.quantile(means[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Estimate(float(means[0]), float(low), float(high))

@@ -1,0 +1,254 @@
+"""The page about natural experiments: what happened in each log, and what models foresaw.
+
+    python -m hpcrowd.scenarios.studies.refresh events --traces traces
+
+writes its tables. This takes about an hour, most of it for the learned model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpcrowd.agents.presets import Recipe
+from hpcrowd.analysis.validation.events import Event, find_events, header_notes
+from hpcrowd.analysis.validation.foresight import (
+    HORIZONS,
+    ORDINARY,
+    Asked,
+    Verdict,
+    choose_events,
+    foresee_events,
+    verdicts,
+)
+from hpcrowd.analysis.validation.models import LEARNED, UserModel
+from hpcrowd.analysis.validation.protocol import protocol
+from hpcrowd.analysis.validation.scores import Estimate
+from hpcrowd.analysis.validation.waits import with_waits
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.quantities import format_duration
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.studies.render import Picture, markdown_table
+from hpcrowd.scenarios.studies.running import ARCHIVE, LOGS, Log, find_logs
+from hpcrowd.scenarios.terminal import progress_bar
+
+#: The logs of the page.
+LOGS_TRIED = {
+    "KTH": LOGS["KTH"],
+    "HPC2N": LOGS["HPC2N"],
+    "LANL-CM5": LOGS["LANL-CM5"],
+    "SDSC-DS": LOGS["SDSC-DS"],
+    "Curie": LOGS["CEA"],
+    "DAS2-fs1": Log("DAS2-fs1-2003-1.swf", f"{ARCHIVE}/l_das2/"),
+    "NASA": Log("NASA-iPSC-1993-3*-cln.swf", f"{ARCHIVE}/l_nasa_ipsc/"),
+    "Thunder": Log("LLNL-Thunder-2007-1*-cln.swf", f"{ARCHIVE}/l_llnl_thunder/"),
+}
+
+#: Presets of the page; users who repeat the record or generate their work cannot be asked.
+PRESETS_TRIED = ("think-time", "think-time-windows", "adjusted", "distribution", "fluid", "linear")
+
+#: Most events of each kind, and days without an event, in each log; in large logs.
+MOST, MOST_IN_LARGE = 3, 2
+
+#: Jobs from which a log is large.
+LARGE = 100_000
+
+#: Simulations of each model after each event.
+SEEDS = 1
+
+#: Rows of outages, holidays and so on that the page lists for each log: the largest.
+LISTED = 6
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in a log.
+
+    Attributes
+    ----------
+    events
+        All that happened.
+    notes
+        What the header says.
+    waits
+        A note if waits had to be simulated.
+    clock
+        Local time.
+    days
+        Days from the first to the last submission.
+    asked
+        Events that models were asked about.
+    """
+
+    events: list[Event]
+    notes: list[str]
+    waits: str
+    clock: Clock
+    days: float
+    asked: list[Asked]
+
+
+def models() -> list[UserModel]:
+    """Return the models of the page."""
+    return [
+        *(UserModel.of(name) for name in PRESETS_TRIED),
+        UserModel(LEARNED, Recipe("batches", "learned")),
+    ]
+
+
+def look_at(path: Path, tried: Iterable[UserModel] = (), progress: Any = None) -> Found:
+    """Find what happened in a log, and ask models what they foresaw."""
+    trace = read_trace(path)
+    jobs, waits = with_waits(jobs_from_trace(trace).jobs, trace["wait"], trace.processors)
+    clock = Clock.of(trace.header)
+    events = find_events(jobs, clock)
+    asked: list[Asked] = []
+    if chosen_models := list(tried):
+        most = MOST_IN_LARGE if len(jobs) >= LARGE else MOST
+        chosen = choose_events(events, jobs, most, ordinary=most)
+        asked = foresee_events(jobs, chosen_models, clock, chosen, seeds=SEEDS, progress=progress)
+    span = float(jobs.recorded_submit.max() - jobs.recorded_submit.min()) / DAY
+    return Found(events, header_notes(trace, clock), waits, clock, span, asked)
+
+
+def kinds_table(logs: Mapping[str, Found]) -> str:
+    """Return the number of events of each kind by log."""
+    kinds = ("outage", "holiday", "capacity", "load", "waits", "queue")
+    rows = []
+    for name, found in logs.items():
+        count = Counter(event.kind for event in found.events)
+        rows.append([name, f"{found.days:,.0f}", *(str(count[kind] or "") for kind in kinds)])
+    return markdown_table(["log", "days", *kinds], rows, left=1)
+
+
+def events_table(logs: Mapping[str, Found]) -> str:
+    """Return the longest outages, and all other events, of each log."""
+    rows = []
+    for name, found in logs.items():
+        longest = sorted(
+            (one for one in found.events if one.kind == "outage"),
+            key=lambda one: one.begin - one.end,
+        )
+        shown = {id(one) for one in longest[:LISTED]}
+        for event in found.events:
+            if event.kind == "outage" and id(event) not in shown:
+                continue
+            lasts = "" if event.lasting else format_duration(event.end - event.begin)
+            kind = f"{event.kind} {event.what.removeprefix('queue ')}".strip()
+            begin = found.clock.local(event.begin)
+            rows.append(
+                [name, kind, f"{begin:%Y-%m-%d %H:%M}", lasts, *map(_number, _shown(event))]
+            )
+    return markdown_table(["log", "event", "local time", "lasts", "before", "after"], rows,
+                          left=3)  # fmt: skip
+
+
+def _shown(event: Event) -> tuple[float, float]:
+    per = HOUR if event.kind == "waits" else 1
+    return event.before / per, event.after / per
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def headers_table(logs: Mapping[str, Found]) -> str:
+    """Return what the headers say about dates."""
+    rows = [
+        [name, " ".join(note.removeprefix("Note: ").split())]
+        for name, found in logs.items()
+        for note in found.notes
+        if "removed" in note
+    ]
+    return markdown_table(["log", "filter in the header, with local dates"], rows, left=2)
+
+
+def _text(found: Estimate, digits: int = 2) -> str:
+    if found.value != found.value:
+        return ""
+    numbers = [f"{each:.{digits}f}" for each in (found.value, found.low, found.high)]
+    return f"{numbers[0]} ({numbers[1]} to {numbers[2]})"
+
+
+def verdict_table(
+    logs: Mapping[str, Found], names: Sequence[str], *, ordinary: bool = False
+) -> str:
+    """Return the errors of the models over the events of some logs."""
+    asked = {
+        name: [one for one in logs[name].asked if (one.event.kind == ORDINARY) == ordinary]
+        for name in names
+        if name in logs
+    }
+    found = verdicts({name: each for name, each in asked.items() if each})
+    return markdown_table(
+        ["model", *(f"{measure.replace('_', ' ')}, {days} d" for measure, days in COLUMNS),
+         "direction of jobs right, 14 d"],
+        [
+            [model, *(_text(of(found, model, *column).error) for column in COLUMNS),
+             _text(of(found, model, "jobs", HORIZONS[-1]).right)]
+            for model in dict.fromkeys(each.model for each in found)
+        ],
+        left=1,
+    )  # fmt: skip
+
+
+#: Columns of the tables of errors: measure and days.
+COLUMNS = (("jobs", 1), ("jobs", 3), ("jobs", 14), ("sessions", 14), ("users", 14),
+           ("think_time", 14))  # fmt: skip
+
+
+def of(found: Sequence[Verdict], model: str, measure: str, days: int) -> Verdict:
+    """Return the verdict on a model in a measure."""
+    return next(
+        one for one in found if (one.model, one.measure, one.days) == (model, measure, days)
+    )
+
+
+def asked_table(logs: Mapping[str, Found]) -> str:
+    """Return what was recorded and foreseen after each event: jobs, as multiples of the usual."""
+    rows = []
+    for name, found in logs.items():
+        for one in found.asked:
+            begin = found.clock.local(one.event.begin)
+            kind = f"{one.event.kind} {one.event.what.removeprefix('queue ')}".strip()
+            row = [name, f"{kind}, {begin:%Y-%m-%d}"]
+            for days in (HORIZONS[0], HORIZONS[-1]):
+                for model in ("", LEARNED, "adjusted", "fluid"):
+                    change = one.change(days, "jobs", model)
+                    row.append("" if change != change else f"{2.718281828459045**change:.2f}")
+            rows.append(row)
+    heads = ("recorded", "learned", "adjusted", "fluid")
+    return markdown_table(
+        ["log", "event", *(f"{head}, {days} d" for days in (1, 14) for head in heads)],
+        rows,
+        left=2,
+    )
+
+
+def parts_of(logs: Mapping[str, Found]) -> dict[str, str]:
+    """Return the generated parts of the page."""
+    rules = protocol()
+    return {
+        "kinds": kinds_table(logs),
+        "events": events_table(logs),
+        "headers": headers_table(logs),
+        "design": verdict_table(logs, rules.design),
+        "check": verdict_table(logs, rules.check),
+        "ordinary": verdict_table(logs, list(logs), ordinary=True),
+        "asked": asked_table(logs),
+    }
+
+
+def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
+    """Return the generated parts of the page; it has no pictures."""
+    with progress_bar() as progress:
+        logs = {
+            name: look_at(path, models(), lambda what, done, of, log=name: progress(
+                f"{log}: {what}", done, of))
+            for name, path in find_logs(traces, LOGS_TRIED).items()
+        }  # fmt: skip
+    return parts_of(logs), []
