@@ -47,7 +47,7 @@ ORDER = (
     "demo", "replay", "resample", "populate", "grid", "run", "sweep",
     "inspect", "report", "compare", "gantt", "explain", "sessions", "machine",
     "stats", "convert", "clean", "window", "fetch",
-    "fit", "generate", "judge", "predict", "validate", "calibrate",
+    "fit", "generate", "judge", "predict", "validate", "events", "calibrate",
     "behaviours", "policies", "models",
     "reproduce",
 )  # fmt: skip

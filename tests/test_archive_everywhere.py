@@ -42,6 +42,7 @@ COMMANDS = {
 #: Commands that take one and refuse the made-up log, by a word of the reason: it is too small.
 REFUSED = {
     "validate": (("validate", LOG), "session|user|job"),
+    "events": (("events", LOG), "are needed"),
     "fit": (("fit", "lublin", LOG, "-o", "m.json"), "arrivals"),
     "judge": (("judge", "m.json", LOG), "m.json"),
     "calibrate": (("calibrate", "replay.toml", LOG), "nothing is free"),

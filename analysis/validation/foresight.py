@@ -417,10 +417,12 @@ def _resamples(sizes: Sequence[int], seed: int) -> Floats:
 
 
 def _estimate(values: Floats, weights: Floats) -> Estimate:
-    """Return the mean of known values, with the percentiles of its resamples."""
+    """Return the mean of known values, with the percentiles of its resamples; none of a single."""
     known = np.isfinite(values)
     if not known.any():
         return Estimate(float("nan"), float("nan"), float("nan"))
+    if known.sum() == 1:
+        return Estimate(float(values[known][0]), float("nan"), float("nan"))
     drawn = weights[:, known]
     total = drawn.sum(axis=1)
     means = (drawn @ values[known])[total > 0] / total[total > 0]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcrowd.agents.presets import Recipe
+from hpcrowd.analysis.validation.event_report import interval, name_of, number
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
 from hpcrowd.analysis.validation.foresight import (
     HORIZONS,
@@ -26,7 +27,6 @@ from hpcrowd.analysis.validation.foresight import (
 )
 from hpcrowd.analysis.validation.models import LEARNED, UserModel
 from hpcrowd.analysis.validation.protocol import protocol
-from hpcrowd.analysis.validation.scores import Estimate
 from hpcrowd.analysis.validation.waits import with_waits
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.quantities import format_duration
@@ -138,10 +138,15 @@ def events_table(logs: Mapping[str, Found]) -> str:
             if event.kind == "outage" and id(event) not in shown:
                 continue
             lasts = "" if event.lasting else format_duration(event.end - event.begin)
-            kind = f"{event.kind} {event.what.removeprefix('queue ')}".strip()
             begin = found.clock.local(event.begin)
             rows.append(
-                [name, kind, f"{begin:%Y-%m-%d %H:%M}", lasts, *map(_number, _shown(event))]
+                [
+                    name,
+                    name_of(event),
+                    f"{begin:%Y-%m-%d %H:%M}",
+                    lasts,
+                    *map(number, _shown(event)),
+                ]
             )
     return markdown_table(["log", "event", "local time", "lasts", "before", "after"], rows,
                           left=3)  # fmt: skip
@@ -150,10 +155,6 @@ def events_table(logs: Mapping[str, Found]) -> str:
 def _shown(event: Event) -> tuple[float, float]:
     per = HOUR if event.kind == "waits" else 1
     return event.before / per, event.after / per
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def headers_table(logs: Mapping[str, Found]) -> str:
@@ -165,13 +166,6 @@ def headers_table(logs: Mapping[str, Found]) -> str:
         if "removed" in note
     ]
     return markdown_table(["log", "filter in the header, with local dates"], rows, left=2)
-
-
-def _text(found: Estimate, digits: int = 2) -> str:
-    if found.value != found.value:
-        return ""
-    numbers = [f"{each:.{digits}f}" for each in (found.value, found.low, found.high)]
-    return f"{numbers[0]} ({numbers[1]} to {numbers[2]})"
 
 
 def verdict_table(
@@ -188,8 +182,8 @@ def verdict_table(
         ["model", *(f"{measure.replace('_', ' ')}, {days} d" for measure, days in COLUMNS),
          "direction of jobs right, 14 d"],
         [
-            [model, *(_text(of(found, model, *column).error) for column in COLUMNS),
-             _text(of(found, model, "jobs", HORIZONS[-1]).right)]
+            [model, *(interval(of(found, model, *column).error) for column in COLUMNS),
+             interval(of(found, model, "jobs", HORIZONS[-1]).right)]
             for model in dict.fromkeys(each.model for each in found)
         ],
         left=1,
@@ -214,8 +208,7 @@ def asked_table(logs: Mapping[str, Found]) -> str:
     for name, found in logs.items():
         for one in found.asked:
             begin = found.clock.local(one.event.begin)
-            kind = f"{one.event.kind} {one.event.what.removeprefix('queue ')}".strip()
-            row = [name, f"{kind}, {begin:%Y-%m-%d}"]
+            row = [name, f"{name_of(one.event)}, {begin:%Y-%m-%d}"]
             for days in (HORIZONS[0], HORIZONS[-1]):
                 for model in ("", LEARNED, "adjusted", "fluid"):
                     change = one.change(days, "jobs", model)

@@ -1,0 +1,191 @@
+"""The command ``hpcrowd events``: what happened in a log, and whether models foresee its effect."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_RUNS
+from hpcrowd.scenarios.commands.options import AsJson, TracePath
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
+from hpcrowd.scenarios.terminal import plain_table, print_json, progress_bar, standard_output
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.validation.events import Event
+    from hpcrowd.analysis.validation.foresight import Asked
+    from hpcrowd.analysis.validation.models import UserModel
+    from hpcrowd.environment.clock import Clock
+
+
+@reads_traces
+def command(
+    trace: TracePath,
+    how: Reading,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME...]",
+            help="Behaviours or TOML files that are asked what users do after the largest events; "
+            "learned is the learned model. Without it, events are listed only.",
+        ),
+    ] = None,
+    most: Annotated[
+        int, typer.Option(min=1, help="Most events of each kind that are asked about.")
+    ] = 3,
+    ordinary: Annotated[
+        int,
+        typer.Option(min=0, help="Days on which nothing was found that are asked about, too."),
+    ] = 0,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=MOST_RUNS, help="Simulations of each model after each event.")
+    ] = 2,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")
+    ] = 0,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print everything as comma-separated values.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List outages, holidays and lasting changes in a log, and ask models what users did then.
+
+    \b
+    hpcrowd events KTH-SP2-1996-2.1-cln.swf.gz
+    hpcrowd events KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted,fluid --ordinary 3
+    """
+    from hpcrowd.analysis.validation.event_report import COLUMNS, csv_rows, plain
+    from hpcrowd.analysis.validation.events import find_events, header_notes
+    from hpcrowd.analysis.validation.foresight import choose_events, foresee_events
+    from hpcrowd.analysis.validation.waits import with_waits
+    from hpcrowd.environment.clock import Clock
+    from hpcrowd.environment.traces.formats.registry import read_trace
+    from hpcrowd.environment.traces.trace import jobs_from_trace
+
+    if as_csv and as_json:
+        raise QuantityError("--csv, --json: both given; choose one")
+    models = [] if users is None else models_of(users)
+    log = read_trace(trace, options=reading_options(**how))
+    jobs, waits = with_waits(jobs_from_trace(log).jobs, log["wait"], log.processors)
+    clock = Clock.of(log.header)
+    found = find_events(jobs, clock)
+    asked: list[Asked] = []
+    if models:
+        chosen = choose_events(found, jobs, most, ordinary)
+        with progress_bar() as progress:
+            asked = foresee_events(
+                jobs, models, clock, chosen, seeds=seeds, seed=seed, progress=progress
+            )
+    name = Path(log.source).name
+    if as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(csv_rows(found, asked, clock))
+        return
+    if as_json:
+        more: dict[str, Any] = {}
+        if models:
+            more["asked"] = [one.plain() for one in asked]
+            more["verdicts"] = [one.plain() for one in _judged(asked, ordinary=False)]
+            more["ordinary"] = [one.plain() for one in _judged(asked, ordinary=True)]
+        print_json(
+            {
+                "trace": {"source": name, "sha256": log.sha256},
+                "clock_note": clock.note,
+                "waits_note": waits,
+                "header": header_notes(log, clock),
+                "events": plain(found, clock),
+                **more,
+            }
+        )
+        return
+    console = standard_output()
+    console.print(name)
+    for line in (waits, clock.note, *header_notes(log, clock)):
+        if line:
+            console.print(f"  {line}", soft_wrap=True, highlight=False)
+    show_events(found, clock)
+    if models:
+        show_asked(asked, clock)
+
+
+def models_of(users: str) -> list[UserModel]:
+    """Return the models by their names, or files, with commas between.
+
+    Raises
+    ------
+    QuantityError
+        When one is not known, or cannot be asked.
+    """
+    from hpcrowd.agents.presets import Recipe
+    from hpcrowd.analysis.validation.models import LEARNED, UserModel
+    from hpcrowd.scenarios.commands.models import validate
+
+    names = [name.strip() for name in users.split(",")]
+    known = iter(validate.models_of([name for name in names if name != LEARNED]))
+    learned = UserModel(LEARNED, Recipe("batches", "learned"))
+    return [learned if name == LEARNED else next(known) for name in dict.fromkeys(names)]
+
+
+def _judged(asked: list[Asked], *, ordinary: bool) -> list[Any]:
+    """Return the verdicts over events, or over ordinary days."""
+    from hpcrowd.analysis.validation.foresight import ORDINARY, verdicts
+
+    return verdicts({"": [one for one in asked if (one.event.kind == ORDINARY) == ordinary]})
+
+
+def show_events(found: list[Event], clock: Clock) -> None:
+    """Print a table of events."""
+    from hpcrowd.analysis.validation.event_report import EVENTS, event_rows
+
+    console = standard_output()
+    console.print()
+    if not found:
+        console.print("No outage, holiday or lasting change was found.")
+        return
+    table = plain_table(*EVENTS, words=3, whole=2, title="What happened")
+    for row in event_rows(found, clock):
+        table.add_row(*row)
+    console.print(table)
+
+
+def show_asked(asked: list[Asked], clock: Clock) -> None:
+    """Print what was recorded and foreseen after each event, and the errors of the models."""
+    from hpcrowd.analysis.validation.event_report import asked_rows, verdict_rows
+    from hpcrowd.analysis.validation.foresight import HORIZONS, MEASURES
+
+    console = standard_output()
+    console.print()
+    if not asked:
+        console.print("No event has four weeks before it and a fortnight after it.")
+        return
+    names = list(asked[0].foreseen)
+    for days in HORIZONS:
+        title = f"Jobs in {days} d after, as a multiple of those usual before"
+        table = plain_table(
+            "event", "local time", "recorded", *names, words=2, whole=2, title=title
+        )
+        for row in asked_rows(asked, clock, days, "jobs"):
+            table.add_row(*row)
+        console.print(table)
+        console.print()
+    titles = [measure.replace("_", " ") for measure in MEASURES]
+    for ordinary, what in ((False, "events"), (True, "ordinary days")):
+        judged = _judged(asked, ordinary=ordinary)
+        for days in HORIZONS if judged else ():
+            title = f"Error of the natural logarithm of these multiples, {days} d after {what}"
+            table = plain_table("model", *titles, "direction of jobs right", title=title)
+            for row in verdict_rows(judged, MEASURES, days):
+                table.add_row(*row)
+            console.print(table)
+            console.print()
+    console.print(
+        "Models say when the recorded work is submitted, not how much there is. In brackets: 95% "
+        "interval, by resampling events. no change: as in the four weeks before.",
+        highlight=False,
+    )

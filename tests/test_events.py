@@ -1,0 +1,308 @@
+"""Natural experiments in logs, and what models foresee after them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.validation.event_report import COLUMNS
+from hpcrowd.analysis.validation.events import Event, find_events, header_notes
+from hpcrowd.analysis.validation.foresight import (
+    HORIZONS,
+    MEASURES,
+    NO_CHANGE,
+    ORDINARY,
+    Asked,
+    choose_events,
+    foresee_events,
+    verdicts,
+)
+from hpcrowd.analysis.validation.models import UserModel
+from hpcrowd.analysis.validation.parts import Parts
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import JobTable
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+
+#: Days of the made-up log, users in it, and the local clock: the log begins on a Monday.
+DAYS, USERS = 84, 12
+CLOCK = Clock(unix_start=954115200, known=True)  # 2000-03-27, a Monday, UTC
+
+#: The outage: from the hour of a day on, for a day.
+BROKEN, LASTS = 40 * DAY + 9 * HOUR, 24 * HOUR
+
+
+def log(*, days: int = DAYS, outage: bool = True, seed: int = 1) -> JobTable:
+    """A log of users who submit a job every two hours or so, each day from 8 to 20 o'clock.
+
+    A job takes an hour and starts at once; in the outage it waits until that is over.
+    """
+    draw = np.random.default_rng(seed)
+    day, user, slot = (each.ravel() for each in np.mgrid[:days, :USERS, :6])
+    at = day * DAY + 8 * HOUR + slot * 2 * HOUR + draw.integers(0, HOUR, len(day))
+    order = np.argsort(at, kind="stable")
+    jobs = JobTable(len(at))
+    jobs.number[:] = np.arange(1, len(at) + 1)
+    jobs.user[:] = user[order] + 1
+    jobs.queue[:] = 1
+    jobs.processors[:], jobs.run_time[:] = 1, HOUR
+    jobs.requested_time[:] = HOUR
+    jobs.recorded_submit[:] = jobs.recorded_start[:] = at[order]
+    if outage:
+        late = (at[order] > BROKEN - HOUR) & (at[order] < BROKEN + LASTS)
+        jobs.recorded_start[late] = BROKEN + LASTS
+    jobs.recorded_end[:] = jobs.recorded_start + HOUR
+    return jobs
+
+
+def without(jobs: JobTable, gone: np.ndarray) -> JobTable:
+    """The log without some jobs."""
+    return jobs.take(np.flatnonzero(~gone))
+
+
+def kinds(jobs: JobTable) -> list[str]:
+    """What happened in a log."""
+    return [event.kind for event in find_events(jobs, CLOCK)]
+
+
+# ---- finding ----------------------------------------------------------------------------------
+
+
+def test_nothing_happens_in_an_even_log() -> None:
+    """No event is found where every day is like the other."""
+    assert [] == kinds(log(outage=False))
+
+
+def test_an_outage() -> None:
+    """Jobs wait, nothing starts, and in the end nothing runs; the hours are right."""
+    (event,) = (one for one in find_events(log(), CLOCK) if one.kind == "outage")
+    assert abs(event.begin - BROKEN) <= HOUR
+    assert abs(event.end - BROKEN - LASTS) <= HOUR
+    assert not event.lasting
+    assert 0 == event.after < event.before
+    assert event.chance < 1e-6
+
+
+def test_a_holiday() -> None:
+    """Days in a row on which few users come; a quiet day alone is none."""
+    jobs = log(outage=False)
+    day = jobs.recorded_submit // DAY
+    quiet = without(jobs, (day >= 30) & (day < 33) & (jobs.user > 1))
+    (event,) = find_events(quiet, CLOCK)
+    assert ("holiday", 30 * DAY, 33 * DAY) == (event.kind, event.begin, event.end)
+    assert (USERS, 1) == (event.before, event.after)
+    assert [] == kinds(without(jobs, day == 30))
+
+
+def test_load_that_doubles() -> None:
+    """From a day on there is twice the work."""
+    jobs = log(outage=False)
+    # Without any difference between days nothing says what is beyond chance.
+    jobs.run_time[:] = HOUR * np.random.default_rng(2).lognormal(0, 0.5, len(jobs))
+    jobs.run_time[jobs.recorded_submit >= 42 * DAY] *= 2
+    events = [one for one in find_events(jobs, CLOCK) if one.kind == "load"]
+    assert [42 * DAY] == [one.begin for one in events]
+    assert events[0].lasting
+    assert 2 == pytest.approx(events[0].after / events[0].before, rel=0.1)
+
+
+def test_queues_that_come_and_go() -> None:
+    """A queue of some weight is used for the first time, another for the last; a rare one not."""
+    jobs = log(outage=False)
+    later = jobs.recorded_submit >= 42 * DAY
+    jobs.queue[:] = np.where(later, 3, 2)
+    jobs.queue[10 * len(jobs) // 20] = 7
+    events = find_events(jobs, CLOCK)
+    assert ["queue 2", "queue 3"] == sorted(one.what for one in events if one.kind == "queue")
+    assert {"queue 2", "queue 3"} == {str(one.plain()["what"]) for one in events}
+
+
+def test_short_logs_are_refused() -> None:
+    """Eight weeks are needed to say what is usual."""
+    with pytest.raises(QuantityError, match=r"the log lasts 49 days; 56 are needed"):
+        find_events(log(days=50), CLOCK)
+
+
+def test_ruptures_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says what to install."""
+    monkeypatch.setitem(sys.modules, "ruptures", None)
+    with pytest.raises(
+        QuantityError, match=r'ruptures is not installed; pip install "hpcrowd\[fit'
+    ):
+        find_events(log(), CLOCK)
+
+
+def test_what_a_header_says(make_trace: Callable[..., Trace]) -> None:
+    """Begin, end and notes are listed; filters get the dates of the jobs that they removed."""
+    header = (
+        "; UnixStartTime: 954115200\n; StartTime: Mon Mar 27 2000\n; Information: http://there/\n"
+        "; Queue: 1 all\n; Note: THIS IS A CLEANED VERSION OF THE LOG!\n"
+        ";       user=2 and (job>=2 and job<=9) (8 jobs removed)"
+    )
+    trace = make_trace(
+        {"number": 1, "submit": 0},
+        {"number": 10, "submit": 3 * DAY},
+        {"number": 11, "submit": 4 * DAY},
+        header=header,
+    )
+    assert [
+        "StartTime: Mon Mar 27 2000",
+        "Note: THIS IS A CLEANED VERSION OF THE LOG!",
+        "Note: user=2 and (job>=2 and job<=9) (8 jobs removed): 2000-03-30 to 2000-03-30",
+    ] == header_notes(trace, CLOCK)
+
+
+# ---- choosing ---------------------------------------------------------------------------------
+
+
+def outage(day: int, hours: int) -> Event:
+    """An outage that begins on a day."""
+    return Event("outage", day * DAY, day * DAY + hours * HOUR, 5.0, 0.0, 1e-9)
+
+
+def test_the_largest_events_are_chosen() -> None:
+    """They are a week apart, and there are four weeks before and a fortnight after."""
+    events = [outage(10, 90), outage(35, 5), outage(37, 9), outage(50, 7), outage(80, 90)]
+    jobs = log()
+    assert [events[2], events[3]] == choose_events(events, jobs)
+    assert [events[2]] == choose_events(events, jobs, 1)
+
+
+def test_ordinary_days_are_far_from_events() -> None:
+    """They lie as far as possible from all events, also from those not chosen."""
+    jobs = log()
+    (found,) = choose_events([outage(30, 9)], jobs, 0, ordinary=1) or [None]
+    assert found is not None
+    assert ORDINARY == found.kind
+    assert found.begin >= 60 * DAY
+    close = [outage(day, 9) for day in range(0, DAYS, 6)]
+    assert [] == choose_events(close, jobs, 0, ordinary=3)
+
+
+# ---- asking -----------------------------------------------------------------------------------
+
+
+def test_parts_may_begin_at_a_second() -> None:
+    """The origin is a second instead of a share, and a bad one is refused with it."""
+    parts = Parts.of(log(), CLOCK, days=7, at=BROKEN)
+    assert (BROKEN, BROKEN + 7 * DAY) == (parts.since, parts.until)
+    with pytest.raises(ValueError, match="origin 5 s: no session begins in the first part"):
+        Parts.of(log(), CLOCK, at=5)
+
+
+@pytest.fixture(scope="module")
+def asked() -> list[Asked]:
+    """What two models foresaw after the outage, in which users with nothing back were silent."""
+    jobs = log()
+    at = jobs.recorded_submit
+    silent = (at > BROKEN + HOUR) & (at < BROKEN + LASTS)
+    events = [Event("outage", BROKEN, BROKEN + LASTS, 6.0, 0.0, 1e-9)]
+    models = [UserModel.of(name) for name in ("think-time", "adjusted")]
+    return foresee_events(without(jobs, silent), models, CLOCK, events, seeds=1)
+
+
+def test_what_is_recorded(asked: list[Asked]) -> None:
+    """The usual jobs of the weekday are counted, and the few of the day of the outage."""
+    (one,) = asked
+    # Of six sessions a day those at 8 have begun, and those of the next day at 8 count.
+    assert one.usual[1]["users"] == USERS
+    assert one.recorded[1]["jobs"] < one.usual[1]["jobs"] / 2
+    assert one.change(1, "jobs") < -0.5
+    assert abs(one.change(14, "jobs")) < 0.2
+    assert one.daily["recorded"][0] < one.daily["recorded"][5]
+
+
+def test_errors_and_directions(asked: list[Asked]) -> None:
+    """The error of no change is the recorded change; a direction counts if much changed."""
+    (one,) = asked
+    assert -one.change(1, "jobs") == pytest.approx(one.error(1, "jobs", NO_CHANGE))
+    said = one.change(1, "jobs", "adjusted")
+    assert said - one.change(1, "jobs") == pytest.approx(one.error(1, "jobs", "adjusted"))
+    assert float(said < 0) == one.right(1, "jobs", "adjusted")
+    assert np.isnan(one.right(14, "jobs", "adjusted"))
+    assert np.isnan(one.right(1, "jobs", NO_CHANGE))
+
+
+def test_verdicts(asked: list[Asked]) -> None:
+    """There is one for each model, measure and days; two logs alike have the error of one."""
+    found = verdicts({"a": asked, "b": asked})
+    assert 3 * len(MEASURES) * len(HORIZONS) == len(found)
+    first = next(one for one in found if (one.model, one.days) == ("adjusted", 1))
+    assert abs(asked[0].error(1, "jobs", "adjusted")) == pytest.approx(first.error.value)
+    assert first.error.low == pytest.approx(first.error.high)
+    still = next(one for one in found if one.model == NO_CHANGE)
+    assert 0 == still.gain.value
+    assert [] == verdicts({"a": []})
+    (alone,) = (one for one in verdicts({"a": asked})[:1])
+    assert np.isnan(alone.error.low)
+    json.dumps([one.plain() for one in found], allow_nan=False)
+
+
+def test_users_who_generate_work_are_refused() -> None:
+    """Nothing is recorded that they would submit."""
+    with pytest.raises(QuantityError, match=r"users generative: .* leave them out"):
+        foresee_events(log(), [UserModel.of("generative")], CLOCK, [outage(40, 5)])
+
+
+# ---- the command ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:
+    """The made-up log as a file."""
+    jobs = log()
+    rows = [
+        {
+            "submit": int(at), "wait": int(start - at), "run": HOUR, "allocated_processors": 1,
+            "requested_time": HOUR, "status": 1, "user": int(user), "queue": 1,
+        }
+        for at, start, user in zip(
+            jobs.recorded_submit, jobs.recorded_start, jobs.user, strict=True
+        )
+    ]  # fmt: skip
+    path = tmp_path / "log.swf"
+    header = "; UnixStartTime: 954115200\n; TimeZoneString: UTC\n; MaxProcs: 64\n; Note: made up"
+    write_swf(make_trace(*rows, header=header), path)
+    return path
+
+
+def test_the_command_lists_events(call: Callable[..., tuple[int, str, str]], file: Path) -> None:
+    """The header and a table; the same as JSON and as comma-separated values."""
+    code, out, err = call("events", file)
+    assert (0, "") == (code, err)
+    assert "Note: made up" in out
+    assert "2000-05-06 08:" in out
+    found = json.loads(call("events", file, "--json")[1])
+    assert ["Note: made up"] == found["header"]
+    assert "outage" in {one["kind"] for one in found["events"]}
+    assert "asked" not in found
+    rows = list(csv.reader(io.StringIO(call("events", file, "--csv")[1])))
+    assert list(COLUMNS) == rows[0]
+    assert 2 * len(found["events"]) == len(rows) - 1
+    code, _, err = call("events", file, "--csv", "--json")
+    assert 2 == code
+    assert "both given" in err
+
+
+@pytest.mark.slow
+def test_the_command_asks_models(call: Callable[..., tuple[int, str, str]], file: Path) -> None:
+    """Factors of the change by model, then the errors."""
+    words = ("events", file, "--users", "adjusted", "--seeds", "1", "--most", "1")
+    code, out, _ = call(*words, "--ordinary", "1")
+    assert 0 == code
+    assert "as a multiple of those usual before" in " ".join(out.split())
+    assert "d after ordinary days" in " ".join(out.split())
+    found = json.loads(call(*words, "--json")[1])
+    assert ["adjusted"] == list(found["asked"][0]["foreseen"])
+    assert {"adjusted", NO_CHANGE} == {one["model"] for one in found["verdicts"]}
+    assert [] == found["ordinary"]
+    code, _, err = call("events", file, "--users", "nobody")
+    assert 2 == code
+    assert "users 'nobody'" in err
