@@ -51,11 +51,9 @@ LOGS_TRIED = {
 #: Presets of the page; users who repeat the record or generate their work cannot be asked.
 PRESETS_TRIED = ("think-time", "think-time-windows", "adjusted", "distribution", "fluid", "linear")
 
-#: Most events of each kind, and days without an event, in each log; in large logs.
-MOST, MOST_IN_LARGE = 3, 2
-
-#: Jobs from which a log is large.
-LARGE = 100_000
+#: Most events of each kind, and days without an event, by the least number of jobs of a log: large
+#: logs take long.
+MOST = {0: 3, 100_000: 2, 200_000: 1}
 
 #: Simulations of each model after each event.
 SEEDS = 1
@@ -108,7 +106,7 @@ def look_at(path: Path, tried: Iterable[UserModel] = (), progress: Any = None) -
     events = find_events(jobs, clock)
     asked: list[Asked] = []
     if chosen_models := list(tried):
-        most = MOST_IN_LARGE if len(jobs) >= LARGE else MOST
+        most = next(most for least, most in reversed(MOST.items()) if len(jobs) >= least)
         chosen = choose_events(events, jobs, most, ordinary=most)
         asked = foresee_events(jobs, chosen_models, clock, chosen, seeds=SEEDS, progress=progress)
     span = float(jobs.recorded_submit.max() - jobs.recorded_submit.min()) / DAY
