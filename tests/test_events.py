@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -243,6 +244,25 @@ def test_verdicts(asked: list[Asked]) -> None:
     (alone,) = (one for one in verdicts({"a": asked})[:1])
     assert np.isnan(alone.error.low)
     json.dumps([one.plain() for one in found], allow_nan=False)
+
+
+def test_tables_of_the_page(asked: list[Asked]) -> None:
+    """Each generated part of the page has a table, and a log that was only looked at fits in."""
+    from hpcrowd.scenarios.studies.events import Found, parts_of
+
+    events = find_events(log(), CLOCK)
+    notes = ["StartTime: Mon Mar 27 2000", "Note: user=2 (8 jobs removed)"]
+    ordinary = [replace(one, event=replace(one.event, kind=ORDINARY)) for one in asked]
+    found = Found(events, notes, "", CLOCK, DAYS, [*asked, *ordinary])
+    parts = parts_of({"KTH": found, "NASA": replace(found, asked=[])})
+    assert "| KTH | 84 | 1 |" in parts["kinds"]
+    assert "| NASA | outage | 2000-05-06 08:" in parts["events"]
+    assert "| KTH | user=2 (8 jobs removed) |" in parts["headers"]
+    assert "StartTime" not in parts["headers"]
+    assert parts["design"].count("\n| adjusted |") == 1
+    assert "adjusted" not in parts["check"]
+    assert "| ordinary days, 14 d | 1 |" in parts["by_kind"]
+    assert "| KTH | outage, 2000-05-06 |" in parts["asked"]
 
 
 def test_users_who_generate_work_are_refused() -> None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hpcrowd.agents.presets import Recipe
 from hpcrowd.analysis.validation.event_report import interval, name_of, number
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
@@ -60,6 +62,18 @@ SEEDS = 1
 
 #: Rows of outages, holidays and so on that the page lists for each log: the largest.
 LISTED = 6
+
+
+#: Models shown event by event.
+SHOWN = (LEARNED, "adjusted", "fluid")
+
+#: Kinds of events that are alike in tables.
+KINDS_ASKED = {
+    "outages": ("outage",),
+    "holidays": ("holiday",),
+    "lasting changes": ("capacity", "load", "waits", "queue"),
+    "ordinary days": (ORDINARY,),
+}
 
 
 @dataclass(frozen=True)
@@ -208,16 +222,35 @@ def asked_table(logs: Mapping[str, Found]) -> str:
             begin = found.clock.local(one.event.begin)
             row = [name, f"{name_of(one.event)}, {begin:%Y-%m-%d}"]
             for days in (HORIZONS[0], HORIZONS[-1]):
-                for model in ("", LEARNED, "adjusted", "fluid"):
-                    change = one.change(days, "jobs", model)
-                    row.append("" if change != change else f"{2.718281828459045**change:.2f}")
+                for model in ("", *SHOWN):
+                    known = not model or model in one.foreseen
+                    change = one.change(days, "jobs", model) if known else float("nan")
+                    row.append("" if np.isnan(change) else f"{np.exp(change):.2f}")
             rows.append(row)
-    heads = ("recorded", "learned", "adjusted", "fluid")
+    heads = ("recorded", *SHOWN)
     return markdown_table(
         ["log", "event", *(f"{head}, {days} d" for days in (1, 14) for head in heads)],
         rows,
         left=2,
     )
+
+
+def by_kind_table(logs: Mapping[str, Found]) -> str:
+    """Return the geometric mean of after over before by kind of event: jobs, 1 and 14 days."""
+    asked = [one for found in logs.values() for one in found.asked]
+    names = ["", *asked[0].foreseen]
+    rows = []
+    for days in (HORIZONS[0], HORIZONS[-1]):
+        for title, kinds in KINDS_ASKED.items():
+            mine = [one for one in asked if one.event.kind in kinds]
+            changes = np.array(
+                [[one.change(days, "jobs", model) for model in names] for one in mine]
+            ).reshape(-1, len(names))
+            known = changes[np.isfinite(changes).all(axis=1)]
+            if len(known):
+                cells = [f"{factor:.2f}" for factor in np.exp(known.mean(axis=0))]
+                rows.append([f"{title}, {days} d", str(len(known)), *cells])
+    return markdown_table(["after", "events", "recorded", *names[1:]], rows, left=1)
 
 
 def parts_of(logs: Mapping[str, Found]) -> dict[str, str]:
@@ -230,6 +263,7 @@ def parts_of(logs: Mapping[str, Found]) -> dict[str, str]:
         "design": verdict_table(logs, rules.design),
         "check": verdict_table(logs, rules.check),
         "ordinary": verdict_table(logs, list(logs), ordinary=True),
+        "by_kind": by_kind_table(logs),
         "asked": asked_table(logs),
     }
 
