@@ -51,11 +51,10 @@ class Record:
 
     Attributes
     ----------
-    begin
-        s; its first submission.
-    jobs, work
-        Jobs and processor-seconds submitted on each day since then, shape (days,); no work if it
-        is not judged.
+    submit
+        s; submission of each job, shape (jobs,).
+    work
+        Its processor-seconds, shape (jobs,); all 0 if work is not judged.
     concentrated
         Remarks on its concentration.
     name
@@ -64,8 +63,7 @@ class Record:
         What to do about a load out of its range.
     """
 
-    begin: int
-    jobs: Floats
+    submit: Int64s
     work: Floats
     concentrated: tuple[str, ...] = ()
     name: str = "the record"
@@ -92,16 +90,13 @@ class Record:
         cls, submit: ArrayLike, processors: ArrayLike, run_time: ArrayLike
     ) -> Record | None:
         """Measure a workload given by its columns; None if it has too few jobs to be judged."""
-        at, size, run = (np.asarray(each, np.int64) for each in (submit, processors, run_time))
+        at = np.asarray(submit, np.int64)
         if len(at) < LEAST_JOBS:
             return None
-        begin = int(at.min())
-        days = int(at.max() - begin) // DAY + 1
-        jobs, work = _daily(at, size, run, begin, days)
-        each = size * run.astype(np.float64)
-        if each.sum() ** 2 < LEAST_JOBS * (each * each).sum():
+        work = np.asarray(processors, np.float64) * np.asarray(run_time, np.float64)
+        if work.sum() ** 2 < LEAST_JOBS * (work * work).sum():
             work[:] = 0  # a few jobs are most of it
-        return cls(begin, jobs, work)
+        return cls(at, work)
 
     def remarks(
         self, run: JobTable, users: str, *, days: int | None = None, factor: float = 1.0
@@ -119,44 +114,45 @@ class Record:
         factor
             Size of the population, as a multiple of the record's.
         """
-        there = run.submit[run.submit != UNKNOWN]
-        if not len(there):
+        submit = run.submit
+        last = int(submit.max(initial=UNKNOWN))
+        if last == UNKNOWN:
             return list(self.concentrated)
-        begin = self.begin if days is None else 0
-        longest = len(self.jobs) if days is None else days
-        days = max(1, min(longest, int(there.max() - begin) // DAY + 1))
-        jobs, work = _daily(run.submit, run.processors, run.run_time, begin, days)
-        outside = filter(
-            None,
-            (
-                _outside("jobs", float(jobs.mean()), factor * self.jobs, days),
-                _outside(
-                    "processor-hours", float(work.mean()) / HOUR, factor * self.work / HOUR, days
-                ),
-            ),
-        )
-        told = " and ".join(outside)
-        if not told:
+        first = int(self.submit.min())
+        length = int(self.submit.max() - first) // DAY + 1
+        begin = first if days is None else 0
+        ran = max(1, min(length if days is None else days, (last - begin) // DAY + 1))
+        inside = (submit >= begin) & (submit < begin + ran * DAY) & (submit != UNKNOWN)
+        work = float((run.processors * run.run_time.astype(np.float64) * inside).sum())
+        outside = []
+        for what, mine, each in (
+            ("jobs", float(inside.sum()), np.ones(len(self.submit))),
+            ("processor-hours", work / HOUR, self.work / HOUR),
+        ):
+            mean, usual = mine / ran, factor * float(each.sum()) / length
+            if usual == 0 or usual / RANGE <= mean <= usual * RANGE:
+                continue
+            low, high = self._stretches(each, length, ran)
+            if not factor * low <= mean <= factor * high:
+                outside.append(
+                    f"{mean:,.1f} {what} a day, {mean / usual:.3g} times the {usual:,.1f}"
+                )
+        if not outside:
             return list(self.concentrated)
         line = (
-            f"load: {users} users submit {told} of {self.name}, whose range is {1 / RANGE:g} to "
-            f"{RANGE:g} times as much; queues, waits and utilization are not those of "
-            f"{self.name}: {self.cure}"
+            f"load: {users} users submit {' and '.join(outside)} of {self.name}, whose range is "
+            f"{1 / RANGE:g} to {RANGE:g} times as much; queues, waits and utilization are not "
+            f"those of {self.name}: {self.cure}"
         )
         return [line, *self.concentrated]
 
-
-def _outside(what: str, mean: float, recorded: Floats, days: int) -> str:
-    """Return a mean a day in words if it is out of the range of the record, else nothing."""
-    usual = float(recorded.mean())
-    if usual == 0 or usual / RANGE <= mean <= usual * RANGE:
-        return ""
-    length = min(days, len(recorded))
-    sums = np.concatenate([[0.0], np.cumsum(recorded)])
-    stretches = (sums[length:] - sums[:-length]) / length
-    if stretches.min() <= mean <= stretches.max():
-        return ""
-    return f"{mean:,.1f} {what} a day, {mean / usual:.3g} times the {usual:,.1f}"
+    def _stretches(self, values: Floats, length: int, days: int) -> tuple[float, float]:
+        """Return the smallest and the largest mean a day over stretches of as many days."""
+        day = (self.submit - self.submit.min()) // DAY
+        sums = np.concatenate([[0.0], np.cumsum(np.bincount(day, values, minlength=length))])
+        days = min(days, length)
+        means = (sums[days:] - sums[:-days]) / days
+        return float(means.min()), float(means.max())
 
 
 def _concentrated(jobs: JobTable) -> list[str]:
@@ -172,25 +168,13 @@ def _concentrated(jobs: JobTable) -> list[str]:
                 "and a model of users decides only when the first of them comes: split it with a "
                 "smaller threshold of --sessions, or remove it with hpcrowd clean --flurries"
             ]
-    users, counts = np.unique(jobs.user, return_counts=True)
-    most = int(counts.max())
-    if len(users) > 1 and most > USER_SHARE * total:
+    # A user with more than half of the jobs has the middle one in the order of users.
+    mine = jobs.user == np.partition(jobs.user, total // 2)[total // 2]
+    most = int(mine.sum())
+    if USER_SHARE * total < most < total:
         return [
             f"concentration: one user submitted {most:,} of {total:,} jobs ({most / total:.0%}); "
             "results are mostly those of this user, and models have little to learn others from: "
             "look at results by user, or remove its jobs with hpcrowd clean --flurries"
         ]
     return []
-
-
-def _daily(
-    submit: Int64s, processors: Int64s, run_time: Int64s, begin: int, days: int
-) -> tuple[Floats, Floats]:
-    """Return the jobs and the processor-seconds submitted on each of some days."""
-    day = (submit - begin) // DAY
-    inside = (submit != UNKNOWN) & (day >= 0) & (day < days)
-    work = processors[inside] * run_time[inside].astype(np.float64)
-    return (
-        np.bincount(day[inside], minlength=days).astype(np.float64),
-        np.bincount(day[inside], work, minlength=days),
-    )
