@@ -32,8 +32,8 @@ RANGE = 2.0
 SESSION_SHARE, USER_SHARE = 0.25, 0.5
 
 #: Fewest recorded jobs that are judged: means and shares of fewer mean little. Work is judged if it
-#: is spread over so many: their effective number is the squared sum over the sum of squares (Kish,
-#: Survey Sampling, 1965).
+#: is spread over at least as many: their effective number is the squared sum over the sum of
+#: squares (Kish, Survey Sampling, 1965).
 LEAST_JOBS = 100
 
 #: What to do about a load out of the range of a recorded log.
