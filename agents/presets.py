@@ -282,7 +282,9 @@ def learned_from(file: str) -> Recipe:
     """Return the preset ``learned`` with the model of a file."""
     from hpcrowd.agents.learned.think import Learned
 
-    return replace(PRESETS["learned"], think=Learned(PartFile(file)))
+    preset = PRESETS["learned"]
+    assert isinstance(preset, Recipe)
+    return replace(preset, think=Learned(PartFile(file)))
 
 
 def preset_of(behaviour: Composed) -> str | None:

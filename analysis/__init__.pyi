@@ -24,7 +24,7 @@ from .report.figures import RUN_FIGURES, think_against_response, write_figures
 from .report.runs import report_html, write_report_figures
 from .results import read_recorded, read_results, read_run, write_results
 from .run import Run
-from .validation.parts import UserModel
+from .validation.models import UserModel
 from .validation.validation import Validation, validate
 
 __all__ = [

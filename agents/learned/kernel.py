@@ -10,7 +10,7 @@ users will notice.
 from __future__ import annotations
 
 from math import cos, log2, log10, pi, sin
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -53,6 +53,10 @@ RHYTHM = 19
 SLOTS = RHYTHM + HOURS
 
 
+#: Arrays of any type.
+Array = NDArray[Any]
+
+
 class Forest(NamedTuple):
     """A forest for :func:`draw_pause`: nodes of all trees, and examples in their leaves.
 
@@ -60,16 +64,16 @@ class Forest(NamedTuple):
     examples are ``members[child:child + size]``.
     """
 
-    root: NDArray  #: first node of each tree, shape (trees,)
-    feature: NDArray  #: shape (nodes,)
-    threshold: NDArray  #: values up to it go to the first child, shape (nodes,)
-    child: NDArray  #: shape (nodes,)
-    size: NDArray  #: shape (nodes,)
-    members: NDArray  #: examples, shape (entries,)
-    pause: NDArray  #: s, of each example, shape (examples,)
-    released: NDArray  #: s after midnight, when the pause of each example began, same shape
-    lift: NDArray  #: activity of its user at the end of the pause, relative to its begin
-    common: NDArray  #: rhythm of everybody, mean 1, shape (HOURS,)
+    root: Array  #: first node of each tree, shape (trees,)
+    feature: Array  #: shape (nodes,)
+    threshold: Array  #: values up to it go to the first child, shape (nodes,)
+    child: Array  #: shape (nodes,)
+    size: Array  #: shape (nodes,)
+    members: Array  #: examples, shape (entries,)
+    pause: Array  #: s, of each example, shape (examples,)
+    released: Array  #: s after midnight, when the pause of each example began, same shape
+    lift: Array  #: activity of its user at the end of the pause, relative to its begin
+    common: Array  #: rhythm of everybody, mean 1, shape (HOURS,)
     prior: float  #: submissions of a user that weigh as much as ``common``
     pull: float  #: power of the user's rhythm in the choice of a pause, 0 to 1
     absence: int  #: s; from this on a pause is days and a time of day
@@ -78,12 +82,12 @@ class Forest(NamedTuple):
 class Choices(NamedTuple):
     """A forest for :func:`chances_of`, with nodes as those of :class:`Forest`."""
 
-    root: NDArray  #: first node of each tree, shape (trees,)
-    feature: NDArray  #: shape (nodes,)
-    threshold: NDArray  #: values up to it go to the first child, shape (nodes,)
-    child: NDArray  #: shape (nodes,)
-    waits: NDArray  #: of a leaf: how often users wait for the end of what they have submitted
-    again: NDArray  #: of a leaf: how often they submit work of the same shape next
+    root: Array  #: first node of each tree, shape (trees,)
+    feature: Array  #: shape (nodes,)
+    threshold: Array  #: values up to it go to the first child, shape (nodes,)
+    child: Array  #: shape (nodes,)
+    waits: Array  #: of a leaf: how often users wait for the end of what they have submitted
+    again: Array  #: of a leaf: how often they submit work of the same shape next
 
 
 @compiled

@@ -114,4 +114,5 @@ class Minds:
 
     def chances(self) -> tuple[float, float]:
         """Return the chances to wait for the unit just submitted, and to submit such a one next."""
-        return chances_of(self.model.choices, self.features)
+        waits, again = chances_of(self.model.choices, self.features)
+        return waits, again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import as_file, files
@@ -158,8 +159,8 @@ class LearnedModel:
 
 def made_forest(**parts: Any) -> Forest:
     """Return a forest of pauses with arrays of the types that it is used with."""
-    numbers = {name: kind(parts[name]) for name, kind in NUMBERS.items()}
-    return Forest(**_arrays(ARRAYS, parts), **numbers)
+    found: dict[str, Any] = {name: kind(parts[name]) for name, kind in NUMBERS.items()}
+    return Forest(**(found | _arrays(ARRAYS, parts)))
 
 
 def made_choices(**parts: Any) -> Choices:
@@ -167,7 +168,7 @@ def made_choices(**parts: Any) -> Choices:
     return Choices(**_arrays(OF_CHOICES, parts))
 
 
-def _arrays(kinds: dict[str, type], parts: dict[str, Any]) -> dict[str, NDArray[Any]]:
+def _arrays(kinds: Mapping[str, type], parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     # Rounded as in a file, so that a model is the same before and after it was saved.
     return {
         name: np.asarray(parts[name]).astype(kind).astype(_used(kind))

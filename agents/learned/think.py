@@ -104,4 +104,5 @@ class LearnedPauses(Think):
         if not good.any():
             return np.array([outlasting(least, user.stream) for _ in range(draws)])
         upto = np.cumsum(weights[good])
-        return pauses[good][np.searchsorted(upto, user.stream.random(draws) * upto[-1])]
+        found: Int64s = pauses[good][np.searchsorted(upto, user.stream.random(draws) * upto[-1])]
+        return found

@@ -79,9 +79,7 @@ def protocol() -> Protocol:
     """Return what was fixed for the studies of this project."""
     text = files("hpcrowd.analysis.validation").joinpath("protocol.toml").read_text("utf-8")
     found = tomllib.loads(text)
-    return Protocol(
-        **{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in found.items()
-        }
-    )
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
+    }
+    return Protocol(**values)

@@ -266,8 +266,8 @@ def validate(
     asked_of: dict[str, Floats] = {}
     for place, parts in enumerate(cuts):
         asked = questions(parts, seed, rules.per_user)
-        for kind, each in asked.items():
-            asked_of[kind] = asked_of.get(kind, 0.0) + each.asked_of
+        for kind, several in asked.items():
+            asked_of[kind] = np.add(asked_of.get(kind, 0.0), several.asked_of)
         evidence[RECORD].add(parts, [None], rules, processors, seed, drawn)
         evidence[BEFORE].days_before(parts)
         # Make every model once before anything runs, so that one that cannot be fitted fails now.

@@ -123,7 +123,7 @@ class UsersConfig(_EntryWithParts):
         of_file = PRESETS.file_in(self.behaviour) is not None
         if self.behaviour is not None and place_of(self.behaviour) is not None and not of_file:
             return self._own(located(self.behaviour, folder))
-        base = Recipe()
+        base: Recipe | SiteModel = Recipe()
         if self.behaviour is not None:
             base = PRESETS[PRESETS.located(self.behaviour, folder)]
         if isinstance(base, SiteModel):

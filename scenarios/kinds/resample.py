@@ -416,7 +416,7 @@ def _living(
         from hpcrowd.agents.learned.generated import InOrder
         from hpcrowd.agents.learned.model import LearnedModel
 
-        return ComponentWork(pool, InOrder(pool, LearnedModel.named(config.users)))
+        return ComponentWork(pool, InOrder(pool, LearnedModel.named(str(config.users))))
     if config.users not in DOING:
         return ComponentWork(pool, _own_behaviour(config.users, pool))
     preset = PRESETS[config.users]

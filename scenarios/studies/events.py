@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hpcrowd.agents.presets import Recipe
+from hpcrowd.analysis.models.users.waits import with_waits
 from hpcrowd.analysis.validation.event_report import interval, name_of, number
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
 from hpcrowd.analysis.validation.foresight import (
@@ -29,7 +30,6 @@ from hpcrowd.analysis.validation.foresight import (
 )
 from hpcrowd.analysis.validation.models import LEARNED, UserModel
 from hpcrowd.analysis.validation.protocol import protocol
-from hpcrowd.analysis.validation.waits import with_waits
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.traces.formats.registry import read_trace

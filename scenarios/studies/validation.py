@@ -28,9 +28,9 @@ from hpcrowd.analysis.validation.scores import Estimate
 from hpcrowd.analysis.validation.validation import Validation, validate
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import jobs_from_trace
-from hpcrowd.scenarios.outputs import whole_file
 from hpcrowd.scenarios.studies.render import Picture, markdown_table
 from hpcrowd.scenarios.studies.running import Steps
 from hpcrowd.scenarios.terminal import progress_bar

@@ -243,7 +243,8 @@ def _steps(pause: Floats) -> Floats:
     """Return which of :data:`STEPS` each pause exceeds, times the root of the width of the step."""
     at = decades_of(np.array(STEPS))
     widths = np.diff(np.concatenate([[0.0], (at[1:] + at[:-1]) / 2, [at[-1] + LAST_STEP / 2]]))
-    found: Floats = (decades_of(pause)[:, None] > at) * np.sqrt(widths)
+    exceeded = (decades_of(pause)[:, None] > at).astype(float)
+    found: Floats = exceeded * np.sqrt(widths)
     return found
 
 
@@ -276,11 +277,10 @@ def _grown(
         inner = first_child >= 0
         first_child[inner] += offset
         order = np.argsort(leaves[:, number], kind="stable")
+        sorted_leaves = leaves[order, number]
         ends.begin(len(nodes.old))
-        for place in np.flatnonzero(~inner):
-            low, high = np.searchsorted(
-                leaves[order, number], (nodes.old[place], nodes.old[place] + 1)
-            )
+        for place in np.flatnonzero(~inner).tolist():
+            low, high = np.searchsorted(sorted_leaves, (nodes.old[place], nodes.old[place] + 1))
             first_child[place] = ends.leaf(place, order[low:high])
         child.append(first_child)
         offset += len(nodes.old)
@@ -364,4 +364,5 @@ def _spread(y: Floats, w: Floats, kept: int, generator: np.random.Generator) -> 
     order = np.argsort(y, kind="stable")
     upto = np.cumsum(w[order])
     shares = (np.arange(kept) + generator.random(kept)) / kept * upto[-1]
-    return order[np.minimum(np.searchsorted(upto, shares), len(y) - 1)]
+    found: Int64s = order[np.minimum(np.searchsorted(upto, shares), len(y) - 1)]
+    return found

@@ -59,10 +59,10 @@ def command(
     hpcrowd events KTH-SP2-1996-2.1-cln.swf.gz
     hpcrowd events KTH-SP2-1996-2.1-cln.swf.gz --users learned,adjusted,fluid --ordinary 3
     """
+    from hpcrowd.analysis.models.users.waits import with_waits
     from hpcrowd.analysis.validation.event_report import COLUMNS, csv_rows, plain
     from hpcrowd.analysis.validation.events import find_events, header_notes
     from hpcrowd.analysis.validation.foresight import choose_events, foresee_events
-    from hpcrowd.analysis.validation.waits import with_waits
     from hpcrowd.environment.clock import Clock
     from hpcrowd.environment.traces.formats.registry import read_trace
     from hpcrowd.environment.traces.trace import jobs_from_trace

@@ -111,11 +111,14 @@ def command(
     from hpcrowd.environment.traces.trace import jobs_from_trace
 
     check_choice("pauses", pauses, PAUSES)
-    given = {"days": days, "seeds": seeds, "scheduler": scheduler}
+    given: dict[str, Any] = {
+        "origins": None if origins is None else parse_shares(origins),
+        "days": days,
+        "seeds": seeds,
+        "scheduler": scheduler,
+    }
     rules = replace(
-        protocol(),
-        **{name: value for name, value in given.items() if value is not None},
-        **({} if origins is None else {"origins": parse_shares(origins)}),
+        protocol(), **{name: value for name, value in given.items() if value is not None}
     )
     parse_scheduler(rules.scheduler)
     names = list(PRESETS) if users is None else [name.strip() for name in users.split(",")]
