@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.think import response_time
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release, SessionGraph, When
-from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import round_half_up
@@ -42,9 +41,6 @@ SIMILAR_SHARE, SIMILAR_LEAST = 0.02, 20
 
 #: Draws after which a pause known to last longer is taken to be longer than all known ones.
 TRIES = 100
-
-#: Longest such pause, s; our choice: twenty years, longer than any log.
-LONGEST_PAUSE = 20 * 365 * DAY
 
 
 class OpenOrder(When):
@@ -302,13 +298,16 @@ class HeldOut(Composed):
             at = super().arrival(user, drawn)
             if at >= self.since:
                 return at
-        return release.at + outlasting(self.since - release.at, user.stream)
+        return release.at + outlasting(user, release, self.since - release.at)
 
 
-def outlasting(waited: int, stream: np.random.Generator) -> int:
-    """Return a pause, s, that is longer than all that are known.
+def outlasting(user: ReplayUser, release: Release, waited: int) -> int:
+    """Return a pause, s, of a user who is silent for longer than all known pauses.
 
-    It lasts ``waited`` s already. The chance to last t is waited / t: a law without a scale, by
-    which a pause lasts once more as long with an even chance.
+    It lasts ``waited`` s already, and ends before the last submission of the record: as its work
+    is given, so is that the user comes back. In between the chance to last t falls as 1 / t, a law
+    without a scale.
     """
-    return min(round_half_up(waited / (1.0 - stream.random())), LONGEST_PAUSE)
+    most = max(user.work.last_submission - release.at, waited, 1)
+    least = max(waited, 1) / most
+    return min(round_half_up(waited / (1.0 - user.stream.random() * (1.0 - least))), most)

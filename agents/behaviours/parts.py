@@ -80,7 +80,7 @@ class Parameter:
     @property
     def default_words(self) -> str:
         """The default as lists show it, with durations also in hours."""
-        text = f"{self.default:g}"
+        text = self.default if isinstance(self.default, str) else f"{self.default:g}"
         if self.unit == AFTER_MIDNIGHT:
             text = f"{self.default} ({self.default // HOUR}:{self.default % HOUR // 60:02})"
         elif self.unit == "s" and isinstance(self.default, int):

@@ -37,7 +37,7 @@ class Learned:
     """
 
     file: PartFile = setting(  # noqa: RUF009
-        PartFile(), "file of the model; empty for the one that comes with hpcrowd"
+        PartFile(), "file of the model", shown="the one that comes with hpcrowd"
     )
     model: LearnedModel | None = field(default=None, compare=False, repr=False)
 
@@ -102,7 +102,7 @@ class LearnedPauses(Think):
         )
         good = pauses >= least
         if not good.any():
-            return np.array([outlasting(least, user.stream) for _ in range(draws)])
+            return np.array([outlasting(user, release, least) for _ in range(draws)])
         upto = np.cumsum(weights[good])
         found: Int64s = pauses[good][np.searchsorted(upto, user.stream.random(draws) * upto[-1])]
         return found

@@ -103,6 +103,11 @@ class Work:
         return cls.of(converted.jobs, definition, chains)
 
     @cached_property
+    def last_submission(self) -> int:
+        """The last recorded submission, s."""
+        return int(self.jobs.recorded_submit.max())
+
+    @cached_property
     def dependencies(self) -> Dependencies:
         """The dependencies of the sessions, computed at first use."""
         if self.chains is not None:

@@ -220,7 +220,7 @@ class Forecaster:
         tries = (behaviour.arrival(user, release) for _ in range(TRIES))
         found = list(islice((at for at in tries if at >= bound), draws))
         waited = bound - release.at
-        return found or [release.at + outlasting(waited, user.stream) for _ in range(draws)]
+        return found or [release.at + outlasting(user, release, waited) for _ in range(draws)]
 
 
 def _brier(stays: np.ndarray, answers: Floats, stayed: np.ndarray) -> Floats:
