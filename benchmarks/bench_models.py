@@ -53,3 +53,31 @@ def bench_model(trace_path: Any, figure: Callable[..., None], name: str) -> None
     figure(f"{name}, arrivals {arrivals}, fitted to HPC2N", float(fitted), "s", "<= 60")
     figure(f"{name}, a million jobs generated", float(generated), "s", "<= 20")
     figure(f"{name}, peak memory", float(peak), "MB", "<= 2000")
+
+
+#: Fits learned users in a process of its own; prints seconds and peak memory in MB.
+LEARNED = """
+import resource, sys, time
+sys.path.insert(0, {root!r})
+from hpcrowd.analysis.models.users.learned import fit_traces
+from hpcrowd.environment import read_swf
+trace = read_swf({trace!r})
+began = time.perf_counter()
+fit_traces([trace])
+print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def bench_learned(trace_path: Any, figure: Callable[..., None]) -> None:
+    """Fit learned users to HPC2N."""
+    script = LEARNED.format(root=str(ROOT), trace=str(trace_path(TRACE)))
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    seconds, peak = map(float, done.stdout.split())
+    figure("learned users, HPC2N, fit", seconds, "s", "<= 60")
+    figure("learned users, HPC2N, fit, peak memory", peak, "MB", "<= 1000")
