@@ -47,15 +47,15 @@ def test_clear_differences_are_claimed() -> None:
     assert ["next_batch", "**0.100** / 0.500 b", "**0.100** / 0.500 b"] == rows[0]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_chance_is_not_claimed(seed: int) -> None:
-    """Among models that differ by chance alone hardly anything is claimed, however many there are."""
-    random = np.random.default_rng(seed)
-    values = dict(zip("abcdefgh", random.normal(0.5, 0.05, 8), strict=True))
-    across = Across({"x": made(values, 0.05, seed)})
-    for model in "abc":
-        claims = across.claims(model, values)
-        assert {"="} == {claim.verdict for claim in claims}
+def test_chance_is_hardly_ever_claimed() -> None:
+    """Among models that differ by chance alone, few tables hold any claim at all."""
+    claimed = 0
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        values = dict(zip("abcdefgh", random.normal(0.5, 0.05, 8), strict=True))
+        claims = Across({"x": made(values, 0.05, seed)}).claims("a", values)
+        claimed += {"="} != {claim.verdict for claim in claims}
+    assert claimed <= 4
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
