@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.features.locality import SAMPLE, Classes, classify, run_lengths, zipf_exponent
+from hpcrowd.analysis.features.normal_mixtures import NormalMixture, Points
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.environment.traces.trace import Trace
 from numpy.typing import NDArray
@@ -169,11 +171,39 @@ def test_values_that_are_not_finite_are_refused() -> None:
         classify([1.0, np.nan])
 
 
-def test_missing_library_is_reported_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without scikit-learn the reason says what to install."""
+def test_no_extra_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Classes are found without scikit-learn."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(UnavailableError, match=r'pip install "hpcrowd\[fits\]"'):
-        classify([1.0, 2.0, 300.0])
+    assert 3 == classify([1.0, 2.0, 300.0] * 50).components
+
+
+@pytest.mark.parametrize("number", [2, 5])
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_mixtures_are_those_of_scikit_learn(number: int, dimensions: int) -> None:
+    """From the same start, with ties, converged or not; but for rounding."""
+    mixture = pytest.importorskip("sklearn.mixture")
+    random = np.random.default_rng(dimensions)
+    centre = random.integers(0, 4, 600)[:, None] * np.arange(1, dimensions + 1)
+    values = np.round(centre + random.normal(0, 0.3, (600, dimensions)), 1)
+    distinct, place, count = np.unique(values, axis=0, return_inverse=True, return_counts=True)
+    points = Points(distinct.T, count.astype(np.float64))
+    label = np.arange(len(distinct)) % number
+    start = NormalMixture.of_shares(points, np.equal(label, np.arange(number)[:, None]) * 1.0, 0.01)
+    for steps in (3, 300):
+        ours = start.fitted(points, least_variance=0.01, tolerance=1e-3, most_steps=steps)
+        theirs = mixture.GaussianMixture(
+            number, weights_init=start.weights, means_init=start.means,
+            precisions_init=np.linalg.inv(start.covariances), reg_covar=0.01, max_iter=steps,
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of convergence
+            theirs.fit(values)
+        assert theirs.converged_ == ours.converged
+        for name in ("weights", "means", "covariances"):
+            expected = getattr(theirs, f"{name}_")
+            assert expected == pytest.approx(getattr(ours, name), rel=1e-6, abs=1e-6)
+        assert theirs.bic(values) == pytest.approx(ours.bic(points), rel=1e-9)
+        assert theirs.predict(values).tolist() == ours.likeliest(distinct.T)[place].tolist()
 
 
 @pytest.mark.parametrize(

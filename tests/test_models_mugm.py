@@ -207,7 +207,7 @@ def test_options_that_make_no_sense(option: dict[str, object], message: str) -> 
         Mugm.fit(two_kinds(20, 10), **option)
 
 
-@pytest.mark.parametrize("library", ["kmedoids", "sklearn.mixture"])
+@pytest.mark.parametrize("library", ["kmedoids", "sklearn.cluster"])
 def test_a_missing_library_is_one_line(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cure is named."""
     monkeypatch.setitem(sys.modules, library, None)

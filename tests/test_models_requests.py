@@ -32,7 +32,7 @@ Call = Callable[..., tuple[int, str, str]]
 GB = 1024
 
 #: Models with a fit, and what they need besides.
-MODELS = {"locality": "sklearn", "mugm": "kmedoids", "feitelson97": "numpy", "lublin": "scipy"}
+MODELS = {"locality": "numpy", "mugm": "kmedoids", "feitelson97": "numpy", "lublin": "scipy"}
 
 
 @pytest.fixture(scope="module")

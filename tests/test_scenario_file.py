@@ -191,7 +191,6 @@ def test_run_shows_the_completed_configuration(write: Write, call: Call) -> None
 
 def test_population_runs_from_a_file(tmp_path: Path, call: Call) -> None:
     """``kind = "populate"`` says what ``hpcrowd populate`` says, and sweeps like any other."""
-    pytest.importorskip("sklearn")
     log, model = write_busy(tmp_path, jobs=400), tmp_path / "m.json"
     assert 0 == call("fit", "locality", log, "--arrivals", "poisson", "-o", model)[0]
     path = tmp_path / "population.toml"

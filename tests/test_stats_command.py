@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import FEATURES, GROUPS
+from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment import Trace, write_swf
+from hpcrowd.environment.errors import UnavailableError, missing
 from hpcrowd.scenarios.kinds.replay import replay
 
 Call = Callable[..., tuple[int, str, str]]
@@ -82,7 +83,11 @@ def test_an_extra_that_is_missing_is_named_whole(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Brackets are no markup: neither those of an extra nor those of a file's name."""
-    monkeypatch.setitem(sys.modules, "sklearn", None)
+
+    def unavailable(workload: Workload) -> None:
+        raise UnavailableError(missing("scikit-learn"))
+
+    monkeypatch.setattr("hpcrowd.analysis.features.locality.classes_of_run_times", unavailable)
     Path("a[red]b.swf").write_bytes(Path("log.swf").read_bytes())
     code, out, _ = call("a[red]b.swf")
     assert 0 == code

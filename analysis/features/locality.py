@@ -7,19 +7,17 @@ distribution of run lengths (Eq. 3.1).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.analysis.features.bags import bags
 from hpcrowd.analysis.features.feature import Group
+from hpcrowd.analysis.features.normal_mixtures import NormalMixture, Points
 from hpcrowd.analysis.features.workload import MOST_COMPONENTS, RESOLUTION_S, Workload, once
-from hpcrowd.environment.errors import QuantityError, UnavailableError, missing
+from hpcrowd.environment.errors import QuantityError, UnavailableError
 from hpcrowd.environment.jobs import Int64s
 
 Floats = NDArray[np.float64]
@@ -145,7 +143,7 @@ def classify(
     Raises
     ------
     UnavailableError
-        When there are no values, or scikit-learn is not installed.
+        When there are no values.
     QuantityError
         When a value is not finite, or another argument is not positive.
 
@@ -171,23 +169,24 @@ def classify(
         ordered = ordered[(2 * np.arange(sample) + 1) * len(ordered) // (2 * sample)]
     if ordered[0] == ordered[-1]:
         return _one_class(given, ordered[0] * resolution, resolution, most, len(ordered))
-    with fitting() as kind:
-        mixtures = {len(one.weights_): one for one in _mixtures(kind, ordered, most)}
-        bic = {number: float(found.bic(ordered[:, None])) for number, found in mixtures.items()}
-        best = mixtures[min(bic, key=bic.__getitem__)]
-        component = best.predict(distinct[:, None])
-    rank = np.empty(len(best.weights_), np.int64)
-    order = np.argsort(best.means_[:, 0], kind="stable")
+    values, count = np.unique(ordered, return_counts=True)
+    points = Points(values[None], count.astype(np.float64))
+    mixtures = {len(one.weights): one for one in _mixtures(points, ordered, most)}
+    bic = {number: found.bic(points) for number, found in mixtures.items()}
+    best = mixtures[min(bic, key=bic.__getitem__)]
+    component = best.likeliest(distinct[None])
+    rank = np.empty(len(best.weights), np.int64)
+    order = np.argsort(best.means[:, 0], kind="stable")
     rank[order] = np.arange(len(order))
     return Classes(
         labels=rank[component][place],
-        weights=best.weights_[order],
-        means=best.means_[order, 0] * resolution,
-        sds=np.sqrt(best.covariances_[order, 0, 0]) * resolution,
+        weights=best.weights[order],
+        means=best.means[order, 0] * resolution,
+        sds=np.sqrt(best.covariances[order, 0, 0]) * resolution,
         bic=bic,
         most=most,
         fitted=len(ordered),
-        converged=bool(best.converged_),
+        converged=best.converged,
     )
 
 
@@ -256,32 +255,10 @@ def zipf_exponent(lengths: ArrayLike, what: str = "lengths") -> Zipf:
     return Zipf(exponent, step / float(np.sqrt(len(numbers) * around)), len(numbers))
 
 
-@contextmanager
-def fitting() -> Iterator[Any]:
-    """Yield the class of mixtures, for fits in one thread and without warnings of convergence.
-
-    More threads would not be faster and may change the last digits of sums. Some numbers of
-    components never converge; they lose by BIC.
-
-    Raises
-    ------
-    UnavailableError
-        When scikit-learn, which includes the library for threads, is not installed.
-    """
-    try:
-        from sklearn import exceptions
-        from sklearn.mixture import GaussianMixture
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise UnavailableError(missing("scikit-learn")) from None
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-        yield GaussianMixture
-
-
-def _mixtures(kind: Any, ordered: Floats, most: int) -> Iterator[Any]:
+def _mixtures(points: Points, ordered: Floats, most: int) -> Iterator[NormalMixture]:
     """Yield fitted mixtures of 1, 2, ... components, if there are enough groups of values."""
     tried: set[int] = set()
+    (values,) = points.columns
     for quantiles in range(1, QUANTILES_PER_COMPONENT * most + 1):
         cuts = _cuts(ordered, quantiles)
         number = len(cuts) + 1
@@ -290,22 +267,15 @@ def _mixtures(kind: Any, ordered: Floats, most: int) -> Iterator[Any]:
         if number in tried:
             continue
         tried.add(number)
-        group = np.searchsorted(cuts, ordered)
-        count = np.bincount(group)
-        mean = np.bincount(group, ordered) / count
-        variance = np.bincount(group, (ordered - mean[group]) ** 2) / count + ROUNDING
-        mixture = kind(
-            number,
-            # In one dimension all covariance types are equal; "full" avoids cancellation.
-            covariance_type="full",
-            weights_init=count / len(ordered),
-            means_init=mean[:, None],
-            precisions_init=1 / variance[:, None, None],
-            reg_covar=ROUNDING,
-            tol=TOLERANCE,
-            max_iter=MOST_STEPS,
+        group = np.searchsorted(cuts, values)
+        count = np.bincount(group, points.count)
+        mean = np.bincount(group, points.count * values) / count
+        off = points.count * (values - mean[group]) ** 2
+        variance = np.bincount(group, off) / count + ROUNDING
+        start = NormalMixture(count / count.sum(), mean[:, None], variance[:, None, None])
+        yield start.fitted(
+            points, least_variance=ROUNDING, tolerance=TOLERANCE, most_steps=MOST_STEPS
         )
-        yield mixture.fit(ordered[:, None])
 
 
 def _cuts(ordered: Floats, quantiles: int) -> Floats:
@@ -338,7 +308,7 @@ def classes_of_run_times(workload: Workload) -> Classes:
     Raises
     ------
     UnavailableError
-        When scikit-learn is not installed, or there are no jobs.
+        When there are no jobs.
     """
     scales = workload.settings
     found = classify(workload.run_time, most=scales.components, resolution=scales.resolution_s)

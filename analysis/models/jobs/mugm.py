@@ -7,20 +7,20 @@ clusters by k-medoids; the model of a group is a mixture of normal distributions
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, override
+from typing import ClassVar, Literal, Self, override
 
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from hpcrowd.analysis.features.locality import fitting
+from hpcrowd.analysis.features.normal_mixtures import NormalMixture, Points
 from hpcrowd.analysis.features.sizes import is_power_of_two
 from hpcrowd.analysis.features.workload import Workload
 from hpcrowd.analysis.models.parts.base import Drawn, Floats, JobModel, Numbers
 from hpcrowd.analysis.models.parts.users import draw_from, like
-from hpcrowd.environment.errors import ModelFitError, QuantityError, UnavailableError, echo, missing
+from hpcrowd.environment.errors import ModelFitError, QuantityError, echo, missing
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 
@@ -175,6 +175,9 @@ MIXTURE_SAMPLE = 20_000
 #: Most steps of a fit; more than needed.
 MOST_STEPS = 300
 
+#: Change of the mean log-likelihood of a job at which a fit ends.
+TOLERANCE = 1e-3
+
 #: How often a draw outside the range is repeated before it is set to the bound.
 TRIES = 100
 
@@ -254,11 +257,11 @@ class Mixture(Numbers):
             )
         best = _best(logs, min(how.components, different), how)
         # A component without jobs may end with a share of 0.
-        there = best.weights_ > 0
-        weights, spread = best.weights_[there], best.covariances_[there]
+        there = best.weights > 0
+        weights, spread = best.weights[there], best.covariances[there]
         return cls(
             weights=tuple((weights / weights.sum()).tolist()),
-            means=tuple(map(tuple, best.means_[there].tolist())),
+            means=tuple(map(tuple, best.means[there].tolist())),
             covariances=tuple(
                 (float(one[0, 0]), float(one[0, 1]), float(one[1, 1])) for one in spread
             ),
@@ -302,23 +305,36 @@ class Mixture(Numbers):
         return logs
 
 
-def _best(logs: Floats, components: int, how: Fitting) -> Any:
-    """Return scikit-learn's mixture with the smallest BIC."""
+def _best(logs: Floats, components: int, how: Fitting) -> NormalMixture:
+    """Return the mixture with the smallest BIC; fits start from clusters by k-means."""
+    distinct, first, count = np.unique(logs, axis=0, return_index=True, return_counts=True)
+    points = Points(np.ascontiguousarray(distinct.T), count.astype(np.float64))
+    found = []
+    for number, cluster in _clusters(logs, components, how.seed):
+        shares = np.equal(cluster[first], np.arange(number)[:, None]).astype(np.float64)
+        start = NormalMixture.of_shares(points, shares, how.least_variance)
+        fitted = start.fitted(
+            points,
+            least_variance=how.least_variance,
+            tolerance=TOLERANCE,
+            most_steps=MOST_STEPS,
+        )
+        found.append(fitted)
+    return min(found, key=lambda mixture: mixture.bic(points))
+
+
+def _clusters(logs: Floats, most: int, seed: int) -> Iterator[tuple[int, Int64s]]:
+    """Yield 1, 2, ... with the clusters of jobs by k-means, each from 0 on, shape (jobs,)."""
     try:
-        with fitting() as kind:
-            found = [
-                kind(
-                    number,
-                    covariance_type="full",
-                    reg_covar=how.least_variance,
-                    max_iter=MOST_STEPS,
-                    random_state=how.seed,
-                ).fit(logs)
-                for number in range(1, components + 1)
-            ]
-            return min(found, key=lambda mixture: mixture.bic(logs))
-    except UnavailableError as error:
-        raise ModelFitError("model mugm", str(error)) from None
+        from sklearn.cluster import KMeans
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise ModelFitError("model mugm", missing("scikit-learn")) from None
+    for number in range(1, most + 1):
+        # More threads would not be faster and may change the last digits of sums.
+        with threadpool_limits(limits=1):
+            label = KMeans(number, n_init=1, random_state=seed).fit(logs).labels_
+        yield number, label
 
 
 #: Groups of users (section V-A: 4 cover the workloads) and clusters of run times (section IV-B:
