@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, override
 
-import mesa
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -21,6 +20,7 @@ from hpcrowd.environment.errors import (
     check_choice,
     echo,
 )
+from hpcrowd.environment.frame import Frame, mesa
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, Names, State
 from hpcrowd.environment.limits.numbers import (
     LEAST_SPEED,
@@ -38,7 +38,6 @@ from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_esti
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.attempts import Attempt
     from hpcrowd.environment.engine.units import UnitTable
-    from hpcrowd.environment.frame import Frame
     from hpcrowd.environment.holds.held import Holds
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.platform.changes import Change

@@ -9,19 +9,50 @@ changes what is used here.
 from __future__ import annotations
 
 import copyreg
+import inspect
 from collections.abc import Callable, Iterator
 from heapq import heappop
 from math import ceil
 from secrets import randbits
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-import mesa
 import numpy as np
-from mesa.time import Event
 
 from hpcrowd.environment.errors import SimulationError
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.streams import Streams
+
+
+def _callers(frame: FrameType | None, context: int = 1) -> list[Any]:
+    """Return what :func:`inspect.getouterframes` does, without lines of sources."""
+    found = []
+    while frame is not None:
+        code = frame.f_code
+        found.append((frame, code.co_filename, frame.f_lineno, code.co_name, None, None))
+        frame = frame.f_back
+    return found
+
+
+def _imported_mesa() -> Any:
+    """Import Mesa, which names its loggers after the callers of its decorators.
+
+    To find their sources, inspect would look at every loaded module again for each caller, a sixth
+    of the time until a run begins.
+    """
+    before, inspect.getouterframes = inspect.getouterframes, _callers
+    try:
+        import mesa
+    finally:
+        inspect.getouterframes = before
+    return mesa
+
+
+if TYPE_CHECKING:
+    import mesa as mesa
+    from mesa.time import Event
+else:
+    mesa = _imported_mesa()
 
 
 def _reduced(view: memoryview) -> tuple[type[memoryview], tuple[Any]]:
@@ -73,7 +104,7 @@ class Frame(mesa.Model):  # type: ignore[misc]
         """
         if time < self.time:
             raise SimulationError(f"event at {time} s: in the past, it is already {self.time} s")
-        event = Event(time, self._call, function_args=[function, arguments])
+        event = mesa.time.Event(time, self._call, function_args=[function, arguments])
         self._event_list.add_event(event)
         return event
 

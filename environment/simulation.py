@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import mesa
 import numpy as np
 
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.cluster import HOME, Cluster, ClusterSpec, to_take_back
 from hpcrowd.environment.engine.units import UnitTable
 from hpcrowd.environment.errors import HpcrowdError, QuantityError, SimulationError, not_one_of
-from hpcrowd.environment.frame import Frame
+from hpcrowd.environment.frame import Frame, mesa
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.registry import raised_by, said
 from hpcrowd.environment.schedulers.base import Scheduler

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, override
 
-import mesa
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Kind, What, Why, kind_of
+from hpcrowd.environment.frame import mesa
 from hpcrowd.environment.jobs import UNKNOWN, Column, State
 from hpcrowd.environment.quantities import notebook_table
 from hpcrowd.environment.simulation import Simulation

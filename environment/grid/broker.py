@@ -6,18 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import mesa
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.environment.cluster import to_take_back
 from hpcrowd.environment.engine.public_state import PublicState, public_state
 from hpcrowd.environment.errors import QuantityError, SchedulerError
+from hpcrowd.environment.frame import Frame, mesa
 from hpcrowd.environment.grid.policies import GRID, GridPolicy, fits, parse_grid_policy
 from hpcrowd.environment.quantities import plural
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.frame import Frame
     from hpcrowd.environment.grid.dispatch import Dispatch
     from hpcrowd.environment.jobs import Int64s
 
