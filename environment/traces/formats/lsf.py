@@ -120,6 +120,9 @@ REASONS_OF_END = {
 #: Those after which a job is cancelled, and those after which it runs again.
 CANCELLED, REQUEUED = (8, 9, 14, 15), (10, 11)
 
+#: Codes by reason, for written records.
+CODES = {name: code for code, name in REASONS_OF_END.items() if code not in REQUEUED}
+
 #: The project of jobs that name none, and the host of written records.
 PROJECT, OURS = "default", "hpcrowd"
 
@@ -131,7 +134,7 @@ REASONS = {
 }
 
 _EVENT = re.compile(rb'"[A-Z_]{3,40}" "[0-9.]{1,20}" [0-9]{1,12} ')
-_WORD = re.compile(r'"(?:[^"]|"")*"|[^\s"]+')
+_WORD = re.compile(r'"[^"]*(?:""[^"]*)*"|[^\s"]+')
 _ID = re.compile(r"[0-9]{1,15}(\[[1-9][0-9]{0,8}\])?")
 _ARRAY = re.compile(r"\[[^\[\]]*\](%[0-9]+)?$")
 
@@ -162,7 +165,8 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
             continue
         text = decode(record)
         words = _WORD.findall(text)
-        if len(words) < 3 or words[0][0] != '"' or _WORD.sub("", text).strip() or "\0" in text:
+        unclosed = text.count('"') % 2
+        if len(words) < 3 or words[0][0] != '"' or unclosed or "\0" in text:
             rule = "not an event of LSF: a type in quotes, then values separated by blanks"
             raise ParseError(source, line, None, shown(record), rule)
         if words[0] == '"JOB_FINISH"':
@@ -275,8 +279,7 @@ def _record(job: Written) -> str:
         start, end = 0, start
     elif not start:  # no record holds a run time without a start
         start, end = job.submit, job.submit + job.run if job.submit else 0
-    by_name = {name: code for code, name in REASONS_OF_END.items() if code not in REQUEUED}
-    why = by_name.get(job.extra.get("final_state", ""), 0)
+    why = CODES.get(job.extra.get("final_state", ""), 0)
     if job.status == 5:
         why = why if why in CANCELLED else 14
     elif job.status == 1 or why in CANCELLED:
