@@ -67,7 +67,7 @@ def factory(recipe: Recipe) -> Factory:
 
 def draws(recipe: Recipe) -> bool:
     """Whether the behaviour leaves something to chance."""
-    return recipe.think in ("own", "continuation") or recipe.window == "shifts"
+    return recipe.think in ("own", "continuation", "learned") or recipe.window == "shifts"
 
 
 def table(rows: Rows) -> JobTable:

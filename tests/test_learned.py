@@ -253,7 +253,7 @@ def test_a_model_is_fitted_and_used_everywhere(
         (("replay", "log.swf", "--users", "learned:none"), "learned model none: no such file"),
         (("resample", "log.swf", "--users", "learned:log.swf"), "cannot be read"),
         (("populate", "mugm", "--users", "learnt"), "users 'learnt': not known"),
-        (("populate", "mugm", "--users", "learned", "--oblivious"), "look at what became of"),
+        (("populate", "mugm", "--users", "learned", "--oblivious"), "look at the ends of"),
     ],
 )
 def test_mistakes_are_told_in_one_line(

@@ -132,7 +132,7 @@ def test_settings_are_options_by_their_names(kind: str) -> None:
     ("command", "function", "others"),
     [
         ("generate", generate, {"source", "out", "as_json"}),
-        ("fit", fit, {"model", "trace", "out", "as_json", "which", *READING}),
+        ("fit", fit, {"model", "traces", "seed", "out", "as_json", "which", *READING}),
         ("window", window, {"out", "as_json", *READING}),
         ("judge", judge, {"source", "workers", "which", "out", "as_json", *READING}),
     ],

@@ -21,7 +21,9 @@ from writing_cases import COMMANDS, LOG
 Call = Callable[..., tuple[int, str, str]]
 
 #: Parameters of commands that name files and folders to read; fetch adds to its folder.
-INPUTS = ("folder", "mapping", "path", "paths", "records", "runs", "trace", "traces", "what")
+INPUTS = (
+    "folder", "mapping", "path", "paths", "records", "runs", "source", "trace", "traces", "what",
+)  # fmt: skip
 
 #: How the help of an option begins that names a file or folder to write.
 WRITES = re.compile(r"(Write|Draw|Save|File (for|of the)|Folder for|\w+ to write)\b")
@@ -29,6 +31,7 @@ WRITES = re.compile(r"(Write|Draw|Save|File (for|of the)|Folder for|\w+ to write
 #: Commands that write, with OUT for what they write; each reads c.swf or m.json.
 WRITING = {
     "fit": "fit lublin c.swf --out OUT",
+    "learned": "fit learned:trees=2 c.swf --out OUT",
     "stats": "stats c.swf --out OUT",
     "judge": "judge lublin c.swf --seeds 2 --out OUT",
     "convert": "convert c.swf OUT --output-format csv",

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from hpcrowd.agents.learned.model import LearnedModel
 from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.output.guard import is_ours
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -24,6 +25,8 @@ FILES = {
     "run.toml": '[scenario]\nkind = "replay"\ntrace = "c.swf"\n',
     "study.toml": '[scenario]\nkind = "replay"\ntrace = "c.swf"\n'
     '[axes]\nscheduler = ["easy", "fcfs"]\n',
+    "people.toml": '[[users]]\nbehaviour = "linear"\n'
+    'line = { slope = 0.5, intercept = 1000, cut = "9d" }\n[free]\n"users.0.line.slope" = "0..2"\n',
     "slurm.conf": "NodeName=n[1-4] CPUs=8 RealMemory=32000\nPartitionName=p Nodes=ALL\n",
     "grid.toml": 'users = "rigid"\n'
     '[clusters.north]\nprocessors = 8\ntrace = "c.swf"\ngrid_share = 0.4\n'
@@ -33,6 +36,8 @@ FILES = {
 #: Every command that writes: it writes ``out``, with or without a suffix, in the current folder.
 COMMANDS = {
     "fit": "fit lublin c.swf -o out.json --force",
+    "learned": "fit learned:trees=2 c.swf -o out.parquet --force",
+    "calibrate": "calibrate people.toml c.swf --draws 50 -o out.json --force",
     "generate": "generate lublin --processors 8 --jobs 200 -o out.swf --force",
     "judge": "judge lublin c.swf --seeds 2 --workers 1 -o out.html --force",
     "stats": "stats c.swf -o out.html --force",
@@ -84,6 +89,8 @@ def whole(path: Path) -> bool:
     if path.suffix in (".swf", ".csv"):
         return len(read_trace(path)) > 0
     text = path.read_bytes()
+    if path.suffix == ".parquet":
+        return is_ours(path) and bool(LearnedModel.load(path).provenance)
     if path.suffix == ".toml":
         return is_ours(path) and bool(read_machine([path]).partitions)
     ends = {".json": b"}\n", ".html": b"</html>\n", ".png": b"IEND\xaeB`\x82"}

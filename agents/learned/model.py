@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -18,6 +17,8 @@ from hpcrowd.agents.learned.features import NAMES
 from hpcrowd.agents.learned.kernel import Choices, Forest, all_pauses
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.output.guard import LEARNED_MARK
+from hpcrowd.environment.output.whole import whole_file
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 VERSION = 1
 
 #: Key of what a file says about itself in the metadata of its Parquet table.
-ABOUT = b"hpcrowd learned model"
+ABOUT = LEARNED_MARK
 
 #: File of the model that comes with hpcrowd.
 SHIPPED = "model.parquet"
@@ -107,9 +108,8 @@ class LearnedModel:
         }
         table = pa.table({name: pa.array([array]) for name, array in arrays.items()})
         table = table.replace_schema_metadata({ABOUT: json.dumps(about)})
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        pq.write_table(table, temporary, compression="zstd")
-        temporary.replace(path)
+        with whole_file(path) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
 
     @classmethod
     def load(cls, path: Path) -> LearnedModel:

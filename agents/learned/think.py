@@ -37,7 +37,11 @@ class Learned:
     """
 
     file: PartFile = setting(  # noqa: RUF009
-        PartFile(), "file of the model", shown="the one that comes with hpcrowd"
+        PartFile(),
+        "file of the model",
+        "",
+        "own: fitted to eight logs",
+        shown="the one that comes with hpcrowd",
     )
     model: LearnedModel | None = field(default=None, compare=False, repr=False)
 

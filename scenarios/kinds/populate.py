@@ -75,8 +75,8 @@ class PopulateConfig(Scenario):
     scheduler: SchedulerChoice = Field("easy", description="scheduling policy, as for replay")
     users: str = Field(
         MODEL,
-        description="who decides when users submit: the workload model, or a learned model of "
-        "users: learned, or learned:FILE for one of your own fit",
+        description="how users behave: model (as in the workload model: they pause after each "
+        "batch), or learned, or learned:FILE (a model that you fitted)",
     )
     oblivious: bool = Field(
         False,
@@ -102,7 +102,7 @@ class PopulateConfig(Scenario):
     def _goes_together(self) -> Self:
         if self.oblivious and self.users != MODEL:
             raise QuantityError(
-                f"oblivious: users {self.users} look at what became of their jobs; choose users "
+                f"oblivious: users {self.users} look at the ends of their jobs; choose users "
                 f"{MODEL}"
             )
         return self
@@ -204,8 +204,8 @@ class PopulateConfig(Scenario):
         simulation = Simulation(jobs, processors, self.scheduler, seed=self.seed, machine=site)
         behaviour = None
         if self.users != MODEL:
-            from hpcrowd.agents.learned.generated import FromPool
             from hpcrowd.agents.learned.model import LearnedModel
+            from hpcrowd.agents.populations.learned import FromPool
 
             behaviour = FromPool(users.members, users.pools, LearnedModel.named(self.users))
         agents = add_pool_users(

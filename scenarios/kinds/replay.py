@@ -88,8 +88,8 @@ class ReplayConfig(TraceScenario):
     kind: Literal["replay"] = Field("replay", description="a recorded trace, with users who react")
     users: Users = Field(
         "think-time",
-        description=f"how users behave: {', '.join(BEHAVIOURS)}; learned:FILE for a model of your "
-        "own fit; a population from FILE.toml, or your own as FILE.py:NAME. "
+        description=f"how users behave: {', '.join(BEHAVIOURS)}; learned:FILE, a model that you "
+        "fitted; a population from FILE.toml, or your own as FILE.py:NAME. "
         "`hpcrowd behaviours` describes them",
     )
     platform: Platform | None = Field(

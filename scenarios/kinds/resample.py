@@ -79,8 +79,8 @@ class ResampleConfig(TraceScenario):
     )
     users: Users = Field(
         "think-time-windows",
-        description=f"how users behave: {', '.join(DOING)}; learned:FILE for a model of your own "
-        "fit, or your own as FILE.py:NAME",
+        description=f"how users behave: {', '.join(DOING)}; learned:FILE, a model that you fitted; "
+        "or your own as FILE.py:NAME",
     )
     satisfaction: str = Field(
         NONE,
@@ -413,8 +413,8 @@ def _living(
     if config.users == "mugm":
         return _group_work(trace, pool, config, model)
     if config.learned:
-        from hpcrowd.agents.learned.generated import InOrder
         from hpcrowd.agents.learned.model import LearnedModel
+        from hpcrowd.agents.populations.learned import InOrder
 
         return ComponentWork(pool, InOrder(pool, LearnedModel.named(str(config.users))))
     if config.users not in DOING:

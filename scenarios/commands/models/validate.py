@@ -72,7 +72,7 @@ def command(
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(help="Policy behind simulated queues and waits; easy unless given."),
+        typer.Option(help="Scheduling policy behind queues and waits; easy unless given."),
     ] = None,
     pauses: Annotated[
         str,
