@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.environment.clock import CYCLE, DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
@@ -22,6 +22,9 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.limits.memory import check_memory
 
 Floats = NDArray[np.float64]
+
+#: Times below this hardly differ, s: users do not plan to the second, and logs have pauses of 0 s.
+RESOLUTION = 60.0
 
 #: Hours of a week, the bins of a weekly profile.
 WEEK_HOURS = WEEK // HOUR
@@ -37,6 +40,11 @@ NEAR = 0.03
 
 #: Days between labels if the trace does not give its start.
 NOMINAL_STEPS = (1, 7, 14, 28, 91, 182, 364, 728, 1820)
+
+
+def decades(seconds: ArrayLike) -> Floats:
+    """Return log10(1 + t / :data:`RESOLUTION`) of times of at least 0 s, same shape."""
+    return np.log10(1 + np.asarray(seconds, np.float64) / RESOLUTION)
 
 
 def span_of(jobs: JobTable) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -344,3 +345,19 @@ def test_learned_users_react_and_are_noted(
         run = replay(trace, users=recipe, log=None if log is None else DecisionLog())
         told.append(run.jobs.submit.tolist())
     assert told[0] == told[1] == told[2]
+
+
+def test_a_fit_without_its_library_says_how_to_install_it(
+    make_trace: Callable[..., Trace], call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line names the extra; the shipped model needs none."""
+    log = log_file(make_trace, tmp_path / "log.swf")
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    for arguments in (
+        ("fit", "learned", log, "-o", tmp_path / "x"),
+        ("validate", log, "--users", "learned"),
+    ):
+        code, out, err = call(*arguments)
+        assert (2, "") == (code, out)
+        assert 'scikit-learn is not installed; pip install "hpcrowd[fits]"' in err
+    assert 0 == call("replay", log, "--users", "learned")[0]

@@ -69,7 +69,7 @@ def by_day(random: np.random.Generator, end: int, run: int) -> int:
 
 
 #: One origin, all days after it, and few resamples: most tests do not look at intervals.
-RULES = Protocol((0.5,), 10_000, 1, "recorded", 20, 30, 100, 0.95)
+RULES = Protocol((0.5,), 10_000, 1, "recorded", 20, 30, 100)
 
 
 def validate(
@@ -324,7 +324,7 @@ def test_newcomers_get_what_fits_all(make_jobs: MakeJobs) -> None:
     found = validate(jobs, presets(*PRESETS), Clock())
     assert 1 == found.origins[0].counts["users_second_not_seen_in_first"]
     assert {*PRESETS, *BASELINES} == set(found.scores)
-    asked = questions(Parts.of(jobs, Clock()))["next_batch"]
+    asked = questions(Parts.of(jobs, Clock()), 0, 30)["next_batch"]
     assert 2 in asked.user.tolist()
 
 

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.curves import decades
 from hpcrowd.analysis.validation.scores import (
     BIN,
     crps,
-    decades,
     distances,
     estimate,
     histogram,

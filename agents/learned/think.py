@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s
 
 
+#: Reasons of releases as minds have them, in the order of :class:`Reason`.
+REASONS = (NOTHING, ENDED, FOLLOWS)
+
+
 @dataclass(frozen=True)
 class Learned:
     """The model that pauses are drawn from.
@@ -91,7 +95,7 @@ class LearnedPauses(Think):
     @override
     def submitted(self, user: ReplayUser, release: Release, first: int, last: int) -> None:
         """Remember a submission."""
-        reason = {Reason.ENDED: ENDED, Reason.FOLLOWS: FOLLOWS}.get(release.reason, NOTHING)
+        reason = REASONS[release.reason]
         self.minds.note(user.number, reason, release.at, first, last, user.model.clock.wall(first))
 
     @override

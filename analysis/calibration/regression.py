@@ -207,7 +207,7 @@ def _summaries(scaled: Floats, target: Floats, logits: Floats) -> tuple[Floats, 
         shrunk = 1 / (sizes + penalty * count)
         coefficients = shrunk[:, None] * inner
         # The error of each draw by a fit without it, but with the mean of all: a draw's own share
-        # of the mean would be the only difference where statistics tell nothing.
+        # of the mean would be the only difference where statistics say nothing.
         leverage = (along**2 * shrunk).sum(axis=1)
         missed = (wanted - _product(along.T, coefficients)) / np.maximum(1 - leverage, CONSTANT)[
             :, None

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.think import LONGEST_BREAK
 from hpcrowd.agents.work.recorded import Work
-from hpcrowd.analysis.curves import Floats
-from hpcrowd.analysis.validation.scores import decades
+from hpcrowd.analysis.curves import Floats, decades
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State

@@ -130,7 +130,7 @@ def find_events(jobs: JobTable, clock: Clock) -> list[Event]:
     span = int(jobs.recorded_submit.max() - jobs.recorded_submit.min())
     if span < 2 * AROUND * 7 * DAY:
         raise QuantityError(
-            f"events: the log lasts {span / DAY:.0f} days; {2 * AROUND * 7} are needed to tell "
+            f"events: the log lasts {span / DAY:.0f} days; {2 * AROUND * 7} are needed to see "
             "what is usual"
         )
     found = [*_outages(jobs), *_holidays(jobs, clock), *_changes(jobs, clock), *_queues(jobs)]

@@ -29,23 +29,16 @@ from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release, SessionGraph
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.agents.work.sessions import ARRIVAL_THRESHOLD
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import Floats, decades
 from hpcrowd.analysis.validation.models import UserModel
 from hpcrowd.analysis.validation.parts import Parts
-from hpcrowd.analysis.validation.scores import crps, decades
+from hpcrowd.analysis.validation.scores import crps
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.streams import Streams
 
-#: Draws of each forecast.
-DRAWS = 20
-
 #: Most tries to find draws that agree with what is known.
 TRIES = 200
-
-#: Most forecasts of each kind per user, chosen at random: the mean over users counts, and more of
-#: them hardly make it more precise.
-PER_USER = 30
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ class Questions:
         return len(self.unit)
 
 
-def questions(parts: Parts, seed: int = 0, per_user: int = PER_USER) -> dict[str, Questions]:
+def questions(parts: Parts, seed: int, per_user: int) -> dict[str, Questions]:
     """Return the questions by kind; they are the same for all models.
 
     They are asked in the second part, whenever the answer comes.
@@ -164,7 +157,7 @@ class Forecaster:
             if isinstance(behaviour, Composed)
         }
 
-    def scores(self, kind: str, asked: Questions, draws: int = DRAWS) -> dict[str, Floats] | None:
+    def scores(self, kind: str, asked: Questions, draws: int) -> dict[str, Floats] | None:
         """Return the score of each forecast; None if the model does not answer.
 
         ``crps`` is the score of the distribution and ``error`` the absolute error of its median,

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import RESOLUTION, Floats
 from hpcrowd.analysis.validation.events import Event
 from hpcrowd.analysis.validation.futures import as_recorded, observe, simulate_second
 from hpcrowd.analysis.validation.models import UserModel
@@ -37,7 +37,6 @@ from hpcrowd.analysis.validation.scores import (
     BIN,
     CONFIDENCE,
     RESAMPLES,
-    RESOLUTION,
     Estimate,
 )
 from hpcrowd.environment.clock import DAY, WEEK, Clock

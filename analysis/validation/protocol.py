@@ -32,8 +32,6 @@ class Protocol:
         Most forecasts of each kind by user and origin.
     resamples
         Resamples for intervals.
-    confidence
-        Share of the resamples inside an interval.
     design, check
         Logs that models were designed on, and those that check them.
 
@@ -50,7 +48,6 @@ class Protocol:
     draws: int
     per_user: int
     resamples: int
-    confidence: float
     design: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
 

@@ -86,7 +86,7 @@ class Floor(NamedTuple):
 #: All references by key.
 FLOORS = {
     "hindsight": Floor(
-        "(hindsight)", "the user's pauses of the second part", COLOURS["vermilion"], (0, (4, 2))
+        "(hindsight)", "the user's pauses after each origin", COLOURS["vermilion"], (0, (4, 2))
     ),
     "days before": Floor("(days before)", "recorded days before each origin", "black", (0, (4, 3))),
 }

@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.curves import Floats, decades
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
-
-#: Times below this hardly differ, s: users do not plan to the second, and logs have pauses of 0 s.
-RESOLUTION = 60.0
 
 #: Bins of distributions: width in decades, and number; up to 6 * 10^8 s, twenty years.
 BIN, BINS = 0.01, 700
@@ -55,11 +52,6 @@ class Estimate:
             name: number if np.isfinite(number := getattr(self, name)) else None
             for name in ("value", "low", "high")
         }
-
-
-def decades(seconds: ArrayLike) -> Floats:
-    """Return log10(1 + t / :data:`RESOLUTION`) of times of at least 0 s, same shape."""
-    return np.log10(1 + np.asarray(seconds, np.float64) / RESOLUTION)
 
 
 def crps(draws: Floats, observed: Floats) -> Floats:

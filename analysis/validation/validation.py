@@ -42,6 +42,7 @@ from hpcrowd.analysis.validation.models import BASELINES, UserModel
 from hpcrowd.analysis.validation.parts import Parts
 from hpcrowd.analysis.validation.protocol import Protocol, protocol
 from hpcrowd.analysis.validation.scores import (
+    CONFIDENCE,
     Estimate,
     estimate,
     mean_over_users,
@@ -329,6 +330,7 @@ def validate(
         asked={kind: int(foresight[HINDSIGHT].count(kind)) for kind in FORECASTS},
         settings={
             **rules.plain(),
+            "confidence": CONFIDENCE,
             "pauses": "drawn" if drawn else "recorded",
             "seed": seed,
             "processors": processors,

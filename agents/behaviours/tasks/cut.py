@@ -1,4 +1,4 @@
-"""Users who cut a task into jobs: each recorded job is a task of so many processor-seconds.
+"""Users who cut a task into jobs: each recorded job is a task, an amount of work.
 
 =============== ===================================== ==============================================
 how             size and run time of a piece          pieces of a task

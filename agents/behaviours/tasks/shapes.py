@@ -2,7 +2,7 @@
 
 The ways to cut are those of HPCMod.jl (N. A. Simakov, "HPCMod: Agent-Based Modeling Framework for
 Modeling Users on High-Performance Computing Resources", AHFE 2024; its code is
-``ubccr-slurm-simulator/HPCMod.jl``, ``src/hpc_user_model.jl``). A task is so many
+``ubccr-slurm-simulator/HPCMod.jl``, ``src/hpc_user_model.jl``). A task is an amount of
 processor-seconds, however many processors do them: processors work at the same speed whatever
 their number.
 """
@@ -83,7 +83,7 @@ class Task:
     running: int = 0
 
     def piece(self, processors: int, most: int) -> Shape | None:
-        """Return the next piece on so many processors, of at most ``most`` s.
+        """Return the next piece on a number of processors, of at most ``most`` s.
 
         None if there is no time for anything but the overhead. The last piece does what is left,
         rounded up to a whole second. A task in one piece has no overhead.

@@ -23,17 +23,18 @@ from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned.model import LearnedModel, made_choices, made_forest
 from hpcrowd.agents.learned.recorded import Noticed, rhythm_of
 from hpcrowd.agents.work.recorded import Work
+from hpcrowd.analysis.curves import decades
 from hpcrowd.analysis.models.users.waits import with_waits
 from hpcrowd.analysis.results import versions
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.errors import TraceError
+from hpcrowd.environment.errors import QuantityError, TraceError, missing
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 
 Floats = NDArray[np.float64]
 
-#: Pauses, s, whose probability to be exceeded the trees tell apart.
+#: Pauses, s; the trees distinguish how likely they are exceeded.
 STEPS = (
     10, 30, 60, 120, 300, 600, 1200, 1800, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR,
     16 * HOUR, DAY, 2 * DAY, 3 * DAY, 7 * DAY, 14 * DAY, 60 * DAY,
@@ -90,6 +91,8 @@ def fit_learned(
     ------
     TraceError
         If no user submitted twice.
+    QuantityError
+        If scikit-learn is not installed.
     """
     settings = settings or Settings()
     common = np.mean([rhythm_of(work, clock) for work, clock in records], axis=0)
@@ -118,7 +121,7 @@ def fit_learned(
         raise TraceError("learned: no user submitted twice, so there is no pause to learn from")
     examples = _Examples.together(pauses)
     pause, released, lift = examples.outcome.T
-    leaves = _Leaves(settings.kept, decades_of(pause), examples.weight, generator)
+    leaves = _Leaves(settings.kept, decades(pause), examples.weight, generator)
     grown = _grown(
         examples.features, _steps(pause), examples.weight, settings.trees, settings.leaf,
         settings.share, seed, leaves,
@@ -213,7 +216,7 @@ def _weight(found: Noticed, which: Int64s, settings: Settings) -> Floats:
 def _chosen(
     found: Noticed, which: Int64s, settings: Settings, generator: np.random.Generator
 ) -> Int64s:
-    """Return at most so many units as settings allow, the later ones with a higher chance."""
+    """Return at most as many units as settings allow, later ones with a higher chance."""
     if len(which) <= settings.most:
         return which
     # The largest keys are a weighted sample without replacement: Efraimidis and Spirakis,
@@ -233,17 +236,11 @@ def _alike(work: Work, which: Int64s) -> NDArray[np.bool_]:
     return same
 
 
-def decades_of(seconds: NDArray[Any]) -> Floats:
-    """Return log10(1 + t / 1 min) of times, s."""
-    found: Floats = np.log10(1 + seconds / 60)
-    return found
-
-
 def _steps(pause: Floats) -> Floats:
     """Return which of :data:`STEPS` each pause exceeds, times the root of the width of the step."""
-    at = decades_of(np.array(STEPS))
+    at = decades(np.array(STEPS))
     widths = np.diff(np.concatenate([[0.0], (at[1:] + at[:-1]) / 2, [at[-1] + LAST_STEP / 2]]))
-    exceeded = (decades_of(pause)[:, None] > at).astype(float)
+    exceeded = (decades(pause)[:, None] > at).astype(float)
     found: Floats = exceeded * np.sqrt(widths)
     return found
 
@@ -258,8 +255,11 @@ def _grown(
     seed: int,
     ends: _Leaves | _Means,
 ) -> dict[str, NDArray[Any]]:
-    """Grow trees that tell targets apart, and let ``ends`` say what the leaves hold."""
-    from sklearn.ensemble import RandomForestRegressor
+    """Grow trees that distinguish targets, and let ``ends`` fill the leaves."""
+    try:
+        from sklearn.ensemble import RandomForestRegressor
+    except ModuleNotFoundError:
+        raise QuantityError(f"learned users: {missing('scikit-learn')}") from None
 
     X = features.astype(np.float32)
     grown = RandomForestRegressor(

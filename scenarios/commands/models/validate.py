@@ -219,9 +219,9 @@ def show(found: Validation, console: Console) -> None:
         headings = ("model", *(TITLES[measure] for measure in measures), *more)
         table = plain_table(*headings, whole=len(headings), title=title)
         for name, *cells in score_rows(found, measures, digits, intervals=False):
-            told = cells[: len(headings) - 1]
-            if any(told):
-                table.add_row(name, *told, style="" if name in found.scores else "dim")
+            shown = cells[: len(headings) - 1]
+            if any(shown):
+                table.add_row(name, *shown, style="" if name in found.scores else "dim")
         console.print(table)
         console.print()
     for line in notes(found):
