@@ -188,6 +188,7 @@ def test_a_saved_model_is_the_same(
 
 def test_files_of_other_kinds_are_refused(model: LearnedModel, tmp_path: Path) -> None:
     """One line says what is wrong with a file, and how to make a right one."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = tmp_path / "users.parquet"
@@ -203,6 +204,15 @@ def test_files_of_other_kinds_are_refused(model: LearnedModel, tmp_path: Path) -
         pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about | change)}), path)
         with pytest.raises(QuantityError, match=r"version .*; make it again with hpcrowd fit"):
             LearnedModel.load(path)
+    for name in ("child", "members", "choices_root"):
+        spoilt = [pa.scalar([10**6] * len(table[name][0]), table[name].type).as_py()]
+        column = pa.array(spoilt, table[name].type)
+        pq.write_table(table.set_column(table.schema.get_field_index(name), name, column), path)
+        with pytest.raises(QuantityError, match=r"damaged; make it again"):
+            LearnedModel.load(path)
+    pq.write_table(table.drop_columns(["lift"]), path)
+    with pytest.raises(QuantityError, match=r"damaged; make it again"):
+        LearnedModel.load(path)
     pq.write_table(table.replace_schema_metadata({}), path)
     with pytest.raises(QuantityError, match="version unknown"):
         LearnedModel.load(path)

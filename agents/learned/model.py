@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.learned.features import NAMES
-from hpcrowd.agents.learned.kernel import Choices, Forest, all_pauses
+from hpcrowd.agents.learned.kernel import HOURS, NOTICED, Choices, Forest, all_pauses
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.output.guard import LEARNED_MARK
@@ -31,7 +31,7 @@ ABOUT = LEARNED_MARK
 #: File of the model that comes with hpcrowd.
 SHIPPED = "model.parquet"
 
-#: Arrays of a forest of pauses, and their types in a file.
+#: Arrays of a forest of pauses, and their types, in a file and in memory.
 ARRAYS = {
     "root": np.int32, "feature": np.int16, "threshold": np.float32, "child": np.int32,
     "size": np.int32, "members": np.int32, "pause": np.int32, "released": np.int32,
@@ -100,11 +100,8 @@ class LearnedModel:
             "provenance": self.provenance,
         }
         arrays = {
-            **{name: getattr(self.forest, name).astype(kind) for name, kind in ARRAYS.items()},
-            **{
-                PREFIX + name: getattr(self.choices, name).astype(kind)
-                for name, kind in OF_CHOICES.items()
-            },
+            **{name: getattr(self.forest, name) for name in ARRAYS},
+            **{PREFIX + name: getattr(self.choices, name) for name in OF_CHOICES},
         }
         table = pa.table({name: pa.array([array]) for name, array in arrays.items()})
         table = table.replace_schema_metadata({ABOUT: json.dumps(about)})
@@ -138,10 +135,49 @@ class LearnedModel:
                 f"learned model {path}: version {about.get('version', 'unknown')}, but this "
                 f"hpcrowd reads version {VERSION}; make it again with hpcrowd fit learned"
             )
-        arrays = {name: table[name][0].values.to_numpy() for name in ARRAYS}
-        numbers = {name: kind(about[name]) for name, kind in NUMBERS.items()}
-        choices = {name: table[PREFIX + name][0].values.to_numpy() for name in OF_CHOICES}
-        return cls(made_forest(**arrays, **numbers), made_choices(**choices), about["provenance"])
+        try:
+            arrays = {name: table[name][0].values.to_numpy() for name in ARRAYS}
+            numbers = {name: kind(about[name]) for name, kind in NUMBERS.items()}
+            choices = {name: table[PREFIX + name][0].values.to_numpy() for name in OF_CHOICES}
+            found = cls(
+                made_forest(**arrays, **numbers), made_choices(**choices), about["provenance"]
+            )
+            found.check()
+        except (KeyError, ValueError, TypeError, AttributeError):
+            raise QuantityError(
+                f"learned model {path}: damaged; make it again with hpcrowd fit learned"
+            ) from None
+        return found
+
+    def check(self) -> None:
+        """Check that trees lead from their roots to leaves with examples, as compiled code assumes.
+
+        Raises
+        ------
+        ValueError
+            If they do not.
+        """
+        forest = self.forest
+        good = len(forest.common) == HOURS and forest.prior > 0
+        for trees in (forest, self.choices):
+            count, inner = len(trees.feature), trees.feature >= 0
+            arrays = trees._asdict()
+            good &= all(
+                len(arrays[name]) == count
+                for name in ("threshold", "child", "size", "waits", "again")
+                if name in arrays
+            )
+            good &= len(trees.root) > 0 and bool(_within(trees.root, count))
+            good &= bool((trees.feature < NOTICED).all())
+            # Children come later, so every way down ends.
+            good &= bool((trees.child[inner] > np.flatnonzero(inner)).all())
+            good &= _within(trees.child[inner], count - 1)
+        first, size = (each[forest.feature < 0] for each in (forest.child, forest.size))
+        good &= bool(((first >= 0) & (size > 0) & (first + size <= len(forest.members))).all())
+        good &= _within(forest.members, len(forest.pause))
+        good &= len(forest.pause) == len(forest.released) == len(forest.lift)
+        if not good:
+            raise ValueError("trees are damaged")
 
     @classmethod
     def named(cls, text: str) -> LearnedModel:
@@ -169,12 +205,8 @@ def made_choices(**parts: Any) -> Choices:
 
 
 def _arrays(kinds: Mapping[str, type], parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    # Rounded as in a file, so that a model is the same before and after it was saved.
-    return {
-        name: np.asarray(parts[name]).astype(kind).astype(_used(kind))
-        for name, kind in kinds.items()
-    }
+    return {name: np.asarray(parts[name]).astype(kind) for name, kind in kinds.items()}
 
 
-def _used(kind: type) -> type:
-    return np.int64 if np.issubdtype(kind, np.integer) else np.float64
+def _within(values: NDArray[Any], count: int) -> bool:
+    return bool(((values >= 0) & (values < count)).all())
