@@ -10,6 +10,9 @@ DECADES = "decades"
 #: Unit of counts on a logarithmic scale.
 DOUBLINGS = "doublings"
 
+#: Reasons of releases, as the kernel has them.
+ENDED, FOLLOWS, NOTHING = 1, 0, -1
+
 
 class Feature(NamedTuple):
     """A feature."""

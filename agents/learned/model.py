@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcrowd.agents.learned.features import NAMES
-from hpcrowd.agents.learned.kernel import HOURS, NOTICED, Choices, Forest, all_pauses
+from hpcrowd.agents.learned.trees import HOURS, Choices, Forest
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.output.guard import LEARNED_MARK
@@ -84,6 +84,8 @@ class LearnedModel:
         wall
             Local time of the release, s since a Monday, 00:00.
         """
+        from hpcrowd.agents.learned.kernel import all_pauses
+
         pauses, weights = self._room
         count = all_pauses(pauses, weights, self.forest, features, memory, wall)
         return pauses[:count], weights[:count]
@@ -168,7 +170,7 @@ class LearnedModel:
                 if name in arrays
             )
             good &= len(trees.root) > 0 and bool(_within(trees.root, count))
-            good &= bool((trees.feature < NOTICED).all())
+            good &= bool((trees.feature < len(NAMES)).all())
             # Children come later, so every way down ends.
             good &= bool((trees.child[inner] > np.flatnonzero(inner)).all())
             good &= _within(trees.child[inner], count - 1)

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from hpcrowd.agents.behaviours.heldout import Releases, recorded_releases
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
-from hpcrowd.agents.learned.kernel import HOURS, NOTICED, SLOTS, WEEKEND, lifts, walk
+from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
+from hpcrowd.agents.learned.kernel import NOTICED, SLOTS, WEEKEND, lifts, walk
+from hpcrowd.agents.learned.trees import HOURS
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s
@@ -19,9 +21,6 @@ Floats = NDArray[np.float64]
 #: Columns of submission, start and end, recorded and simulated.
 RECORDED = (int(Column.RECORDED_SUBMIT), int(Column.RECORDED_START), int(Column.RECORDED_END))
 SIMULATED = (int(Column.SUBMIT), int(Column.START), int(Column.END))
-
-#: Reasons of releases as the kernel has them.
-ENDED, FOLLOWS, NOTHING = 1, 0, -1
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, override
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.heldout import outlasting
 from hpcrowd.agents.behaviours.parts import PartFile, setting
 from hpcrowd.agents.behaviours.think import Pause, Think
 from hpcrowd.agents.behaviours.when import Reason
-from hpcrowd.agents.learned.mind import Minds
+from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
 from hpcrowd.agents.learned.model import LearnedModel
-from hpcrowd.agents.learned.recorded import ENDED, FOLLOWS, NOTHING, Noticed
 from hpcrowd.environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.behaviours.when import Release
+    from hpcrowd.agents.learned.recorded import Noticed
     from hpcrowd.agents.work.units import Units
     from hpcrowd.environment.jobs import Int64s
 
@@ -72,6 +71,8 @@ class LearnedPauses(Think):
     remembers = True
 
     def __init__(self, model: LearnedModel) -> None:
+        from hpcrowd.agents.learned.mind import Minds
+
         self.model = model
         self.minds = Minds(model)
         self._noticed: Noticed | None = None
@@ -101,6 +102,9 @@ class LearnedPauses(Think):
     @override
     def foresee(self, user: ReplayUser, release: Release, least: int, draws: int) -> Int64s:
         """Return pauses of at least ``least`` s, after what was recorded before the release."""
+        from hpcrowd.agents.behaviours.heldout import outlasting
+        from hpcrowd.agents.learned.recorded import Noticed
+
         if self._noticed is None:
             forest = self.model.forest
             self._noticed = Noticed.of(user.work, user.model.clock, forest.common, forest.prior)
