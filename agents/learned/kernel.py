@@ -28,6 +28,9 @@ RECENT = 0.15
 #: Weight of a submission on one of the two days of the weekend; of the five others it is 1.
 WEEKEND = 2.5
 
+#: When a day begins for those who are still up, s after midnight.
+DAWN = 5 * HOUR
+
 #: Hours over which the activity to come is averaged.
 AHEAD = 8
 
@@ -44,8 +47,16 @@ STAYS, BREAK, RESPONSE, SUBMISSIONS = range(15, 19)
 #: The first hour of the user's rhythm: submissions in each hour; ``SUBMISSIONS`` is their sum.
 RHYTHM = 19
 
+#: Latest pauses that a user remembers, after the end of work and after a submission each.
+KEPT = 16
+
+#: The first slot of what it remembers of pauses after a submission: how many there were, and of
+#: each, in turn, its length, s, and when it began, s after midnight. Those after ends follow.
+OWN = RHYTHM + HOURS
+OF_A_KIND = 1 + 2 * KEPT
+
 #: Slots in all.
-SLOTS = RHYTHM + HOURS
+SLOTS = OWN + 2 * OF_A_KIND
 
 
 @compiled
@@ -83,6 +94,7 @@ def begin(memory):
         memory[k] = NOTHING
     for k in range(HOURS):
         memory[RHYTHM + k] = 0.0
+    memory[OWN] = memory[OWN + OF_A_KIND] = 0.0
     memory[BATCHES] = memory[PAUSES] = memory[DAYS] = memory[SUBMISSIONS] = 0.0
 
 
@@ -116,6 +128,11 @@ def note(memory, ended, released, first, last, wall):
         if not goes_on:
             memory[BREAK] = pause
         memory[PAUSES] += 1
+        base = OWN + ended * OF_A_KIND
+        place = base + 1 + 2 * (int(memory[base]) % KEPT)
+        memory[place] = first - released
+        memory[place + 1] = (wall - (first - released)) % DAY
+        memory[base] += 1
     if not goes_on:
         memory[SESSION] = first
         memory[BATCHES] = 0.0
@@ -204,11 +221,11 @@ def notice(features, memory, common, prior, jobs, rows, times, before, ended, at
         features[33 + day] = ahead / 24.0
 
 
-#: Numbers between 0 and 1 for the choices of :func:`draw_pause`.
-CHOICES = 2
-
 #: Kinds of pauses, see :func:`kind_of`.
 KINDS = 7
+
+#: Numbers between 0 and 1 for a pause, see :func:`draw_pause`.
+CHANCES = 3
 
 #: Number of features.
 NOTICED = 37
@@ -224,18 +241,30 @@ def leaf_of(forest, tree, features):
 
 
 @compiled
-def transported(forest, example, wall):
-    """Return the pause of an example if it begins at a local time, s.
+def transported(pause, released, absence, wall):
+    """Return a pause that began at a time of day, s after midnight, as if at a local time, s.
 
     A long one keeps its days and the time of day at which it ended: who came back the next day at
     nine comes back at nine.
     """
-    pause = forest.pause[example]
-    if pause < forest.absence:
+    if pause < absence:
         return pause
-    since = forest.released[example] + pause
-    days = since // DAY
-    return pause if days == 0 else since - wall % DAY
+    since = (released - DAWN) % DAY + pause
+    return pause if since < DAY else since - (wall - DAWN) % DAY
+
+
+@compiled
+def pause_of_others(forest, place, wall):
+    """Return the pause at a place in a leaf, as if it began at a local time, s."""
+    example = forest.members[place]
+    return transported(forest.pause[example], forest.released[example], forest.absence, wall)
+
+
+@compiled
+def own_pause(memory, base, place, absence, wall):
+    """Return a pause that the user remembers, as if it began at a local time, s."""
+    slot = base + 1 + 2 * place
+    return transported(int(memory[slot]), int(memory[slot + 1]), absence, wall)
 
 
 @compiled
@@ -257,50 +286,42 @@ def kind_of(pause):
 
 
 @compiled
-def _taken(chance, weight, total):
-    """Return whether something takes the place of what was chosen before, and a new chance.
-
-    ``total`` is the weight of all so far, with its own ``weight``.
-    """
-    share = weight / total
-    if chance < share:
-        return True, chance / share
-    return False, (chance - share) / (1.0 - share)
-
-
-@compiled
-def draw_pause(forest, features, memory, wall, chances, pauses, active):
+def draw_pause(forest, features, memory, wall, chances):
     """Return a pause, s.
 
-    Candidates are drawn from leaves. First the kind of the pause is chosen, by how often it comes
-    and by how much more or less active the user will be then than those who made such pauses; then
-    one of this kind, by how active the user will be.
+    It is one of the user's own latest pauses, the more often the more there are, or one from a
+    leaf of the forest. There, an example gives the kind of the pause, and one of this kind is
+    chosen by how active the user will be at its end; of short ones each counts alike.
 
-    ``chances`` are numbers between 0 and 1: two for each candidate, and two for the choices.
-    ``pauses`` and ``active`` are room for the candidates.
+    ``chances`` are numbers between 0 and 1: for the tree, the example and the choice.
     """
-    trees, candidates = len(forest.root), (len(chances) - CHOICES) // 2
-    now = activity(memory, forest.common, forest.prior, wall)
-    total, kind, chance = 0.0, 0, chances[2 * candidates]
-    for k in range(candidates):
-        leaf = leaf_of(forest, int(chances[2 * k] * trees), features)
-        place = forest.child[leaf] + int(chances[2 * k + 1] * forest.size[leaf])
-        example = forest.members[place]
-        pauses[k] = transported(forest, example, wall)
-        active[k] = activity(memory, forest.common, forest.prior, wall + pauses[k])
-        weight = (active[k] / now / forest.lift[example]) ** forest.pull
-        total += weight
-        taken, chance = _taken(chance, weight, total)
-        if taken:
-            kind = kind_of(pauses[k])
-    total, chosen, chance = 0.0, 0, chances[2 * candidates + 1]
-    for k in range(candidates):
-        if kind_of(pauses[k]) == kind:
-            weight = active[k] if kind > 0 else 1.0
+    base = OWN + int(features[0]) * OF_A_KIND
+    known = min(int(memory[base]), KEPT)
+    share = known / (known + forest.own)
+    chance = chances[0]
+    if chance < share:
+        return own_pause(memory, base, int(chance / share * known), forest.absence, wall)
+    chance = (chance - share) / (1.0 - share)
+    leaf = leaf_of(forest, int(chance * len(forest.root)), features)
+    low = forest.child[leaf]
+    high = low + forest.size[leaf]
+    chosen = pause_of_others(forest, low + int(chances[1] * (high - low)), wall)
+    kind = kind_of(chosen)
+    if kind == 0:
+        return chosen
+    total, chance = 0.0, chances[2]
+    for place in range(low, high):
+        pause = pause_of_others(forest, place, wall)
+        if kind_of(pause) == kind:
+            weight = activity(memory, forest.common, forest.prior, wall + pause)
             total += weight
-            taken, chance = _taken(chance, weight, total)
-            if taken:
-                chosen = pauses[k]
+            share = weight / total
+            # It takes the place of those before it, and what is left of the chance decides on.
+            if chance < share:
+                chosen = pause
+                chance /= share
+            else:
+                chance = (chance - share) / (1.0 - share)
     return chosen
 
 
@@ -310,36 +331,33 @@ def all_pauses(pauses, weights, forest, features, memory, wall):
 
     A pause that several trees offer comes several times.
     """
-    now = activity(memory, forest.common, forest.prior, wall)
+    base = OWN + int(features[0]) * OF_A_KIND
+    known = min(int(memory[base]), KEPT)
     count = 0
+    for place in range(known):
+        pauses[count] = own_pause(memory, base, place, forest.absence, wall)
+        weights[count] = 1.0 / (known + forest.own)
+        count += 1
+    others = forest.own / (known + forest.own) / len(forest.root)
     for tree in range(len(forest.root)):
         leaf = leaf_of(forest, tree, features)
         size = forest.size[leaf]
+        first = count
         for place in range(forest.child[leaf], forest.child[leaf] + size):
-            example = forest.members[place]
-            pause = transported(forest, example, wall)
-            pauses[count] = pause
-            then = activity(memory, forest.common, forest.prior, wall + pause)
-            weights[count] = (then / now / forest.lift[example]) ** forest.pull / size
+            pauses[count] = pause_of_others(forest, place, wall)
             count += 1
-    for kind in range(KINDS):
-        before = after = 0.0
-        for k in range(count):
-            if kind_of(pauses[k]) == kind:
-                before += weights[k]
-                after += (
-                    1.0
-                    if kind == 0
-                    else activity(memory, forest.common, forest.prior, wall + pauses[k])
-                )
-        for k in range(count):
-            if kind_of(pauses[k]) == kind:
-                then = (
-                    1.0
-                    if kind == 0
-                    else activity(memory, forest.common, forest.prior, wall + pauses[k])
-                )
-                weights[k] = then / after * before
+        for kind in range(KINDS):
+            alike, total = 0, 0.0
+            for k in range(first, count):
+                if kind_of(pauses[k]) == kind:
+                    weights[k] = 1.0
+                    if kind > 0:
+                        weights[k] = activity(memory, forest.common, forest.prior, wall + pauses[k])
+                    alike += 1
+                    total += weights[k]
+            for k in range(first, count):
+                if kind_of(pauses[k]) == kind:
+                    weights[k] *= others * alike / total / size
     return count
 
 
@@ -353,14 +371,6 @@ def chances_of(choices, features):
         waits += choices.waits[leaf]
         again += choices.again[leaf]
     return waits / trees, again / trees
-
-
-@compiled
-def lifts(found, kept, common, prior, wall, pauses):
-    """Write how active each user was at the end of a pause, relative to its begin."""
-    for row in range(len(pauses)):
-        now = activity(kept[row], common, prior, wall[row])
-        found[row] = activity(kept[row], common, prior, wall[row] + pauses[row]) / now
 
 
 @compiled

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.agents.learned.kernel import (
-    CHOICES,
+    CHANCES,
     NOTICED,
     SLOTS,
     begin,
@@ -21,9 +21,6 @@ from hpcrowd.agents.learned.recorded import SIMULATED
 if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import Floats, LearnedModel
     from hpcrowd.environment.jobs import Int64s, JobTable
-
-#: Pauses that a user considers before it chooses one.
-CANDIDATES = 30
 
 
 class Minds:
@@ -40,7 +37,6 @@ class Minds:
         self.features = np.zeros(NOTICED)
         self._forest = model.forest
         self._memories: dict[int, Floats] = {}
-        self._pauses, self._active = np.zeros(CANDIDATES, np.int64), np.zeros(CANDIDATES)
 
     def memory(self, number: int) -> Floats:
         """Return what a user remembers, shape (slots,)."""
@@ -104,13 +100,8 @@ class Minds:
 
     def pause(self, number: int, wall: int, stream: np.random.Generator) -> int:
         """Draw a pause for what was noticed last, s."""
-        chances = stream.random(2 * CANDIDATES + CHOICES)
-        return int(
-            draw_pause(
-                self._forest, self.features, self.memory(number), wall, chances, self._pauses,
-                self._active,
-            )
-        )  # fmt: skip
+        chances = stream.random(CHANCES)
+        return int(draw_pause(self._forest, self.features, self.memory(number), wall, chances))
 
     def chances(self) -> tuple[float, float]:
         """Return the chances to wait for the unit just submitted, and to submit such a one next."""

@@ -35,7 +35,7 @@ SHIPPED = "model.parquet"
 ARRAYS = {
     "root": np.int32, "feature": np.int16, "threshold": np.float32, "child": np.int32,
     "size": np.int32, "members": np.int32, "pause": np.int32, "released": np.int32,
-    "lift": np.float32, "common": np.float32,
+    "common": np.float32,
 }  # fmt: skip
 
 #: Those of a forest of choices; in a file their names begin with :data:`PREFIX`.
@@ -48,7 +48,7 @@ OF_CHOICES = {
 PREFIX = "choices_"
 
 #: Numbers of a forest of pauses, and their types.
-NUMBERS = {"prior": float, "pull": float, "absence": int}
+NUMBERS = {"prior": float, "own": float, "absence": int}
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ class LearnedModel:
 
     @cached_property
     def _room(self) -> tuple[Int64s, Floats]:
-        most = len(self.forest.root) * int(self.forest.size.max())
+        from hpcrowd.agents.learned.kernel import KEPT
+
+        most = len(self.forest.root) * int(self.forest.size.max()) + KEPT
         return np.zeros(most, np.int64), np.zeros(most)
 
     def pauses(self, features: Floats, memory: Floats, wall: int) -> tuple[Int64s, Floats]:
@@ -160,7 +162,7 @@ class LearnedModel:
             If they do not.
         """
         forest = self.forest
-        good = len(forest.common) == HOURS and forest.prior > 0
+        good = len(forest.common) == HOURS and forest.prior > 0 and forest.own > 0
         for trees in (forest, self.choices):
             count, inner = len(trees.feature), trees.feature >= 0
             arrays = trees._asdict()
@@ -177,7 +179,7 @@ class LearnedModel:
         first, size = (each[forest.feature < 0] for each in (forest.child, forest.size))
         good &= bool(((first >= 0) & (size > 0) & (first + size <= len(forest.members))).all())
         good &= _within(forest.members, len(forest.pause))
-        good &= len(forest.pause) == len(forest.released) == len(forest.lift)
+        good &= len(forest.pause) == len(forest.released)
         if not good:
             raise ValueError("trees are damaged")
 

@@ -54,11 +54,15 @@ class Settings:
     kept: int = setting(24, "most pauses kept in a leaf", "pauses", least=1)
     recent: float = setting(120.0, "days in which the weight of a pause halves", "days", above=0)
     prior: float = setting(20.0, "submissions that weigh as much as everybody's rhythm", above=0)
-    pull: float = setting(0.5, "power of the user's own rhythm", least=0, most=1)
+    own: float = setting(
+        100.0, "latest pauses of a user that weigh as much as those of others", "pauses", above=0
+    )
     most: int = setting(60_000, "most pauses of each log", "pauses", least=1)
     choice_trees: int = setting(10, "trees of choices", "trees", least=1)
     choice_leaf: int = setting(50, "fewest choices in a leaf", "choices", least=1)
-    absence: int = setting(4 * HOUR, "from this on a pause is days and a time of day", "s", least=0)
+    absence: int = setting(
+        12 * HOUR, "from this on a pause is days and a time of day", "s", least=0
+    )
 
 
 #: Settings of a fit to several logs, whose model is to be small, such as the one that is shipped.
@@ -105,8 +109,7 @@ def fit_learned(
         which = found.released
         if len(which):
             which = _chosen(found, which, settings, generator)
-            lift = found.lift(common, settings.prior, which)
-            columns = (found.releases.pause[which], found.wall[which] % DAY, lift)
+            columns = (found.releases.pause[which], found.wall[which] % DAY)
             weight = _weight(found, which, settings)
             pauses.append(_Examples(found.features[which], weight, np.column_stack(columns)))
             # What was noticed after the submission before each decided what came next.
@@ -120,7 +123,7 @@ def fit_learned(
     if not pauses:
         raise TraceError("learned: no user submitted twice, so there is no pause to learn from")
     examples = _Examples.together(pauses)
-    pause, released, lift = examples.outcome.T
+    pause, released = examples.outcome.T
     leaves = _Leaves(settings.kept, decades(pause), examples.weight, generator)
     grown = _grown(
         examples.features, _steps(pause), examples.weight, settings.trees, settings.leaf,
@@ -129,8 +132,8 @@ def fit_learned(
     used, members = np.unique(np.concatenate(leaves.members), return_inverse=True)
     forest = made_forest(
         **grown, size=np.concatenate(leaves.size), members=members, pause=pause[used],
-        released=released[used], lift=lift[used], common=common, prior=settings.prior,
-        pull=settings.pull, absence=settings.absence,
+        released=released[used], common=common, prior=settings.prior, own=settings.own,
+        absence=settings.absence,
     )  # fmt: skip
     examples = _Examples.together(choices)
     means = _Means(examples.outcome, examples.weight)
