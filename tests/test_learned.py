@@ -95,9 +95,10 @@ def test_a_user_draws_what_the_model_says(record: tuple[Work, Clock], model: Lea
         features, memory = noticed.features[unit], noticed.memory[unit]
         wall = int(noticed.wall[unit])
         pauses, weights = model.pauses(features, memory, wall)
+        room = np.zeros(len(pauses), np.int64), np.zeros(len(pauses))
         drawn = np.array(
             [
-                draw_pause(forest, features, memory, wall, random.random(CHANCES))
+                draw_pause(forest, features, memory, wall, random.random(CHANCES), *room)
                 for _ in range(4000)
             ]
         )
@@ -158,7 +159,7 @@ def test_responses_count(make_jobs: Callable[..., JobTable]) -> None:
             rows.append((at, run, 1, run, user))
             at += 2 * run + int(random.integers(60))
     work = Work.of(make_jobs(*sorted(rows)))
-    model = fit_learned([(work, Clock())], Settings(absence=100 * DAY))
+    model = fit_learned([(work, Clock())], Settings(pull=0.0, absence=100 * DAY))
     noticed = Noticed.of(work, Clock(), model.forest.common, model.forest.prior)
     told = noticed.releases
     wrong = []
@@ -224,7 +225,7 @@ def test_files_of_other_kinds_are_refused(model: LearnedModel, tmp_path: Path) -
         pq.write_table(table.set_column(table.schema.get_field_index(name), name, column), path)
         with pytest.raises(QuantityError, match=r"damaged; make it again"):
             LearnedModel.load(path)
-    pq.write_table(table.drop_columns(["released"]), path)
+    pq.write_table(table.drop_columns(["lift"]), path)
     with pytest.raises(QuantityError, match=r"damaged; make it again"):
         LearnedModel.load(path)
     pq.write_table(table.replace_schema_metadata({}), path)

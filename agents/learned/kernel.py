@@ -254,13 +254,6 @@ def transported(pause, released, absence, wall):
 
 
 @compiled
-def pause_of_others(forest, place, wall):
-    """Return the pause at a place in a leaf, as if it began at a local time, s."""
-    example = forest.members[place]
-    return transported(forest.pause[example], forest.released[example], forest.absence, wall)
-
-
-@compiled
 def own_pause(memory, base, place, absence, wall):
     """Return a pause that the user remembers, as if it began at a local time, s."""
     slot = base + 1 + 2 * place
@@ -286,14 +279,28 @@ def kind_of(pause):
 
 
 @compiled
-def draw_pause(forest, features, memory, wall, chances):
+def _taken(chance, weight, total):
+    """Return whether something takes the place of what was chosen before, and a new chance.
+
+    ``total`` is the weight of all so far, with its own ``weight``.
+    """
+    share = weight / total
+    if chance < share:
+        return True, chance / share
+    return False, (chance - share) / (1.0 - share)
+
+
+@compiled
+def draw_pause(forest, features, memory, wall, chances, pauses, active):
     """Return a pause, s.
 
-    It is one of the user's own latest pauses, the more often the more there are, or one from a
-    leaf of the forest. There, an example gives the kind of the pause, and one of this kind is
-    chosen by how active the user will be at its end; of short ones each counts alike.
+    It is one of the user's own latest pauses, the more often the more there are, or one from a leaf
+    of the forest. There, first the kind of the pause is chosen, by how often it comes and by how
+    much more or less active the user will be then than those who made such pauses; then one of this
+    kind, by how active the user will be at its end; of short ones each counts alike.
 
-    ``chances`` are numbers between 0 and 1: for the tree, the example and the choice.
+    ``chances`` are numbers between 0 and 1: for the tree or own pause, the kind and the pause.
+    ``pauses`` and ``active`` are room for the examples of a leaf.
     """
     base = OWN + int(features[0]) * OF_A_KIND
     known = min(int(memory[base]), KEPT)
@@ -303,33 +310,40 @@ def draw_pause(forest, features, memory, wall, chances):
         return own_pause(memory, base, int(chance / share * known), forest.absence, wall)
     chance = (chance - share) / (1.0 - share)
     leaf = leaf_of(forest, int(chance * len(forest.root)), features)
-    low = forest.child[leaf]
-    high = low + forest.size[leaf]
-    chosen = pause_of_others(forest, low + int(chances[1] * (high - low)), wall)
-    kind = kind_of(chosen)
-    if kind == 0:
-        return chosen
-    total, chance = 0.0, chances[2]
-    for place in range(low, high):
-        pause = pause_of_others(forest, place, wall)
-        if kind_of(pause) == kind:
-            weight = activity(memory, forest.common, forest.prior, wall + pause)
+    size, first = forest.size[leaf], forest.child[leaf]
+    total, kind, chance = 0.0, 0, chances[1]
+    for k in range(size):
+        example = forest.members[first + k]
+        pauses[k], active[k], weight = considered(forest, example, memory, wall)
+        total += weight
+        taken, chance = _taken(chance, weight, total)
+        if taken:
+            kind = kind_of(pauses[k])
+    total, chosen, chance = 0.0, 0, chances[2]
+    for k in range(size):
+        if kind_of(pauses[k]) == kind:
+            weight = active[k] if kind > 0 else 1.0
             total += weight
-            share = weight / total
-            # It takes the place of those before it, and what is left of the chance decides on.
-            if chance < share:
-                chosen = pause
-                chance /= share
-            else:
-                chance = (chance - share) / (1.0 - share)
+            taken, chance = _taken(chance, weight, total)
+            if taken:
+                chosen = pauses[k]
     return chosen
 
 
 @compiled
-def all_pauses(pauses, weights, forest, features, memory, wall):
+def considered(forest, example, memory, wall):
+    """Return the pause of an example, how active the user will be at its end, and its weight."""
+    pause = transported(forest.pause[example], forest.released[example], forest.absence, wall)
+    active = activity(memory, forest.common, forest.prior, wall + pause)
+    now = activity(memory, forest.common, forest.prior, wall)
+    return pause, active, (active / now / forest.lift[example]) ** forest.pull
+
+
+@compiled
+def all_pauses(pauses, weights, active, forest, features, memory, wall):
     """Write all pauses that a user may draw, and the weight of each; return how many there are.
 
-    A pause that several trees offer comes several times.
+    A pause that several trees offer comes several times. ``active`` is room for as many.
     """
     base = OWN + int(features[0]) * OF_A_KIND
     known = min(int(memory[base]), KEPT)
@@ -341,23 +355,22 @@ def all_pauses(pauses, weights, forest, features, memory, wall):
     others = forest.own / (known + forest.own) / len(forest.root)
     for tree in range(len(forest.root)):
         leaf = leaf_of(forest, tree, features)
-        size = forest.size[leaf]
-        first = count
-        for place in range(forest.child[leaf], forest.child[leaf] + size):
-            pauses[count] = pause_of_others(forest, place, wall)
+        first, whole = count, 0.0
+        for place in range(forest.child[leaf], forest.child[leaf] + forest.size[leaf]):
+            example = forest.members[place]
+            pauses[count], active[count], weights[count] = considered(forest, example, memory, wall)
+            whole += weights[count]
             count += 1
         for kind in range(KINDS):
-            alike, total = 0, 0.0
+            before = after = 0.0
             for k in range(first, count):
                 if kind_of(pauses[k]) == kind:
-                    weights[k] = 1.0
-                    if kind > 0:
-                        weights[k] = activity(memory, forest.common, forest.prior, wall + pauses[k])
-                    alike += 1
-                    total += weights[k]
+                    before += weights[k]
+                    weights[k] = active[k] if kind > 0 else 1.0
+                    after += weights[k]
             for k in range(first, count):
                 if kind_of(pauses[k]) == kind:
-                    weights[k] *= others * alike / total / size
+                    weights[k] *= others * before / after / whole
     return count
 
 
@@ -371,6 +384,14 @@ def chances_of(choices, features):
         waits += choices.waits[leaf]
         again += choices.again[leaf]
     return waits / trees, again / trees
+
+
+@compiled
+def lifts(found, kept, common, prior, wall, pauses):
+    """Write how active each user was at the end of a pause, relative to its begin."""
+    for row in range(len(pauses)):
+        now = activity(kept[row], common, prior, wall[row])
+        found[row] = activity(kept[row], common, prior, wall[row] + pauses[row]) / now
 
 
 @compiled

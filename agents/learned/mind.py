@@ -36,6 +36,8 @@ class Minds:
         self.model = model
         self.features = np.zeros(NOTICED)
         self._forest = model.forest
+        most = int(model.forest.size.max())
+        self._pauses, self._active = np.zeros(most, np.int64), np.zeros(most)
         self._memories: dict[int, Floats] = {}
 
     def memory(self, number: int) -> Floats:
@@ -101,7 +103,12 @@ class Minds:
     def pause(self, number: int, wall: int, stream: np.random.Generator) -> int:
         """Draw a pause for what was noticed last, s."""
         chances = stream.random(CHANCES)
-        return int(draw_pause(self._forest, self.features, self.memory(number), wall, chances))
+        return int(
+            draw_pause(
+                self._forest, self.features, self.memory(number), wall, chances, self._pauses,
+                self._active,
+            )
+        )  # fmt: skip
 
     def chances(self) -> tuple[float, float]:
         """Return the chances to wait for the unit just submitted, and to submit such a one next."""

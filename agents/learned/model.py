@@ -35,7 +35,7 @@ SHIPPED = "model.parquet"
 ARRAYS = {
     "root": np.int32, "feature": np.int16, "threshold": np.float32, "child": np.int32,
     "size": np.int32, "members": np.int32, "pause": np.int32, "released": np.int32,
-    "common": np.float32,
+    "lift": np.float32, "common": np.float32,
 }  # fmt: skip
 
 #: Those of a forest of choices; in a file their names begin with :data:`PREFIX`.
@@ -48,7 +48,7 @@ OF_CHOICES = {
 PREFIX = "choices_"
 
 #: Numbers of a forest of pauses, and their types.
-NUMBERS = {"prior": float, "own": float, "absence": int}
+NUMBERS = {"prior": float, "own": float, "pull": float, "absence": int}
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class LearnedModel:
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def _room(self) -> tuple[Int64s, Floats]:
+    def _room(self) -> tuple[Int64s, Floats, Floats]:
         from hpcrowd.agents.learned.kernel import KEPT
 
         most = len(self.forest.root) * int(self.forest.size.max()) + KEPT
-        return np.zeros(most, np.int64), np.zeros(most)
+        return np.zeros(most, np.int64), np.zeros(most), np.zeros(most)
 
     def pauses(self, features: Floats, memory: Floats, wall: int) -> tuple[Int64s, Floats]:
         """Return all pauses that a user may draw, s, and the weight of each.
@@ -88,8 +88,8 @@ class LearnedModel:
         """
         from hpcrowd.agents.learned.kernel import all_pauses
 
-        pauses, weights = self._room
-        count = all_pauses(pauses, weights, self.forest, features, memory, wall)
+        pauses, weights, active = self._room
+        count = all_pauses(pauses, weights, active, self.forest, features, memory, wall)
         return pauses[:count], weights[:count]
 
     def save(self, path: Path) -> None:
@@ -179,7 +179,7 @@ class LearnedModel:
         first, size = (each[forest.feature < 0] for each in (forest.child, forest.size))
         good &= bool(((first >= 0) & (size > 0) & (first + size <= len(forest.members))).all())
         good &= _within(forest.members, len(forest.pause))
-        good &= len(forest.pause) == len(forest.released)
+        good &= len(forest.pause) == len(forest.released) == len(forest.lift)
         if not good:
             raise ValueError("trees are damaged")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hpcrowd.agents.behaviours.heldout import Releases, recorded_releases
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason
 from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
-from hpcrowd.agents.learned.kernel import NOTICED, SLOTS, WEEKEND, walk
+from hpcrowd.agents.learned.kernel import NOTICED, SLOTS, WEEKEND, lifts, walk
 from hpcrowd.agents.learned.trees import HOURS
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import DAY, HOUR, Clock
@@ -94,6 +94,12 @@ class Noticed:
     def released(self) -> Int64s:
         """The units that something released."""
         return np.flatnonzero(self.releases.reason != Reason.START)
+
+    def lift(self, common: Floats, prior: float, rows: Int64s) -> Floats:
+        """Return how active users were at the ends of some pauses, relative to their begins."""
+        found = np.zeros(len(rows))
+        lifts(found, self.memory[rows], common, prior, self.wall[rows], self.releases.pause[rows])
+        return found
 
 
 def rhythm_of(work: Work, clock: Clock) -> Floats:

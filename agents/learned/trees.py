@@ -28,9 +28,11 @@ class Forest(NamedTuple):
     members: Array  #: examples, shape (entries,)
     pause: Array  #: s, of each example, shape (examples,)
     released: Array  #: s after midnight, when the pause of each example began, same shape
+    lift: Array  #: activity of its user at the end of the pause, relative to its begin
     common: Array  #: rhythm of everybody, mean 1, shape (HOURS,)
     prior: float  #: submissions of a user that weigh as much as ``common``
     own: float  #: a user's latest pauses that weigh as much as those of others
+    pull: float  #: power of the user's rhythm in the choice of a kind of pause, 0 to 1
     absence: int  #: s; from this on a pause is days and a time of day
 
 

@@ -54,6 +54,7 @@ class Settings:
     kept: int = setting(24, "most pauses kept in a leaf", "pauses", least=1)
     recent: float = setting(120.0, "days in which the weight of a pause halves", "days", above=0)
     prior: float = setting(20.0, "submissions that weigh as much as everybody's rhythm", above=0)
+    pull: float = setting(0.5, "power of the user's own rhythm", least=0, most=1)
     own: float = setting(
         100.0, "latest pauses of a user that weigh as much as those of others", "pauses", above=0
     )
@@ -109,7 +110,8 @@ def fit_learned(
         which = found.released
         if len(which):
             which = _chosen(found, which, settings, generator)
-            columns = (found.releases.pause[which], found.wall[which] % DAY)
+            lift = found.lift(common, settings.prior, which)
+            columns = (found.releases.pause[which], found.wall[which] % DAY, lift)
             weight = _weight(found, which, settings)
             pauses.append(_Examples(found.features[which], weight, np.column_stack(columns)))
             # What was noticed after the submission before each decided what came next.
@@ -123,7 +125,7 @@ def fit_learned(
     if not pauses:
         raise TraceError("learned: no user submitted twice, so there is no pause to learn from")
     examples = _Examples.together(pauses)
-    pause, released = examples.outcome.T
+    pause, released, lift = examples.outcome.T
     leaves = _Leaves(settings.kept, decades(pause), examples.weight, generator)
     grown = _grown(
         examples.features, _steps(pause), examples.weight, settings.trees, settings.leaf,
@@ -132,8 +134,8 @@ def fit_learned(
     used, members = np.unique(np.concatenate(leaves.members), return_inverse=True)
     forest = made_forest(
         **grown, size=np.concatenate(leaves.size), members=members, pause=pause[used],
-        released=released[used], common=common, prior=settings.prior, own=settings.own,
-        absence=settings.absence,
+        released=released[used], lift=lift[used], common=common, prior=settings.prior,
+        own=settings.own, pull=settings.pull, absence=settings.absence,
     )  # fmt: skip
     examples = _Examples.together(choices)
     means = _Means(examples.outcome, examples.weight)
