@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Recipe, Work, add_users
+from hpcrowd.agents import Recipe, Work, add_users, give_behaviour
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.behaviours.think import Pause
@@ -83,6 +83,31 @@ def test_a_run_is_noticed_as_the_record_is(record: tuple[Work, Clock], model: Le
         np.testing.assert_allclose(features[which], expected[which], err_msg=str(unit))
         if noticed.releases.reason[unit] == Reason.ENDED:
             assert features[~which] == expected[~which]
+
+
+def test_who_becomes_such_a_user_has_a_past(
+    record: tuple[Work, Clock], model: LearnedModel
+) -> None:
+    """A user who is given the behaviour in the middle of a run knows what it did before."""
+    work, clock = record
+    jobs = work.jobs.copy()
+    jobs.erase_outcome()
+    simulation = Simulation(jobs, 8, "recorded", clock=clock)
+    users = add_users(simulation, Work.of(jobs), Recipe("batches"))
+    simulation.run(until=int(np.median(jobs.recorded_submit)))
+    think = Recalling(model)
+    behaviour = Composed(BatchOrder(users[0].work), think)
+    for user in users:
+        give_behaviour(simulation, user, behaviour)
+    simulation.run()
+    assert (jobs.submit == jobs.recorded_submit).all()
+    noticed = Noticed.of(work, clock, model.forest.common, model.forest.prior)
+    assert len(think.seen) > 50
+    # What was noticed at the end of earlier work, and how much is open, is not made up for.
+    which = ~np.isin(NAMES, ["open", "responses"])
+    for unit, features in think.seen.items():
+        expected = noticed.features[unit]
+        np.testing.assert_allclose(features[which], expected[which], err_msg=str(unit))
 
 
 def test_a_user_draws_what_the_model_says(record: tuple[Work, Clock], model: LearnedModel) -> None:

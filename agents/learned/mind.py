@@ -40,6 +40,10 @@ class Minds:
         self._pauses, self._active = np.zeros(most, np.int64), np.zeros(most)
         self._memories: dict[int, Floats] = {}
 
+    def knows(self, number: int) -> bool:
+        """Return whether a user has a memory already."""
+        return number in self._memories
+
     def memory(self, number: int) -> Floats:
         """Return what a user remembers, shape (slots,)."""
         found = self._memories.get(number)

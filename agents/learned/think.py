@@ -87,11 +87,34 @@ class LearnedPauses(Think):
         ended = release.reason == Reason.ENDED
         unit = release.awaited if ended and release.awaited != UNKNOWN else release.unit - 1
         minds, number, wall = self.minds, user.number, user.model.clock.wall(release.at)
+        if not minds.knows(number):
+            self._recall(user, release.unit)
         minds.notice(
             number, user.model.jobs, user.jobs_of(unit), len(user.jobs_of(release.unit - 1)),
             int(ended), release.at, wall, user.submitted - user.finished,
         )  # fmt: skip
         return Pause(minds.pause(number, wall, user.stream))
+
+    def _recall(self, user: ReplayUser, until: int) -> None:
+        """Remember what a user did before it was given this behaviour in the middle of a run."""
+        units, jobs, wall = user.behaviour.units, user.model.jobs, user.model.clock.wall
+        assert units is not None
+        last = UNKNOWN
+        for unit in range(user.units.start, until):
+            rows = user.jobs_of(unit)
+            if not len(rows) or (jobs.submit[rows] == UNKNOWN).any():
+                continue
+            first, awaited = int(jobs.submit[rows].min()), units.awaited[unit]
+            over = UNKNOWN
+            if awaited != UNKNOWN:
+                over = int(jobs.end[user.jobs_of(awaited)].max())
+            reason, at = FOLLOWS, last
+            if last == UNKNOWN:
+                reason, at = NOTHING, first
+            elif last <= over <= first:
+                reason, at = ENDED, over
+            last = int(jobs.submit[rows].max())
+            self.minds.note(user.number, reason, at, first, last, wall(first))
 
     @override
     def submitted(self, user: ReplayUser, release: Release, first: int, last: int) -> None:
