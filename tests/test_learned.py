@@ -19,7 +19,7 @@ from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release
 from hpcrowd.agents.learned import kernel
 from hpcrowd.agents.learned.features import NAMES
-from hpcrowd.agents.learned.kernel import CHANCES, DAWN, KEPT, KINDS, draw_pause, kind_of
+from hpcrowd.agents.learned.kernel import CHANCES, DAWN, KINDS, LATEST, draw_pause, kind_of
 from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.learned.model import ABOUT, LearnedModel
 from hpcrowd.agents.learned.recorded import Noticed
@@ -165,11 +165,11 @@ def test_users_become_themselves(record: tuple[Work, Clock], model: LearnedModel
     minds.features[:] = noticed.features[noticed.released[0]]
     reason = int(minds.features[0])
     shares = []
-    for count in range(2 * KEPT):
+    for count in range(2 * LATEST):
         minds.note(0, reason, 0, mine, mine, mine)
         pauses, weights = model.pauses(minds.features, minds.memory(0), 0)
         shares.append(weights[pauses == kernel.transported(mine, 0, HOUR, 0)].sum() / weights.sum())
-        known = min(count + 1, KEPT)
+        known = min(count + 1, LATEST)
         assert shares[-1] == pytest.approx(known / (known + model.forest.own))
 
 

@@ -48,12 +48,12 @@ STAYS, BREAK, RESPONSE, SUBMISSIONS = range(15, 19)
 RHYTHM = 19
 
 #: Latest pauses that a user remembers, after the end of work and after a submission each.
-KEPT = 16
+LATEST = 16
 
 #: The first slot of what it remembers of pauses after a submission: how many there were, and of
 #: each, in turn, its length, s, and when it began, s after midnight. Those after ends follow.
 OWN = RHYTHM + HOURS
-OF_A_KIND = 1 + 2 * KEPT
+OF_A_KIND = 1 + 2 * LATEST
 
 #: Slots in all.
 SLOTS = OWN + 2 * OF_A_KIND
@@ -129,7 +129,7 @@ def note(memory, ended, released, first, last, wall):
             memory[BREAK] = pause
         memory[PAUSES] += 1
         base = OWN + ended * OF_A_KIND
-        place = base + 1 + 2 * (int(memory[base]) % KEPT)
+        place = base + 1 + 2 * (int(memory[base]) % LATEST)
         memory[place] = first - released
         memory[place + 1] = (wall - (first - released)) % DAY
         memory[base] += 1
@@ -303,7 +303,7 @@ def draw_pause(forest, features, memory, wall, chances, pauses, active):
     ``pauses`` and ``active`` are room for the examples of a leaf.
     """
     base = OWN + int(features[0]) * OF_A_KIND
-    known = min(int(memory[base]), KEPT)
+    known = min(int(memory[base]), LATEST)
     share = known / (known + forest.own)
     chance = chances[0]
     if chance < share:
@@ -346,7 +346,7 @@ def all_pauses(pauses, weights, active, forest, features, memory, wall):
     A pause that several trees offer comes several times. ``active`` is room for as many.
     """
     base = OWN + int(features[0]) * OF_A_KIND
-    known = min(int(memory[base]), KEPT)
+    known = min(int(memory[base]), LATEST)
     count = 0
     for place in range(known):
         pauses[count] = own_pause(memory, base, place, forest.absence, wall)

@@ -71,9 +71,9 @@ class LearnedModel:
 
     @cached_property
     def _room(self) -> tuple[Int64s, Floats, Floats]:
-        from hpcrowd.agents.learned.kernel import KEPT
+        from hpcrowd.agents.learned.kernel import LATEST
 
-        most = len(self.forest.root) * int(self.forest.size.max()) + KEPT
+        most = len(self.forest.root) * int(self.forest.size.max()) + LATEST
         return np.zeros(most, np.int64), np.zeros(most), np.zeros(most)
 
     def pauses(self, features: Floats, memory: Floats, wall: int) -> tuple[Int64s, Floats]:
