@@ -20,12 +20,14 @@ from hpcrowd.analysis.validation.foresight import (
     NO_CHANGE,
     ORDINARY,
     Asked,
+    Verdict,
     choose_events,
     foresee_events,
     verdicts,
 )
 from hpcrowd.analysis.validation.models import UserModel
 from hpcrowd.analysis.validation.parts import Parts
+from hpcrowd.analysis.validation.scores import Estimate
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
@@ -263,6 +265,26 @@ def test_tables_of_the_page(asked: list[Asked]) -> None:
     assert "adjusted" not in parts["check"]
     assert "| ordinary days, 14 d | 1 |" in parts["by_kind"]
     assert "| KTH | outage, 2000-05-06 |" in parts["asked"]
+    assert "| check logs | 0 | 0 | 0 |" in parts["gains"]
+
+
+def test_gains_are_counted() -> None:
+    """Only intervals on one side of 0 count; "no change" is not compared with itself."""
+    from hpcrowd.scenarios.studies.events import gains_table
+
+    nothing = Estimate(0.0, 0.0, 0.0)
+    gains = {
+        ("adjusted", 1): (0.1, 0.3), ("fluid", 1): (0.2, 0.4), ("fluid", 14): (-0.3, -0.1),
+        ("linear", 1): (-0.1, 0.2), ("linear", 14): (float("nan"), float("nan")),
+        (NO_CHANGE, 1): (0.0, 0.0),
+    }  # fmt: skip
+    found = [
+        Verdict(
+            model, "think_time", days, 3, nothing, nothing, Estimate(sum(gain) / 2, *gain), nothing
+        )
+        for (model, days), gain in gains.items()
+    ]
+    assert "| all | 5 | 2 | 1 | think time, 1 d: 2 |" in gains_table({"all": found})
 
 
 def test_users_who_generate_work_are_refused() -> None:

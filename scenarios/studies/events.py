@@ -2,7 +2,7 @@
 
     python -m hpcrowd.scenarios.studies.refresh events --traces traces
 
-writes its tables. This takes about an hour, most of it for the learned model.
+writes its tables. This takes about ten minutes, most of it for the learned model.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hpcrowd.analysis.validation.event_report import interval, name_of, number
 from hpcrowd.analysis.validation.events import Event, find_events, header_notes
 from hpcrowd.analysis.validation.foresight import (
     HORIZONS,
+    NO_CHANGE,
     ORDINARY,
     Asked,
     Verdict,
@@ -180,16 +181,20 @@ def headers_table(logs: Mapping[str, Found]) -> str:
     return markdown_table(["log", "filter in the header, with local dates"], rows, left=2)
 
 
-def verdict_table(
+def verdicts_of(
     logs: Mapping[str, Found], names: Sequence[str], *, ordinary: bool = False
-) -> str:
-    """Return the errors of the models over the events of some logs."""
+) -> list[Verdict]:
+    """Return the verdicts on the models over the events of some logs."""
     asked = {
         name: [one for one in logs[name].asked if (one.event.kind == ORDINARY) == ordinary]
         for name in names
         if name in logs
     }
-    found = verdicts({name: each for name, each in asked.items() if each})
+    return verdicts({name: each for name, each in asked.items() if each})
+
+
+def verdict_table(found: Sequence[Verdict]) -> str:
+    """Return the errors of the models."""
     return markdown_table(
         ["model", *(f"{measure.replace('_', ' ')}, {days} d" for measure, days in COLUMNS),
          "direction of jobs right, 14 d"],
@@ -198,6 +203,24 @@ def verdict_table(
              interval(of(found, model, "jobs", HORIZONS[-1]).right)]
             for model in dict.fromkeys(each.model for each in found)
         ],
+        left=1,
+    )  # fmt: skip
+
+
+def gains_table(groups: Mapping[str, Sequence[Verdict]]) -> str:
+    """Return how often models are better than "no change", or worse, beyond the interval."""
+    rows = []
+    for title, found in groups.items():
+        compared = [one for one in found if one.model != NO_CHANGE]
+        ahead = [one for one in compared if one.gain.low > 0]
+        behind = [one for one in compared if one.gain.high < 0]
+        which = Counter(f"{one.measure.replace('_', ' ')}, {one.days} d" for one in ahead)
+        listed = "; ".join(f"{what}: {count}" for what, count in which.items())
+        rows.append([title, str(len(compared)), str(len(ahead)), str(len(behind)), listed])
+    return markdown_table(
+        ["events", "comparisons", "a model is better", "no change is better",
+         "where models are better"],
+        rows,
         left=1,
     )  # fmt: skip
 
@@ -256,13 +279,20 @@ def by_kind_table(logs: Mapping[str, Found]) -> str:
 def parts_of(logs: Mapping[str, Found]) -> dict[str, str]:
     """Return the generated parts of the page."""
     rules = protocol()
+    groups = {
+        "design logs": verdicts_of(logs, rules.design),
+        "check logs": verdicts_of(logs, rules.check),
+        "ordinary days of all logs": verdicts_of(logs, list(logs), ordinary=True),
+    }
+    design, check, ordinary = groups.values()
     return {
         "kinds": kinds_table(logs),
         "events": events_table(logs),
         "headers": headers_table(logs),
-        "design": verdict_table(logs, rules.design),
-        "check": verdict_table(logs, rules.check),
-        "ordinary": verdict_table(logs, list(logs), ordinary=True),
+        "design": verdict_table(design),
+        "check": verdict_table(check),
+        "ordinary": verdict_table(ordinary),
+        "gains": gains_table(groups),
         "by_kind": by_kind_table(logs),
         "asked": asked_table(logs),
     }
