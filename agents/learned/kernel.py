@@ -28,7 +28,7 @@ RECENT = 0.15
 #: Weight of a submission on one of the two days of the weekend; of the five others it is 1.
 WEEKEND = 2.5
 
-#: When a day begins for those who are still up, s after midnight.
+#: When a day begins for those who are still up, s after midnight; our choice.
 DAWN = 5 * HOUR
 
 #: Hours over which the activity to come is averaged.
@@ -47,7 +47,8 @@ STAYS, BREAK, RESPONSE, SUBMISSIONS = range(15, 19)
 #: The first hour of the user's rhythm: submissions in each hour; ``SUBMISSIONS`` is their sum.
 RHYTHM = 19
 
-#: Latest pauses that a user remembers, after the end of work and after a submission each.
+#: Latest pauses that a user remembers, after the end of work and after a submission each; our
+#: choice.
 LATEST = 16
 
 #: The first slot of what it remembers of pauses after a submission: how many there were, and of
@@ -311,10 +312,11 @@ def draw_pause(forest, features, memory, wall, chances, pauses, active):
     chance = (chance - share) / (1.0 - share)
     leaf = leaf_of(forest, int(chance * len(forest.root)), features)
     size, first = forest.size[leaf], forest.child[leaf]
+    now = activity(memory, forest.common, forest.prior, wall)
     total, kind, chance = 0.0, 0, chances[1]
     for k in range(size):
         example = forest.members[first + k]
-        pauses[k], active[k], weight = considered(forest, example, memory, wall)
+        pauses[k], active[k], weight = considered(forest, example, memory, wall, now)
         total += weight
         taken, chance = _taken(chance, weight, total)
         if taken:
@@ -331,11 +333,13 @@ def draw_pause(forest, features, memory, wall, chances, pauses, active):
 
 
 @compiled
-def considered(forest, example, memory, wall):
-    """Return the pause of an example, how active the user will be at its end, and its weight."""
+def considered(forest, example, memory, wall, now):
+    """Return the pause of an example, how active the user will be at its end, and its weight.
+
+    ``now`` is how active the user is at ``wall``.
+    """
     pause = transported(forest.pause[example], forest.released[example], forest.absence, wall)
     active = activity(memory, forest.common, forest.prior, wall + pause)
-    now = activity(memory, forest.common, forest.prior, wall)
     return pause, active, (active / now / forest.lift[example]) ** forest.pull
 
 
@@ -352,13 +356,16 @@ def all_pauses(pauses, weights, active, forest, features, memory, wall):
         pauses[count] = own_pause(memory, base, place, forest.absence, wall)
         weights[count] = 1.0 / (known + forest.own)
         count += 1
+    now = activity(memory, forest.common, forest.prior, wall)
     others = forest.own / (known + forest.own) / len(forest.root)
     for tree in range(len(forest.root)):
         leaf = leaf_of(forest, tree, features)
         first, whole = count, 0.0
         for place in range(forest.child[leaf], forest.child[leaf] + forest.size[leaf]):
             example = forest.members[place]
-            pauses[count], active[count], weights[count] = considered(forest, example, memory, wall)
+            pauses[count], active[count], weights[count] = considered(
+                forest, example, memory, wall, now
+            )
             whole += weights[count]
             count += 1
         for kind in range(KINDS):

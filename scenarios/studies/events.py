@@ -2,7 +2,8 @@
 
     python -m hpcrowd.scenarios.studies.refresh events --traces traces
 
-writes its tables. This takes about ten minutes, most of it for the learned model.
+writes its tables. This takes about a quarter of an hour, most of it for the
+learned model.
 """
 
 from __future__ import annotations
