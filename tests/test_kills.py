@@ -42,8 +42,13 @@ def wait_until_it_writes(process: subprocess.Popen[str], folder: Path) -> None:
         time.sleep(0.001)
 
 
-#: What Python prints if it is interrupted before it runs the program.
-BEFORE_US = ("Fatal Python error: init", "_get_module_details")
+#: What Python prints if it is interrupted before it runs the program. The last: in a callback of
+#: its own import, where the program's hook would have raised the interruption again.
+BEFORE_US = (
+    "Fatal Python error: init",
+    "_get_module_details",
+    '<frozen importlib._bootstrap>", line 82, in remove\nKeyboardInterrupt',
+)
 
 
 @pytest.mark.slow
