@@ -1,0 +1,129 @@
+"""The state of a cluster at one second, with what is known of the time before.
+
+Nothing in a :class:`State` is known only later: jobs that wait have no start, and jobs that run have
+no end and no run time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hpcrowd.environment.clock import Clock, moment
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+
+
+@dataclass
+class State:
+    """A cluster at one second.
+
+    Attributes
+    ----------
+    jobs
+        All jobs that had been submitted until then, with their recorded times: of those that are
+        over all three, of those that run submission and start, of those that wait the submission;
+        the others, and the run times that follow from them, are -1.
+    now
+        The second, s since the origin of the clock.
+    clock
+        Local time.
+    processors
+        Size of the machine.
+    down
+        Processors that are down now.
+    closed
+        Announced times in which no job may run, from and to, s since the origin.
+    source
+        Where it comes from, for messages.
+    lines
+        Line of its file in which each job stands, shape (jobs,), for messages; None if it comes
+        from no file.
+    """
+
+    jobs: JobTable
+    now: int
+    clock: Clock
+    processors: int
+    down: int = 0
+    closed: tuple[tuple[int, int], ...] = ()
+    source: str = "state"
+    lines: Int64s | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<State at {moment(self.clock, self.now)}: {len(self.running):,} running, "
+            f"{len(self.waiting):,} waiting, {len(self.over):,} over>"
+        )
+
+    @property
+    def running(self) -> Int64s:
+        """Rows of the jobs that run."""
+        jobs = self.jobs
+        runs = (jobs.recorded_start != UNKNOWN) & (jobs.recorded_end == UNKNOWN)
+        return np.flatnonzero(runs)
+
+    @property
+    def waiting(self) -> Int64s:
+        """Rows of the jobs that wait, by submission."""
+        jobs = self.jobs
+        waits = np.flatnonzero((jobs.recorded_start == UNKNOWN) & (jobs.recorded_end == UNKNOWN))
+        ordered: Int64s = waits[np.lexsort((waits, jobs.recorded_submit[waits]))]
+        return ordered
+
+    @property
+    def over(self) -> Int64s:
+        """Rows of the jobs that are over."""
+        return np.flatnonzero(self.jobs.recorded_end != UNKNOWN)
+
+    @classmethod
+    def of(
+        cls,
+        jobs: JobTable,
+        now: int,
+        clock: Clock,
+        processors: int,
+        *,
+        simulated: bool = False,
+        source: str = "state",
+    ) -> State:
+        """Return the state at a second of a record, or of a run.
+
+        What happens in that very second has happened: a job that ends then is over, one that is
+        submitted then waits unless it starts.
+
+        Parameters
+        ----------
+        jobs
+            The whole record; what comes later is left out.
+        now
+            The second, s since the origin.
+        clock, processors, source
+            See the class.
+        simulated
+            Take the simulated times instead of the recorded ones.
+
+        Raises
+        ------
+        QuantityError
+            If no job had been submitted until then.
+        """
+        submit, start, end = (
+            (jobs.submit, jobs.start, jobs.end)
+            if simulated
+            else (jobs.recorded_submit, jobs.recorded_start, jobs.recorded_end)
+        )
+        rows = np.flatnonzero((submit != UNKNOWN) & (submit <= now))
+        if not len(rows):
+            raise QuantityError(
+                f"{source} at {moment(clock, now)}: no job had been submitted; choose a later time"
+            )
+        known = jobs.take(rows)
+        known.erase_outcome()
+        start = np.where(start[rows] > now, UNKNOWN, start[rows])
+        end = np.where(end[rows] > now, UNKNOWN, end[rows])
+        known.recorded_submit[:] = submit[rows]
+        known.recorded_start[:], known.recorded_end[:] = start, end
+        known.run_time[end == UNKNOWN] = UNKNOWN
+        return cls(known, now, clock, processors, source=source)
