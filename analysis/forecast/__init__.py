@@ -1,0 +1,1 @@
+"""Forecasts from the state of a cluster: futures, answers, and how good they were."""
