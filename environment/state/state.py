@@ -1,7 +1,7 @@
 """The state of a cluster at one second, with what is known of the time before.
 
-Nothing in a :class:`State` is known only later: jobs that wait have no start, and jobs that run have
-no end and no run time.
+Nothing in a :class:`State` is known only later: jobs that wait have no start, and jobs that run
+have no end and no run time.
 """
 
 from __future__ import annotations
@@ -38,8 +38,15 @@ class State:
     source
         Where it comes from, for messages.
     lines
-        Line of its file in which each job stands, shape (jobs,), for messages; None if it comes
-        from no file.
+        Line of its file in which each job stands, shape (jobs,), for messages, 0 for none; None if
+        it comes from no file.
+    held
+        Rows of waiting jobs that will not start by themselves, and the reason in the words of the
+        resource manager: held by somebody, waiting for another job, asking for the impossible.
+    partitions
+        Names of the partitions of the machine; empty if they are not known.
+    notes
+        What reading dropped, repaired or assumed, one line each.
     """
 
     jobs: JobTable
@@ -50,6 +57,9 @@ class State:
     closed: tuple[tuple[int, int], ...] = ()
     source: str = "state"
     lines: Int64s | None = field(default=None, repr=False, compare=False)
+    held: dict[int, str] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return (

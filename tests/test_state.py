@@ -1,0 +1,466 @@
+"""The state of a cluster as a file: what is written is read again, what is broken is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta, timezone
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import ParseError, QuantityError, TraceError
+from hpcrowd.environment.jobs import Column, JobTable
+from hpcrowd.environment.machine.model import Machine, NodeType, Partition
+from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
+from hpcrowd.environment.state.checks import check_state
+from hpcrowd.environment.state.files import NUMBERS, read_state, write_state
+from hpcrowd.environment.state.state import State
+from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+Edit = Callable[[str], str]
+
+#: Noon of a day in January, Unix time.
+NOON = 1_706_702_400
+
+
+def small(**changes: Any) -> State:
+    """A job that is over, one that runs, one that waits and one that is held, at second 1,000."""
+    jobs = JobTable()
+    jobs.append(
+        4,
+        number=[7, 8, 9, 10],
+        user=[1, 2, 1, 3],
+        queue=[1, 1, 2, 2],
+        processors=[4, 6, 8, 2],
+        requested_time=[600, 3600, 600, -1],
+        recorded_submit=[0, 100, 900, 950],
+        recorded_start=[10, 200, -1, -1],
+        recorded_end=[500, -1, -1, -1],
+        run_time=[490, -1, -1, -1],
+    )
+    jobs.names = {
+        "user": {1: "ada", 2: "Zoë\t\x1b[31m", 3: "-"},
+        "queue": {1: "main", 2: "gpu"},
+        "job": {7: "77_1", 10: "80"},
+    }
+    jobs.requests = Requests(4)
+    jobs.requests.set(2, Ask.FEATURES, "a100|v100")
+    jobs.requests.set(2, Ask.MEMORY_PER_NODE, 0)
+    jobs.requests.set(3, Ask.PARTITIONS, "gpu,main")
+    jobs.requests.set(3, Ask.NICE, -5)
+    made = State(
+        jobs, 1000, Clock(NOON, ZoneInfo("Europe/Berlin"), known=True), 10, 2,
+        ((2000, 3000), (5000, 6000)), "made", held={3: "JobHeldUser"},
+        partitions=("gpu", "main"), notes=("1 job dropped: no reason",),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def same(one: State, other: State) -> None:
+    """Check that two states are the same, but for their sources and lines."""
+    for column in (*(column for column, _, _ in NUMBERS.values()), Column.STATE, Column.SUBMIT):
+        assert one.jobs.column(column).tolist() == other.jobs.column(column).tolist(), column
+    used = {
+        field: {n: name for n, name in known.items() if name and n in numbers_of(one, field)}
+        for field, known in one.jobs.names.items()
+    }
+    assert {field: known for field, known in used.items() if known} == other.jobs.names
+    assert (one.jobs.requests is None) == (other.jobs.requests is None)
+    if one.jobs.requests is not None and other.jobs.requests is not None:
+        for ask in Ask:
+            if ask in WORDS:
+                assert one.jobs.requests.texts(ask) == other.jobs.requests.texts(ask)
+            else:
+                assert one.jobs.requests[ask].tolist() == other.jobs.requests[ask].tolist()
+    for name in ("now", "clock", "processors", "down", "closed", "held", "partitions", "notes"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert one.clock.nominal == other.clock.nominal
+
+
+def numbers_of(state: State, field: str) -> set[int]:
+    """The numbers of a field that jobs have."""
+    column = state.jobs.number if field == "job" else state.jobs.column(Column[field.upper()])
+    return set(column.tolist())
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a snapshot of :func:`small`."""
+    write_state(small(), path)
+    return path.read_text().splitlines()
+
+
+def refused(path: Path, lines: list[str]) -> str:
+    """The message for these lines, without the folder; it is one line that a terminal may show."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with pytest.raises((TraceError, QuantityError)) as caught:
+        read_state(path)
+    message = str(caught.value)
+    assert message.isprintable()
+    return message.removeprefix(f"{path.parent}/")
+
+
+def changed(line: str, **values: Any) -> str:
+    """A line with other values; None removes one."""
+    record = json.loads(line) | values
+    return json.dumps({key: value for key, value in record.items() if value is not None})
+
+
+@pytest.mark.parametrize("name", ["now.state", "now.state.gz"])
+def test_round_trip(tmp_path: Path, name: str) -> None:
+    """Jobs, names, requests, clock and all else come back; lines are those of the file."""
+    write_state(small(), tmp_path / name)
+    found = read_state(tmp_path / name)
+    same(small(), found)
+    assert str(tmp_path / name) == found.source
+    assert found.lines is not None
+    assert [2, 3, 4, 5] == found.lines.tolist()
+    assert ([1], [2, 3], [0]) == tuple(
+        rows.tolist() for rows in (found.running, found.waiting, found.over)
+    )
+    packed = (tmp_path / name).read_bytes()[:2] == b"\x1f\x8b"
+    assert name.endswith(".gz") == packed
+
+
+def test_same_bytes(tmp_path: Path) -> None:
+    """The same state gives the same bytes, under any name and after reading it."""
+    write_state(small(), tmp_path / "a.gz")
+    write_state(read_state(tmp_path / "a.gz"), tmp_path / "b.gz")
+    write_state(small(source=str(tmp_path / "a.gz")), tmp_path / "c.gz")
+    first, again, other = ((tmp_path / f"{name}.gz").read_bytes() for name in "abc")
+    assert again == other
+    assert gzip.decompress(first).split(b"\n")[1:] == gzip.decompress(again).split(b"\n")[1:]
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [
+        Clock(),
+        Clock(NOON),
+        Clock(NOON, ZoneInfo("UTC"), known=True),
+        Clock(NOON, ZoneInfo("Asia/Kathmandu"), known=True),
+        Clock(NOON, ZoneInfo("Asia/Kathmandu"), known=False),
+    ],
+)
+def test_clocks(tmp_path: Path, clock: Clock) -> None:
+    """What is not known of the clock stays unknown."""
+    write_state(small(clock=clock), tmp_path / "now")
+    found = read_state(tmp_path / "now").clock
+    assert (clock, clock.nominal, clock.note) == (found, found.nominal, found.note)
+    assert clock.local(500) == found.local(500)
+
+
+def test_zone_without_a_name(tmp_path: Path) -> None:
+    """A zone that has no name is refused, and no file is written."""
+    odd = small(clock=Clock(NOON, timezone(timedelta(hours=2)), known=True))
+    with pytest.raises(QuantityError, match=r"zone UTC\+02:00: has no name that a file can hold"):
+        write_state(odd, tmp_path / "now")
+    assert [] == list(tmp_path.iterdir())
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+#: Bytes that were not UTF-8, as Python keeps them.
+NAMES = TEXTS | st.binary(max_size=4).map(lambda one: one.decode("utf-8", "surrogateescape"))
+NUMBER = st.integers(-1, 2**53)
+
+
+@st.composite
+def states(draw: st.DrawFn) -> State:
+    """Any state that does not contradict itself."""
+    size = draw(st.integers(0, 6))
+    now = draw(st.integers(0, 10**6))
+    jobs = JobTable()
+    jobs.append(size)
+    jobs.number[:] = draw(st.permutations(range(-2, 20)))[:size]
+    for row in range(size):
+        times = sorted(draw(st.lists(st.integers(0, now), min_size=3, max_size=3)))
+        kind = draw(st.sampled_from(("over", "runs", "waits", "taken back")))
+        jobs.recorded_submit[row] = times[0]
+        jobs.recorded_start[row] = times[1] if kind in ("over", "runs") else -1
+        jobs.recorded_end[row] = times[2] if kind in ("over", "taken back") else -1
+        if kind == "over":
+            jobs.run_time[row] = draw(st.sampled_from((times[2] - times[1], -1, 17)))
+        jobs.requested_time[row] = draw(st.integers(-1, 10**9))
+        jobs.processors[row] = draw(st.integers(1, 1000))
+        for name in ("user", "group", "executable", "queue", "session", "batch"):
+            jobs.column(Column[name.upper()])[row] = draw(st.integers(-1, 9))
+        jobs.requested_memory[row] = draw(NUMBER)
+    jobs.names = {
+        field: draw(st.dictionaries(st.integers(0, 9), NAMES, max_size=4))
+        for field in draw(st.sets(st.sampled_from(("user", "group", "executable", "queue", "job"))))
+    }
+    if draw(st.booleans()):
+        jobs.requests = Requests(size)
+        for row in range(size):
+            for ask in draw(st.sets(st.sampled_from(list(Ask)), max_size=4)):
+                jobs.requests.set(row, ask, draw(TEXTS if ask in WORDS else NUMBER))
+    found = State(
+        jobs, now,
+        draw(st.sampled_from((Clock(), Clock(NOON), Clock(1, ZoneInfo("Asia/Tokyo"), known=True)))),
+        10_000, draw(st.integers(0, 4000)),
+        draw(st.sampled_from(((), ((-5, now), (now, now + 1))))), draw(TEXTS.filter(bool)),
+        notes=tuple(draw(st.lists(TEXTS.filter(bool), max_size=2))),
+    )  # fmt: skip
+    held = draw(st.sets(st.sampled_from(found.waiting.tolist()))) if len(found.waiting) else set()
+    return replace(found, held={row: draw(TEXTS.filter(bool)) for row in sorted(held)})
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
+@given(state=states())
+def test_any_state(tmp_path: Path, state: State) -> None:
+    """Whatever is in a state comes back."""
+    write_state(state, tmp_path / "any")
+    same(state, read_state(tmp_path / "any"))
+
+
+def test_of_a_real_log(tmp_path: Path, kth: Trace) -> None:
+    """A moment of a log and its past: the rows and their times come back."""
+    jobs = jobs_from_trace(kth).jobs
+    clock = Clock.of(kth.header)
+    state = State.of(jobs, 100 * 86400, clock, 100, source="KTH")
+    write_state(state, tmp_path / "kth.gz")
+    found = read_state(tmp_path / "kth.gz")
+    same(state, found)
+    assert len(found.over) > 5000
+    assert len(found.running) > 3
+
+
+# ---------------------------------------------------------------------------------------- refusals
+
+NUL = "\x00"
+
+BROKEN: list[tuple[int, Edit, str]] = [
+    (3, lambda line: line[:40], "now, line 3: '"),
+    (3, lambda line: "", "now, line 3: '': an empty line, where a job belongs; write the snapshot"),
+    (2, lambda line: "[1, 2]", "now, line 2: '[1, 2]': not an object of JSON, {...}; write the"),
+    (4, lambda line: "{" * 100_000, "now, line 4: '"),
+    (4, lambda line: '{"number":' + "[" * 200_000, "now, line 4: '"),
+    (4, lambda line: line.replace("9,", "9" * 5000 + ",", 1), "a number with too many digits"),
+    (4, lambda line: line.replace("9,", "NaN,", 1), "now, line 4: 'NaN': not a number; numbers in"),
+    (4, lambda line: line.replace("9,", "-Infinity,", 1), "now, line 4: '-Infinity': not a number"),
+    (4, lambda line: line.replace("9,", "9.0,", 1),
+     "now, line 4, field number: '9.0': not a whole number from"),
+    (4, lambda line: line.replace("9,", "1e400,", 1),
+     "now, line 4, field number: 'inf': not a whole number from"),
+    (4, lambda line: line.replace("9,", "true,", 1),
+     "now, line 4, field number: 'True': not a whole number from"),
+    (4, lambda line: changed(line, number=2**60),
+     "now, line 4, field number: '1152921504606846976': not a whole number from "),
+    (4, lambda line: changed(line, processors=0),
+     "now, line 4, field processors: '0': not a whole number from 1 to 100,000,000; correct it"),
+    (4, lambda line: changed(line, submit=-1),
+     "now, line 4, field submit: '-1': not a whole number from 0 to"),
+    (4, lambda line: changed(line, submit=None),
+     "now, line 4, field submit: '': is missing; every job has number, processors, submit"),
+    (4, lambda line: changed(line, user_name=7), "now, line 4, field user_name: '7': not a text"),
+    (4, lambda line: changed(line, user_name=""), "field user_name: '': not a text, or an empty"),
+    (4, lambda line: changed(line, user_name="eve"),
+     "field user_name: 'eve': user 1 is 'ada' in an earlier line; correct one of them"),
+    (4, lambda line: changed(line, group_name="g"),
+     "field group_name: 'g': a name without group; give the number, too"),
+    (4, lambda line: line.replace('"ada"', r'"\ud800"'), "now, line 4: '"),
+    (4, lambda line: changed(line, sbmit=1),
+     "now, line 4, field sbmit: '1': key not known; did you mean submit? choose number, "),
+    (4, lambda line: line[:-1] + ', "user": 1}', "now, line 4: 'user': a key that is there twice"),
+    (4, lambda line: changed(line, asks=[1]), "now, line 4, field asks: '[1]': not an object of"),
+    (4, lambda line: changed(line, asks={"featurs": "a"}),
+     "now, line 4, field asks: 'featurs': key not known; did you mean features? choose nodes, "),
+    (4, lambda line: changed(line, asks={"features": 3}), "field asks features: '3': not a text"),
+    (4, lambda line: changed(line, asks={"nodes": -2}), "field asks nodes: '-2': not a whole num"),
+    (3, lambda line: changed(line, run_time=50),
+     "now, line 3, field run_time: '50': not known of a job that has no end; leave it out"),
+    (3, lambda line: changed(line, held="no"),
+     "now, line 3, field held: 'no': job 8: only a job that waits is held; leave out the reason"),
+    (3, lambda line: line.replace("8,", f'"\x1b[2J{NUL}",', 1), "now, line 3: '"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "edit", "message"), BROKEN)
+def test_broken_lines(tmp_path: Path, number: int, edit: Edit, message: str) -> None:
+    """Each is one line with file, line, value, rule and cure."""
+    lines = lines_of(tmp_path / "now")
+    lines[number - 1] = edit(lines[number - 1])
+    found = refused(tmp_path / "now", lines)
+    assert message in found
+    assert f"now, line {number}" in found
+
+
+HEADERS: list[tuple[dict[str, Any], str]] = [
+    ({"version": 2}, "version: '2': this hpcrowd reads version 1; install a newer hpcrowd"),
+    ({"version": "1"}, "version: '1': this hpcrowd reads version 1; write the snapshot again"),
+    ({"version": True}, "version: 'True': this hpcrowd reads version 1; write the snapshot again"),
+    ({"format": "hpcrowd states"}, "format: 'hpcrowd states': must be 'hpcrowd state'"),
+    ({"now": None}, "now: '': is missing; write the snapshot again"),
+    ({"now": -1}, "now: '-1': not a whole number from 0 to"),
+    ({"size": 3}, "size: '3': key not known; "),
+    ({"zone": "Europe/Atlantis"}, "zone: 'Europe/Atlantis': not known; use a name such as"),
+    ({"zone": "../../etc/passwd"}, "zone: '../../etc/passwd': not known; use a name such as"),
+    ({"known": 1}, "known: '1': neither true nor false; correct it"),
+    ({"origin": 0}, "origin: '0': not a whole number from 1 to 253,402,300,799; correct it"),
+    ({"processors": 0}, "processors: '0': not a whole number from 1 to 100,000,000; correct it"),
+    ({"closed": [[1, 2, 3]]}, "closed: '[1, 2, 3]': not a list of two times, from and to"),
+    ({"closed": [[1, "2"]]}, "closed: '2': not a whole number from"),
+    ({"partitions": "main"}, "partitions: 'main': not a list; correct it"),
+    ({"notes": [1]}, "notes: '1': not a text, or an empty one; correct it"),
+    ({"source": ""}, "source: '': not a text, or an empty one; correct it"),
+    ({"requests": False}, "line 4, field asks: "),
+    ({"jobs": 3}, 'line 5: \'{"number": 10, '),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), HEADERS)
+def test_broken_headers(tmp_path: Path, values: dict[str, Any], message: str) -> None:
+    """Unknown keys, other versions and wrong values are refused with the first line."""
+    lines = lines_of(tmp_path / "now")
+    lines[0] = changed(lines[0], **values)
+    found = refused(tmp_path / "now", lines)
+    assert message in found
+    assert "line" in message or found.startswith("now, line 1, field ")
+
+
+def test_unknown_origin(tmp_path: Path) -> None:
+    """A clock without an origin cannot be known."""
+    lines = lines_of(tmp_path / "now")
+    lines[0] = json.dumps(json.loads(lines[0]) | {"origin": None})
+    assert "line 1, field known: 'True': the origin is not known" in refused(
+        tmp_path / "now", lines
+    )
+
+
+def test_cut_short(tmp_path: Path) -> None:
+    """A file that lacks lines at its end is noticed."""
+    found = refused(tmp_path / "now", lines_of(tmp_path / "now")[:-1])
+    assert (
+        "now: 3 lines of jobs, and its header says 4; the file is cut short or was changed: write "
+        "the snapshot again"
+    ) == found
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty; write the snapshot again"),
+        (b"\n\n", "is not a snapshot of hpcrowd; its first line has no"),
+        (b"; SWF\n1 2 3\n", "is not a snapshot of hpcrowd; its first line has no"),
+        (b'{"format": "hpcrowd state", \xff}', "line 1: "),
+        (b"\x1f\x8b\x08\x00", "the gzip file is cut short"),
+        (b"{" + b" " * 2**21, "longer than 1,048,576 bytes"),
+        (gzip.compress(b'{"format": "hpcrowd state"' + b" " * 2**24, 9), "longer than 1,048,576"),
+    ],
+)
+def test_other_files(tmp_path: Path, data: bytes, message: str) -> None:
+    """What is no snapshot is refused at its beginning, however large it would be unpacked."""
+    (tmp_path / "now").write_bytes(data)
+    with pytest.raises(TraceError, match=message):
+        read_state(tmp_path / "now")
+
+
+def test_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A state that cannot be read again leaves the file that was there."""
+    write_state(small(), tmp_path / "now")
+    before = (tmp_path / "now").read_bytes()
+    wrong = small()
+    wrong.jobs.user[0] = 2**60
+    with pytest.raises(TraceError, match=r"made: job 77_1, user 1152921504606846976: must be from"):
+        write_state(wrong, tmp_path / "now")
+    known = small()
+    known.jobs.run_time[1] = 900
+    with pytest.raises(TraceError, match=r"job 8, run_time 900: nobody knows it before the end"):
+        write_state(known, tmp_path / "now")
+    long = small(notes=("x" * 2**20,))
+    with pytest.raises(TraceError, match="line 1 would have 1,04"):
+        write_state(long, tmp_path / "now")
+    with pytest.raises(TraceError, match="cannot be written"):
+        write_state(small(), tmp_path / "none" / "now")
+    assert [tmp_path / "now"] == list(tmp_path.iterdir())
+    assert before == (tmp_path / "now").read_bytes()
+
+
+# ---------------------------------------------------------------------------------- contradictions
+
+CONTRADICTIONS: list[tuple[int, dict[str, Any], str]] = [
+    (4, {"number": 8}, "field number: '8': job 8: another job has this number (line 3); number"),
+    (3, {"start": 99}, "field start: 'Wed 2024-01-31 13:01:39': job 8: earlier than its subm"),
+    (2, {"end": 5}, "field end: 'Wed 2024-01-31 13:00:05': job 77_1: earlier than its start"),
+    (3, {"start": 1001}, "field start: 'Wed 2024-01-31 13:16:41': job 8: later than the moment of"),
+    (2, {"end": 1001}, "field end: 'Wed 2024-01-31 13:16:41': job 77_1: later than the moment of"),
+    (4, {"submit": 1001}, "field submit: 'Wed 2024-01-31 13:16:41': job 9: later than the moment"),
+    (3, {"processors": 9}, "field processors: '9': job 8: 1 running job on 9 processors, and the "
+     "machine has 10, less 2 that are down; correct its size, or leave out jobs that are over"),
+    (4, {"processors": 11}, "field processors: '11': job 9: waits, and the machine has 10; "),
+    (3, {"queue": 3, "queue_name": "mian"}, "field queue: 'mian': job 8: no such partition; did "
+     "you mean main?"),
+    (5, {"asks": {"partitions": "main,long"}}, "field queue: 'long': job 80: no such partition; "
+     "there are gpu, main"),
+    (2, {"processors": 10**8, "run_time": 2**53}, "field run_time: '9007199254740992': job 77_1: "
+     "the jobs have 9e+23 processor-seconds in all, too many to add; this one has the most"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "values", "message"), CONTRADICTIONS)
+def test_contradictions(tmp_path: Path, number: int, values: dict[str, Any], message: str) -> None:
+    """A job that contradicts the moment, the machine or itself is refused with its line."""
+    lines = lines_of(tmp_path / "now")
+    lines[number - 1] = changed(lines[number - 1], **values)
+    found = refused(tmp_path / "now", lines)
+    assert found.startswith(f"now, line {number}, ")
+    assert message in found
+
+
+def test_contradictions_without_a_file() -> None:
+    """Without lines, the source and the job are named."""
+    with pytest.raises(TraceError, match=r"^made: job 8, processors 6: 1 running job on 6") as one:
+        check_state(small(processors=7))
+    assert not isinstance(one.value, ParseError)
+    with pytest.raises(QuantityError, match=r"made: 11 processors down, and the machine has 10"):
+        check_state(small(down=11))
+    with pytest.raises(QuantityError, match="the end must be later than the beginning"):
+        check_state(small(closed=((5, 5),)))
+    before = small()
+    before.jobs.recorded_submit[3] = -1
+    with pytest.raises(TraceError, match="job 80, submit -1: every job of a state has been submit"):
+        check_state(before)
+
+
+def test_the_last_to_start_is_one_too_many(make_jobs: Callable[..., JobTable]) -> None:
+    """Of the running jobs, that is named with which they are too many, by their starts."""
+    jobs = make_jobs((0, 9, 4), (1, 9, 4), (2, 9, 4))
+    jobs.recorded_submit[:] = 0
+    jobs.recorded_start[:] = (7, 3, 5)
+    jobs.recorded_end[:] = jobs.run_time[:] = -1
+    state = State(jobs, 10, Clock(), 11, lines=np.array((5, 6, 7)))
+    with pytest.raises(ParseError, match="state, line 5, field processors: '4': job 1: 3 running"):
+        check_state(state)
+    assert [] == check_state(replace(state, processors=12))
+
+
+def test_against_a_machine() -> None:
+    """With a machine its cores and partitions count; jobs that are held may ask for anything."""
+    machine = Machine(
+        nodes=(NodeType(name="n[1-2]", cores=4),),
+        partitions=(Partition(name="main"), Partition(name="gpu")),
+    )
+    state = small(partitions=())
+    assert [] == check_state(state, machine)
+    state.jobs.processors[2] = 9
+    assert [] == check_state(state)
+    with pytest.raises(TraceError, match="job 9, processors 9: waits, and the machine has 8"):
+        check_state(state, machine)
+    assert [] == check_state(replace(state, held={2: "PartitionNodeLimit"}), machine)
+    other = machine.changed(partitions=(Partition(name="main"),))
+    with pytest.raises(TraceError, match="job 9, queue gpu: no such partition; there are main"):
+        check_state(replace(state, held={2: "PartitionNodeLimit"}), other)
+
+
+def test_running_longer_than_requested_is_a_remark() -> None:
+    """Real resource managers stop jobs only now and then, and archives have far longer ones."""
+    state = small()
+    state.jobs.requested_time[1] = 700
+    assert ["1 job running longer than requested, by up to 100 s"] == check_state(state)
