@@ -1,0 +1,376 @@
+"""How good forecasts were: proper scores, coverage, and intervals for differences of scores.
+
+A forecast of a number, such as a wait, is an ensemble (one value from each future), or a few of its
+quantiles. All scores are losses: the smaller, the better, and each is smallest in the mean for the
+forecaster who gives the true distribution. Values that lie beyond the horizon of the futures are
+infinite; quantiles and ranks take them as they are, the CRPS needs the horizon.
+
+Sources:
+
+- CRPS, quantile and interval scores: Gneiting and Raftery 2007, JASA 102, sections 4.2 and 6.
+- Fair CRPS of an ensemble: Ferro 2014, Q. J. R. Meteorol. Soc. 140, for members that are draws.
+- CRPS up to a horizon: threshold-weighted, Gneiting and Ranjan 2011, J. Bus. Econ. Stat. 29; for
+  the weight 1 below the horizon it is the CRPS of what is cut off there.
+- Randomised PIT: Czado, Gneiting and Held 2009, Biometrics 65, section 2 (nonrandomised and
+  randomised), here for distributions with atoms, such as waits of 0.
+- Block bootstrap: Politis and Romano 1992, circular blocks, for scores that depend on those before.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcrowd.analysis.paired import AT_ONCE, CONFIDENCE, RESAMPLES, Estimate
+from hpcrowd.environment.errors import QuantityError, echo
+
+type Floats = NDArray[np.float64]
+
+#: Weights of a member that rounding may add up to beyond a level of a quantile (our choice).
+ROUNDING = 1e-12
+
+#: Fewest scores that an interval is given for (our choice).
+FEWEST = 10
+
+
+# ---- quantiles -----------------------------------------------------------------------------------
+
+
+def quantiles(members: ArrayLike, levels: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+    """Return quantiles of ensembles: the smallest member with at least the level at or below it.
+
+    Parameters
+    ----------
+    members
+        Values; shape (cases, members), infinite beyond the horizon.
+    levels
+        Between 0 and 1; shape (levels,).
+    weights
+        Weights of the members, 0 or more, same shape as the members or (members,); None is equal.
+
+    Returns
+    -------
+    quantiles
+        Shape (cases, levels); infinite where the level is only reached beyond the horizon.
+    """
+    members, weights = _ensemble(members, weights)
+    levels = _levels(levels)
+    order = np.argsort(members, axis=1, kind="stable")
+    ordered = np.take_along_axis(members, order, 1)
+    total = np.cumsum(np.take_along_axis(weights, order, 1), axis=1)
+    # How many cumulative weights are below the level is the place of the quantile.
+    place = (total[:, :, None] < levels - ROUNDING).sum(axis=1)
+    return np.take_along_axis(ordered, np.minimum(place, members.shape[1] - 1), 1)
+
+
+# ---- scores --------------------------------------------------------------------------------------
+
+
+def crps(
+    members: ArrayLike,
+    outcomes: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    fair: bool = True,
+    horizon: float | None = None,
+) -> Floats:
+    """Return the continuous ranked probability score of ensembles, in units of the outcomes.
+
+    Parameters
+    ----------
+    members
+        Values; shape (cases, members).
+    outcomes
+        What happened; shape (cases,).
+    weights
+        Weights of the members, same shape as the members or (members,); None is equal.
+    fair
+        Whether the members are draws from the forecast, whose score is estimated without bias; it
+        can be negative. False scores the ensemble as if it were the distribution.
+    horizon
+        Values beyond it count as the horizon; None needs finite values.
+
+    Raises
+    ------
+    QuantityError
+        If a value is infinite without a horizon, or a fair score has fewer than two members.
+    """
+    members, weights = _ensemble(members, weights)
+    outcomes = _outcomes(outcomes, len(members))
+    if horizon is not None:
+        members, outcomes = np.minimum(members, horizon), np.minimum(outcomes, horizon)
+    if not (np.isfinite(members).all() and np.isfinite(outcomes).all()):
+        raise QuantityError("CRPS of infinite values: give the horizon that they lie beyond")
+    error = (weights * np.abs(members - outcomes[:, None])).sum(axis=1)
+    order = np.argsort(members, axis=1, kind="stable")
+    ordered = np.take_along_axis(members, order, 1)
+    share = np.take_along_axis(weights, order, 1)
+    # Half the mean distance of two members is the integral of F (1 - F), by steps.
+    below = np.cumsum(share, axis=1)[:, :-1]
+    spread: Floats = (below * (1 - below) * np.diff(ordered, axis=1)).sum(axis=1)
+    if fair:
+        itself = (share**2).sum(axis=1)
+        if (itself > 1 - ROUNDING).any():
+            raise QuantityError("fair CRPS of one member: give two or more, or fair=False")
+        # A member drawn twice is no distance; two different ones are what the spread means.
+        spread = spread / (1 - itself)
+    result: Floats = error - spread
+    return result
+
+
+def crps_of_quantiles(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Floats:
+    """Return the CRPS of forecasts of which a few quantiles are known: twice the mean pinball loss.
+
+    Each level stands for those nearer to it than to another level; shape (cases,).
+    """
+    levels = _levels(levels)
+    edges = np.concatenate(([0.0], (levels[1:] + levels[:-1]) / 2, [1.0]))
+    result: Floats = 2 * pinball(predicted, outcomes, levels) @ np.diff(edges)
+    return result
+
+
+def pinball(predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike) -> Floats:
+    """Return the pinball (quantile) loss of quantiles; shape (cases, levels).
+
+    An outcome above the quantile of a level costs level times the distance, one below costs
+    1 - level times the distance. It is infinite if one of them is, and 0 if both are.
+
+    Parameters
+    ----------
+    predicted
+        Quantiles; shape (cases, levels).
+    outcomes
+        What happened; shape (cases,).
+    levels
+        Ascending, between 0 and 1; shape (levels,).
+    """
+    levels = _levels(levels)
+    predicted = _predicted(predicted, levels)
+    outcomes = _outcomes(outcomes, len(predicted))[:, None]
+    # Both beyond the horizon is a hit.
+    distance = np.subtract(
+        outcomes, predicted, out=np.zeros(predicted.shape), where=outcomes != predicted
+    )
+    result: Floats = np.maximum(levels * distance, (levels - 1) * distance)
+    return result
+
+
+def interval_score(
+    lower: ArrayLike, upper: ArrayLike, outcomes: ArrayLike, coverage: float
+) -> Floats:
+    """Return the interval score of central intervals: width, plus a penalty for each miss.
+
+    A miss costs ``2 / (1 - coverage)`` times its distance from the interval; shape (cases,). Cut
+    infinite ends and outcomes off at the horizon first.
+    """
+    if not 0 < coverage < 1:
+        raise QuantityError(f"coverage {echo(coverage)}: it lies between 0 and 1, such as 0.9")
+    lower, upper, outcomes = (np.asarray(one, float) for one in (lower, upper, outcomes))
+    missed = np.maximum(lower - outcomes, 0) + np.maximum(outcomes - upper, 0)
+    result: Floats = upper - lower + 2 / (1 - coverage) * missed
+    return result
+
+
+# ---- coverage ------------------------------------------------------------------------------------
+
+
+def covered(lower: ArrayLike, upper: ArrayLike, outcomes: ArrayLike) -> float:
+    """Return the share of outcomes in closed intervals.
+
+    With atoms, such as waits of 0, a good interval covers more than its nominal share; see
+    :func:`central_coverage`.
+    """
+    lower, upper, outcomes = (np.asarray(one, float) for one in (lower, upper, outcomes))
+    return float(((lower <= outcomes) & (outcomes <= upper)).mean())
+
+
+def pit(
+    members: ArrayLike,
+    outcomes: ArrayLike,
+    generator: np.random.Generator,
+    weights: ArrayLike | None = None,
+) -> Floats:
+    """Return the randomised probability integral transform of outcomes in ensembles.
+
+    Uniform between 0 and 1 for a calibrated forecast, also where values are equal. Without weights
+    the outcome takes a random place among the members equal to it, and a random value within that
+    place; this is exact for any number of members. With weights, it is a random value between the
+    distribution just below the outcome and at the outcome.
+
+    Parameters
+    ----------
+    members, outcomes, weights
+        As in :func:`crps`; infinite values are equal to each other.
+    generator
+        Where the random values come from.
+    """
+    equal = weights is None
+    members, weights = _ensemble(members, weights)
+    outcomes = _outcomes(outcomes, len(members))
+    random = generator.random(len(members))
+    below = (weights * (members < outcomes[:, None])).sum(axis=1)
+    tied = (weights * (members == outcomes[:, None])).sum(axis=1)
+    count = members.shape[1]
+    result: Floats = below + random * tied
+    if equal:
+        result = (below * count + random * (tied * count + 1)) / (count + 1)
+    np.clip(result, 0, 1, out=result)
+    return result
+
+
+def pit_of_quantiles(
+    predicted: ArrayLike, outcomes: ArrayLike, levels: ArrayLike, generator: np.random.Generator
+) -> Floats:
+    """Return the randomised PIT of outcomes in forecasts of which a few quantiles are known.
+
+    Between two quantiles the distribution is linear. Quantiles that are equal are an atom, as is
+    the lowest one; an outcome there, below the lowest or above the highest quantile gets a random
+    value in the range of levels in question. Parameters are as in :func:`pinball`.
+    """
+    levels = _levels(levels)
+    predicted = _predicted(predicted, levels)
+    outcomes = _outcomes(outcomes, len(predicted))
+    random = generator.random(len(predicted))
+    ends = np.concatenate(([0.0], levels, [1.0]))
+    below = (predicted < outcomes[:, None]).sum(axis=1)
+    at = (predicted == outcomes[:, None]).sum(axis=1)
+    # Where the outcome equals no quantile: between the last below it and the next.
+    low, high = ends[below], ends[below + 1]
+    inner = (at == 0) & (below > 0) & (below < len(levels))
+    left = predicted[np.arange(len(below)), np.clip(below - 1, 0, None)]
+    right = predicted[np.arange(len(below)), np.clip(below, None, len(levels) - 1)]
+    bounded = inner & np.isfinite(right)
+    width = np.subtract(right, left, out=np.ones(len(below)), where=bounded)
+    from_left = np.subtract(outcomes, left, out=np.zeros(len(below)), where=bounded)
+    share = np.where(bounded, from_left / width, random)
+    between = low + share * (high - low)
+    first, last = ends[np.where(below == 0, 0, below + 1)], ends[below + at]
+    result: Floats = np.where(at > 0, first + random * (last - first), between)
+    return result
+
+
+def central_coverage(values: ArrayLike, coverages: ArrayLike) -> Floats:
+    """Return the share of outcomes in central intervals of forecasts, from their randomised PIT.
+
+    Parameters
+    ----------
+    values
+        From :func:`pit` or :func:`pit_of_quantiles`; shape (cases,).
+    coverages
+        Nominal shares, such as 0.5 and 0.9; shape (intervals,).
+
+    Returns
+    -------
+    shares
+        Shape (intervals,); equal to the nominal ones for a calibrated forecast, with atoms or not.
+    """
+    away = np.abs(np.asarray(values, float) - 0.5)
+    result: Floats = (away[:, None] <= _levels(coverages, "coverages") / 2).mean(axis=0)
+    return result
+
+
+# ---- differences ---------------------------------------------------------------------------------
+
+
+def mean_difference(
+    first: ArrayLike,
+    second: ArrayLike,
+    generator: np.random.Generator,
+    *,
+    block: int | None = None,
+) -> Estimate:
+    """Return the mean of ``first - second`` for scores of the same cases, with its interval.
+
+    Parameters
+    ----------
+    first, second
+        Scores of two forecasters, in the order of time; shape (cases,).
+    generator
+        Where the resamples come from.
+    block
+        Cases in a row that are resampled together, because their scores depend on each other; None
+        is the cube root of the number of cases (Hall, Horowitz and Jing 1995, in order of
+        magnitude), 1 takes them as independent.
+
+    Returns
+    -------
+    estimate
+        The interval is the percentile interval of a circular block bootstrap, None for fewer than
+        :data:`FEWEST` cases or 2 blocks.
+    """
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    if first.shape != second.shape or first.ndim != 1:
+        raise QuantityError(
+            f"scores of shape {first.shape} and {second.shape}: give one of each case from both"
+        )
+    difference = first - second
+    cases = len(difference)
+    if not cases or not np.isfinite(difference).all():
+        raise QuantityError(
+            "scores that are infinite, not numbers, or none: leave such cases out of both"
+        )
+    if block is None:
+        block = math.ceil(cases ** (1 / 3) - 1e-9)
+    if block < 1:
+        raise QuantityError(f"block {echo(block)}: it has 1 case or more")
+    mean = float(difference.mean())
+    if cases < FEWEST or 2 * block > cases:
+        return Estimate(mean, None, None, cases)
+    # Sums of all circular blocks; the last block of a resample is as short as needed.
+    blocks, rest = divmod(cases, block)
+    total = np.concatenate(([0.0], np.cumsum(np.concatenate((difference, difference[:block])))))
+    whole, part = total[block : block + cases] - total[:cases], total[rest:][:cases] - total[:cases]
+    sums = []
+    step = max(1, AT_ONCE // (blocks + 1))
+    for begin in range(0, RESAMPLES, step):
+        drawn = generator.integers(0, cases, (min(step, RESAMPLES - begin), blocks + 1))
+        sums.append(whole[drawn[:, 1:]].sum(axis=1) + part[drawn[:, 0]])
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(np.concatenate(sums) / cases, [tail, 1 - tail])
+    return Estimate(mean, float(low), float(high), cases)
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+def _ensemble(members: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
+    """Return members, and weights of the same shape that add up to 1."""
+    members = np.asarray(members, float)
+    if members.ndim != 2 or not members.shape[1]:
+        raise QuantityError(f"members of shape {members.shape}: give (cases, members)")
+    if np.isnan(members).any():
+        raise QuantityError("members that are not numbers: leave them out")
+    if weights is None:
+        return members, np.full(members.shape, 1 / members.shape[1])
+    weights = np.broadcast_to(np.asarray(weights, float), members.shape)
+    total = weights.sum(axis=1, keepdims=True)
+    if not ((weights >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
+        raise QuantityError("weights of members: each is 0 or more, and one of each case above 0")
+    return members, weights / total
+
+
+def _outcomes(outcomes: ArrayLike, cases: int) -> Floats:
+    outcomes = np.asarray(outcomes, float)
+    if outcomes.shape != (cases,):
+        raise QuantityError(f"outcomes of shape {outcomes.shape}: give one for each of {cases}")
+    if np.isnan(outcomes).any():
+        raise QuantityError("outcomes that are not numbers: leave their cases out")
+    return outcomes
+
+
+def _levels(levels: ArrayLike, name: str = "levels") -> Floats:
+    levels = np.atleast_1d(np.asarray(levels, float))
+    if not ((levels > 0) & (levels < 1)).all() or (np.diff(levels) <= 0).any():
+        raise QuantityError(f"{name} {echo(levels.tolist())}: ascending, between 0 and 1")
+    return levels
+
+
+def _predicted(predicted: ArrayLike, levels: Floats) -> Floats:
+    predicted = np.asarray(predicted, float)
+    if predicted.ndim != 2 or predicted.shape[1] != len(levels):
+        raise QuantityError(
+            f"quantiles of shape {predicted.shape}: give (cases, {len(levels)}), one for each level"
+        )
+    return predicted
