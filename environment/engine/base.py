@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,8 +29,11 @@ from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.quantities import time_at_pace, time_at_speed
 from hpcrowd.environment.schedulers.base import Announced, Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
-from hpcrowd.environment.schedulers.predictors.base import Predictor
+from hpcrowd.environment.schedulers.predictors.base import ARRIVED, ENDED, Events, Predictor
 from hpcrowd.environment.stops import FOREVER, Stop
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.past import Past
 
 #: Waiting jobs that passes may look at before an engine returns: about 0.1 to 0.5 s for those that
 #: plan the whole queue, and for the others.
@@ -56,6 +59,10 @@ class Changes(Protocol):
     separate: Callable[[int, str, str], bool]
 
     @property
+    def reviews(self) -> Looks:
+        """The checks of an adaptive scheduler."""
+
+    @property
     def step_at(self) -> int:
         """Time of the next change that is not a check of an adaptive scheduler."""
 
@@ -71,6 +78,16 @@ class Changes(Protocol):
 
     def catch_up(self, now: int) -> None:
         """Apply changes before ``now`` while nothing ran, waited or was to arrive."""
+
+    def begin_at(self, now: int) -> None:
+        """Begin at a second with what changed before, and without its account."""
+
+
+class Looks(Protocol):
+    """The looks of an adaptive scheduler, see ``platform.timeline.Reviews``."""
+
+    def begin_at(self, now: int) -> Scheduler | None:
+        """Return the policy that the last look before now chose, None for that in use."""
 
 
 class Engine(Announced, ABC):
@@ -397,6 +414,111 @@ class Engine(Announced, ABC):
     @abstractmethod
     def settle(self) -> None:
         """Notify predictor and scheduler of jobs that ended and arrived since the last pass."""
+
+    def go_on(self, past: Past, left: Int64s) -> None:
+        """Go on from a state; the clock is there, and submissions, starts and ends in the table.
+
+        For :func:`~hpcrowd.environment.state.begin.begin_from`, before anything has happened.
+
+        Parameters
+        ----------
+        past
+            The state.
+        left
+            Rows of jobs that left the queue without a start.
+
+        Raises
+        ------
+        QuantityError
+            If the machine cannot hold what runs.
+        """
+        jobs, running, waiting, over = self.jobs, past.running, past.waiting, past.over
+        here = np.concatenate((running, waiting))
+        if self.timeline is not None:
+            self.timeline.begin_at(past.now)
+        for rows in (here, over, left):
+            jobs.matrix[Column.CLUSTER, rows] = self.number
+        state = jobs.column(Column.STATE)
+        outran = jobs.run_time[over] + self.latency > jobs.requested_time[over]
+        outran &= (jobs.requested_time[over] != UNKNOWN) & self.kill
+        state[over] = np.where(outran, State.KILLED, State.COMPLETED)
+        state[left] = State.CANCELLED
+        if self.timeline is not None:
+            successor = self.timeline.reviews.begin_at(past.now)
+            if successor is not None:
+                self._use(successor)
+        self._take(here)
+        waiting = self._admitted(waiting)
+        needs = int(jobs.processors[running].sum())
+        if needs > self.up:
+            raise QuantityError(
+                f"running jobs: they need {needs:,} processors, and the machine has {self.up:,}; "
+                "give its size with --processors"
+            )
+        self._estimate_all(np.concatenate((over, running, waiting)))
+        ends = jobs.start[running] + jobs.run_time[running] + self.latency
+        if self.kill:
+            limits = jobs.start[running] + jobs.requested_time[running]
+            checks = limits + (self.kill_phase - limits) % self.kill_every
+            ends = np.where(ends > limits, checks, ends)
+        jobs.end[running] = np.maximum(ends, past.now + 1)
+        jobs.end[waiting] = UNKNOWN
+        if self.predictor is not None:
+            self._follow(past._replace(waiting=waiting))
+        self._go_on(past._replace(waiting=waiting))
+
+    def _admitted(self, waiting: Int64s) -> Int64s:
+        """Reject waiting jobs that the machine can never run; return the others."""
+        jobs, scheduler = self.jobs, self.scheduler
+        large = jobs.processors[waiting] > self.processors
+        if scheduler is not None and scheduler.nodes:
+            for place, row in enumerate(waiting.tolist()):
+                word = scheduler.turns_away(row)
+                if word:
+                    self._refused[row], large[place] = word, True
+        jobs.column(Column.STATE)[waiting[large]] = State.REJECTED
+        return waiting[~large]
+
+    def _estimate_all(self, rows: Int64s) -> None:
+        """Set what the scheduler believes of jobs that are here already, or were."""
+        if not isinstance(self.estimates, Estimates):
+            return
+        jobs, estimates = self.jobs, self.estimates
+        requested, run = jobs.requested_time[rows], jobs.run_time[rows]
+        run = np.where(run == UNKNOWN, jobs.end[rows] - jobs.start[rows], run)
+        if self.kill:
+            run = np.where(requested == UNKNOWN, run, np.minimum(run, requested))
+        requested = np.where(requested == UNKNOWN, run, requested)
+        if estimates.kind == "factor":
+            over, under = estimates.ratio.as_integer_ratio()
+            requested = (2 * requested * over + under) // (2 * under)
+        jobs.estimate[rows] = run if estimates.kind == "exact" else requested
+
+    def _follow(self, past: Past) -> None:
+        """Let the predictor hear of the past, and set what it predicted at each arrival.
+
+        A job without run time ends after the arrivals of its second, since it starts after them.
+        """
+        jobs = self.jobs
+        assert self.predictor is not None
+        arrived = np.concatenate((past.over, past.running, past.waiting))
+        ended = past.over[jobs.state[past.over] == State.COMPLETED]
+        row = np.concatenate((ended, arrived))
+        time = np.concatenate((jobs.end[ended], jobs.enqueued[arrived]))
+        kind = np.repeat([ENDED, ARRIVED], [len(ended), len(arrived)])
+        turn = np.where(jobs.start[ended] == jobs.end[ended], 2, 0)
+        turn = np.concatenate((turn, np.ones(len(arrived), np.int64)))
+        order = np.lexsort((row, turn, time))
+        predicted = self.predictor.follow(Events(time[order], row[order], kind[order]))
+        jobs.estimate[arrived] = predicted[arrived]
+
+    @abstractmethod
+    def _go_on(self, past: Past) -> None:
+        """Go on from a state that is in the table, with estimates and expected ends."""
+
+    @abstractmethod
+    def _use(self, scheduler: Scheduler) -> None:
+        """Use another scheduler from the beginning."""
 
     def _predict(self, ended: Int64s, arrived: Int64s) -> None:
         """Notify the predictor, if any, of jobs that ended, and predict those that arrived.

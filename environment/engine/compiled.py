@@ -9,7 +9,7 @@ engine keeps is then rebuilt from it (:meth:`CompiledEngine.take_over`).
 
 from __future__ import annotations
 
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.estimates import Estimates
 from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.stops import FOREVER, Stop
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.past import Past
 
 #: Policies of the compiled loop itself, by name.
 POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
@@ -106,7 +109,7 @@ class CompiledEngine(Engine):
     @property
     @override
     def refused(self) -> dict[int, str]:
-        return {} if self._policy is None else self._policy.refused
+        return self._refused if self._policy is None else self._refused | self._policy.refused
 
     @property
     @override
@@ -373,10 +376,20 @@ class CompiledEngine(Engine):
             raise QuantityError(f"scheduler {scheduler}: not compiled; run it with plain=True")
         self.settle()
         waiting, running = self.waiting, self.running
-        self.scheduler, self._policy = scheduler, None
+        self._use(scheduler)
         self.take_over(waiting, running)
         if self._policy is not None and scheduler.remembers:
             self._policy.remember(self.jobs.ended(self.number))
+
+    @override
+    def _use(self, scheduler: Scheduler) -> None:
+        self.scheduler, self._policy = scheduler, None
+
+    @override
+    def _go_on(self, past: Past) -> None:
+        self.take_over(past.waiting, past.running)
+        if self._policy is not None:
+            self._policy.go_on(past)
 
     @override
     def take_over(self, waiting: Int64s, running: Int64s) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from typing import Any, NamedTuple, override
+from typing import TYPE_CHECKING, Any, NamedTuple, override
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from hpcrowd.environment.registry import said
 from hpcrowd.environment.schedulers.base import EndedJob, Look, RunningJob, Scheduler, WaitingJob
 from hpcrowd.environment.schedulers.estimates import Estimates, believed_end
 from hpcrowd.environment.stops import FOREVER, Stop
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.past import Past
 
 #: Columns of the table by the fields of what schedulers see of a job, after its row.
 OWNER = [Column.USER, Column.GROUP, Column.QUEUE]
@@ -347,10 +350,9 @@ class PlainEngine(Engine):
         self._check_switch()
         self.settle()
         waiting, running = self.waiting, self.running
+        self._use(scheduler)
         assert self.scheduler is not None  # checked above
-        self.scheduler = scheduler = self.scheduler.successor(scheduler)
-        self._corrects = self.predictor is not None or scheduler.plans
-        scheduler.begin(self.up)
+        scheduler = self.scheduler
         if scheduler.remembers:
             scheduler.ended(
                 self.now, [self._as_ended(row) for row in self.jobs.ended(self.number).tolist()]
@@ -358,7 +360,30 @@ class PlainEngine(Engine):
         self.take_over(waiting, running)
 
     @override
+    def _use(self, scheduler: Scheduler) -> None:
+        assert self.scheduler is not None  # not the recorded schedule
+        self.scheduler = scheduler = self.scheduler.successor(scheduler)
+        self._corrects = self.predictor is not None or scheduler.plans
+        scheduler.begin(self.up)
+
+    @override
+    def _go_on(self, past: Past) -> None:
+        scheduler = self.scheduler
+        assert scheduler is not None  # checked before
+        self._lay_out(past.waiting, past.running)
+        ended = [self._as_ended(row) for row in past.over.tolist()]
+        scheduler.go_on(past, tuple(self._running), ended)
+        scheduler.changed(self.now)
+
+    @override
     def take_over(self, waiting: Int64s, running: Int64s) -> None:
+        self._lay_out(waiting, running)
+        if self.scheduler is not None:
+            self.scheduler.take_over(self.now, tuple(self._running))
+            self.scheduler.changed(self.now)
+
+    def _lay_out(self, waiting: Int64s, running: Int64s) -> None:
+        """Take note of what waits and runs, from the table."""
         jobs = self.jobs
         still = set(running.tolist())
         self._suspended = {row: one for row, one in self._suspended.items() if row in still}
@@ -374,8 +399,6 @@ class PlainEngine(Engine):
         self._wake = self.now
         if self.scheduler is not None:
             self.free -= int(jobs.processors[running].sum())
-            self.scheduler.take_over(self.now, tuple(self._running))
-            self.scheduler.changed(self.now)
 
     @override
     def settle(self) -> None:

@@ -194,6 +194,15 @@ class Timeline:
         while self.next_at < now:
             self.apply(self.next_at)
 
+    def begin_at(self, now: int) -> None:
+        """Begin at a second with what changed before, on an empty machine, and without account."""
+        looks, self.reviews.next_at = self.reviews.next_at, FOREVER
+        self.engine.catch_up()
+        self.reviews.next_at = looks
+        self._since = self._now = now
+        self._down_area = self._closed_s = 0
+        self._look_ahead()
+
     def apply(self, now: int) -> list[int]:
         """Apply the changes at ``now``; return the rows of the jobs that end because of them."""
         engine = self.engine
@@ -448,6 +457,39 @@ class Reviews:
         self._adaptive = adaptive
         self.next_at = now + adaptive.every_s
         return _made(self._choice(now), self.engine.jobs.names)
+
+    def begin_at(self, now: int) -> Scheduler | None:
+        """Begin at a second; return the policy that the last look chose, None for that in use.
+
+        What it saw then is in the table: looks are whole periods apart, come after the arrivals and
+        before the starts of their second, and correlations are computed at the first of a week.
+        """
+        adaptive, self._since = self._adaptive, now
+        if adaptive is None:
+            return None
+        jobs, every = self.engine.jobs, adaptive.every_s
+        submitted = jobs.submit != UNKNOWN
+        begun = int(jobs.submit[submitted].min(initial=FOREVER))
+        first, last = max(-(-begun // every), 1) * every, now // every * every
+        self.next_at, self._begun = last + every, begun <= now
+        if last < first:
+            return None
+        heard = max(-(-(last // WEEK * WEEK) // every) * every, first)
+        rows = jobs.ended(self.engine.number)
+        rows = rows[(jobs.end[rows] <= heard) & (jobs.start[rows] < heard)]
+        stayed = jobs.end[rows] - jobs.start[rows]
+        self._correlation.ended(jobs.submit[rows], stayed, jobs.processors[rows])
+        self._heard = heard
+        here = submitted & (jobs.submit <= last) & (jobs.cluster == self.engine.number)
+        here &= (jobs.start == UNKNOWN) | (jobs.start >= last)
+        here &= jobs.processors <= self.engine.processors
+        here &= (jobs.end == UNKNOWN) | (jobs.end > last) | (jobs.start == last)
+        wanted = int(jobs.processors[here].sum())
+        choice = adaptive.policy(wanted, self.engine.up, self._correlation.expected(last))
+        if choice == self._policy:
+            return None
+        self._policy = choice
+        return _made(choice, self.engine.jobs.names)
 
     def end(self) -> None:
         """Stop using an adaptive scheduler."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.machine.layout import Layout
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.machine.outlook import Outlook
+    from hpcrowd.environment.machine.past import Past
 
 
 class ReasonCode(IntEnum):
@@ -383,6 +384,13 @@ class Scheduler(Announced):
         """Return why an arriving job is rejected; empty if it is not. On machines of nodes."""
         return ""
 
+    def turns_away(self, row: int) -> str:
+        """Return why a job could never run, whatever runs and waits; empty if it could.
+
+        For jobs that wait when the run begins; on machines of nodes.
+        """
+        return ""
+
     def outlook(self, now: int, waiting: Int64s, running: Int64s) -> Outlook:
         """Return what users may see of the machine of nodes that it runs.
 
@@ -415,6 +423,25 @@ class Scheduler(Announced):
 
         Called after :meth:`begin` when the policy was switched, and before :meth:`changed`.
         """
+
+    def go_on(self, past: Past, running: Sequence[RunningJob], ended: Sequence[EndedJob]) -> None:
+        """Take note of a state that the run begins with, as if it had run since the first job.
+
+        Called after :meth:`begin`, and before :meth:`changed`. Define it if the policy remembers
+        more than :attr:`remembers` says.
+
+        Parameters
+        ----------
+        past
+            The state.
+        running
+            The jobs that run, by expected end.
+        ended
+            The jobs that ended, by end.
+        """
+        self.take_over(past.now, running)
+        if self.remembers:
+            self.ended(past.now, ended)
 
     def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:
         """Take note of the jobs that ended at this instant; called before :meth:`select`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import override
+from typing import TYPE_CHECKING, override
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from hpcrowd.environment.schedulers.base import (
 )
 from hpcrowd.environment.schedulers.limits import by_number, numbers_alone, parse_values
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler, check_backfill
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.past import Past
 
 #: Half-life of usage: the default of Slurm's PriorityDecayHalfLife (slurm.conf).
 HALF_LIFE = "7d"
@@ -117,6 +120,17 @@ class UsageScheduler(OrderedScheduler):
             usage.change(now, self.half_life_s, -usage.held)
         for job in running:
             self._change(job, now, job.processors)
+
+    @override
+    def go_on(self, past: Past, running: Sequence[RunningJob], ended: Sequence[EndedJob]) -> None:
+        self.usages = {}
+        changes: list[tuple[int, RunningJob | EndedJob, int]] = []
+        for gone in ended:
+            changes.append((gone.start, gone, gone.processors))
+            changes.append((gone.end, gone, -gone.processors))
+        changes += [(job.start, job, job.processors) for job in running]
+        for time, job, processors in sorted(changes, key=lambda one: one[0]):
+            self._change(job, time, processors)
 
     @override
     def ended(self, now: int, jobs: Sequence[EndedJob]) -> None:

@@ -78,3 +78,10 @@ def change_usage(accounts, jobs, job, count, now, half_life):
         accounts.amounts[USED, account] = usage(accounts, account, now, half_life)
         accounts.counts[SINCE, account] = now
         accounts.counts[HELD, account] += count * jobs[PROCESSORS, job]
+
+
+@compiled
+def charge_past(accounts, jobs, rows, counts, times, half_life):
+    """Note starts and ends of the past, in the order of time."""
+    for i in range(len(rows)):
+        change_usage(accounts, jobs, rows[i], counts[i], times[i], half_life)

@@ -8,7 +8,7 @@ once at each instant at which the plain scheduler would be called.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hpcrowd.environment.jobs import Int64s, JobTable
 from hpcrowd.environment.registry import imported
@@ -16,6 +16,9 @@ from hpcrowd.environment.schedulers.base import Scheduler
 from hpcrowd.environment.schedulers.easy import EASY
 from hpcrowd.environment.schedulers.order import FCFS
 from hpcrowd.environment.schedulers.predictors.base import Predictor
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.past import Past
 
 
 class Machine(Protocol):
@@ -97,6 +100,14 @@ class CompiledPass(ABC):
         ended
             Rows by end, then by row.
         """
+
+    def go_on(self, past: Past) -> None:
+        """Go on from a state, after the jobs that run and wait have been taken over.
+
+        See ``Scheduler.go_on``.
+        """
+        if self.scheduler.remembers:
+            self.remember(past.over)
 
     def tell(self) -> None:  # noqa: B027
         """Bring the plain scheduler, which has just begun, up to date.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.fair_share import Usage
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler
 from hpcrowd.environment.stops import FOREVER
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.past import Past
 
 #: Orders by the name of their key.
 ORDERS = {
@@ -122,6 +125,22 @@ class OrderedPass(CompiledPass):
             account = self._account(holder, share=self.scheduler.share(holder))
             self._amounts[A.USED, account] = used
             self._accounts[A.SINCE, account] = now
+
+    @override
+    def go_on(self, past: Past) -> None:
+        super().go_on(past)
+        if not self._q[Q.CHARGED]:
+            return
+        jobs, over, running = self.engine.jobs, past.over, past.running
+        self._accounts[[A.SINCE, A.HELD]], self._amounts[A.USED] = 0, 0.0
+        rows = np.concatenate((over, over, running))
+        times = np.concatenate((jobs.start[over], jobs.end[over], jobs.start[running]))
+        counts = np.repeat([1, -1, 1], [len(over), len(over), len(running)])
+        order = np.argsort(times, kind="stable")
+        A.charge_past(
+            A.Accounts(*self._held()), jobs.matrix,
+            rows[order], counts[order], times[order], self._c[Q.HALF_LIFE],
+        )  # fmt: skip
 
     @override
     def tell(self) -> None:
