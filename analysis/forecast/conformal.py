@@ -1,0 +1,283 @@
+"""Bounds of waits that correct themselves: conformal recalibration as outcomes come in.
+
+Each level of a forecast, such as the 95 % bound, has an offset that moves up a little with each
+wait above the bound, and down with each below, in the proportion that leaves it where it is when
+the coverage is right. Whatever the forecast and the waits do, the share of waits below the bound
+goes to the level in the long run, because errors in one direction would move the offset without
+end.
+
+Offsets are added to ``log(1 + wait / 1 min)``, so that they are minutes for short waits and a
+factor for long ones.
+
+Sources:
+
+- Adaptive conformal inference: Gibbs and Candes 2021, NeurIPS 34.
+- Quantile tracking, with a step in proportion to recent errors: Angelopoulos, Candes and Tibshirani
+  2023, Conformal PID Control for Time Series Prediction, NeurIPS 36, section 2.1. Only this part of
+  the controller is here; its integrator and scorecaster are left out. They scale the step by the
+  largest recent error, here it is the mean (our choice: waits have heavy tails).
+- Crossing bounds are sorted, which never makes them worse in the mean pinball loss: Chernozhukov,
+  Fernandez-Val and Galichon 2010, Econometrica 78.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcrowd.environment.errors import QuantityError, echo
+
+type Floats = NDArray[np.float64]
+type Bools = NDArray[np.bool_]
+
+#: Levels of the bounds of a wait: median, and ends of the central 50 % and 90 %.
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+#: Waits at which offsets turn from minutes to factors, in seconds (our choice).
+UNIT = 60.0
+
+#: Step of an offset, in recent mean errors, in the long run (our choice: the offset of a calibrated
+#: forecast then strays by less than a tenth of the spread of the waits).
+RATE = 0.02
+
+#: How much larger the first step is, and after how many outcomes it has halved (our choice).
+FIRST = 10.0
+HALVED = 50.0
+
+#: Outcomes that the mean error is taken over (our choice).
+RECENT = 200
+
+#: Smallest mean error that steps are in proportion to, in the units of offsets: 1 % or 0.6 s
+#: (our choice). Without it, an offset is stuck after a time when no job waits.
+LEAST_ERROR = 0.01
+
+#: Outcomes of a class at which its own offset has half its weight (our choice).
+SHRUNK = 50.0
+
+#: Upper ends of all classes but the last, as raw medians, in seconds.
+CLASS_ENDS = (1_800.0, 7_200.0, 43_200.0)
+
+
+def wait_classes(medians: ArrayLike, ends: ArrayLike = CLASS_ENDS) -> NDArray[np.int64]:
+    """Return the class of each job by its raw median: below 30 min, 2 h, 12 h, or beyond.
+
+    Parameters
+    ----------
+    medians
+        Raw medians, in seconds, infinite beyond the horizon; shape (jobs,).
+    ends
+        Ends of all classes but the last, in seconds, ascending.
+    """
+    return np.searchsorted(np.asarray(ends, float), np.asarray(medians, float), "right").astype(
+        np.int64
+    )
+
+
+class Recalibration:
+    """Offsets of the bounds of forecasts, learned online.
+
+    Parameters
+    ----------
+    levels
+        Shares of waits that should be at or below each bound; ascending, between 0 and 1.
+    classes
+        Number of classes of jobs. Each has offsets of its own, which are the common ones in the
+        beginning and move away from them with the outcomes of the class.
+    rate
+        Step of an offset, in recent mean errors.
+
+    Attributes
+    ----------
+    common
+        Offsets for all jobs, in units of ``log(1 + wait / 1 min)``; shape (levels,).
+    outcomes
+        Outcomes learned by level; shape (levels,).
+
+    Examples
+    --------
+    >>> recalibration = Recalibration(levels=(0.5,))
+    >>> recalibration.adjusted([[600.0]]).tolist()
+    [[600.0]]
+    >>> for wait in range(1200, 1600):
+    ...     _ = recalibration.learn([[600.0]], [wait])
+    >>> bool(recalibration.adjusted([[600.0]])[0, 0] > 1200)
+    True
+
+    Notes
+    -----
+    Over T outcomes of one class, the share above the bound of a level differs from ``1 - level`` by
+    at most (range of the offset + step) / (T step) for a constant step. An outcome equal to its
+    bound moves nothing: where many jobs do not wait at all, a bound of 0 stays there, and the
+    shares strictly below and at most at the bound enclose the level.
+    """
+
+    def __init__(self, levels: ArrayLike = LEVELS, *, classes: int = 1, rate: float = RATE) -> None:
+        self.levels = np.atleast_1d(np.asarray(levels, float))
+        inside = (self.levels > 0) & (self.levels < 1)
+        if not inside.all() or (np.diff(self.levels) <= 0).any():
+            raise QuantityError(f"levels {echo(self.levels.tolist())}: ascending, between 0 and 1")
+        if classes < 1:
+            raise QuantityError(f"classes {echo(classes)}: there is 1 class or more")
+        if not 0 < rate <= 1:
+            raise QuantityError(f"rate {echo(rate)}: above 0 and at most 1, such as {RATE}")
+        self.classes, self.rate = int(classes), float(rate)
+        count = len(self.levels)
+        self.common = np.zeros(count)
+        self.outcomes = np.zeros(count)
+        # Row 0 is for all jobs, row 1 + c for class c.
+        self._own = np.zeros((self.classes, count))
+        self._learned = np.zeros((1 + self.classes, count))
+        self._error = np.zeros((1 + self.classes, count))
+        self._errors = np.zeros((1 + self.classes, count))
+
+    def offsets(self) -> Floats:
+        """Return the offsets of each class; shape (classes, levels)."""
+        if self.classes == 1:
+            return self.common[None, :].copy()
+        learned = self._learned[1:]
+        result: Floats = self.common + learned / (learned + SHRUNK) * self._own
+        return result
+
+    def adjusted(self, raw: ArrayLike, classes: ArrayLike | None = None) -> Floats:
+        """Return recalibrated bounds, in seconds.
+
+        Parameters
+        ----------
+        raw
+            Bounds of the forecast, in seconds; shape (jobs, levels), infinite beyond the horizon.
+        classes
+            Class of each job, from 0; shape (jobs,). None is class 0.
+
+        Returns
+        -------
+        bounds
+            Same shape, 0 or more, ascending in the levels; infinite bounds stay so.
+        """
+        raw, classes = self._checked(raw, classes)
+        bounds = np.maximum(_space(raw) + self.offsets()[classes], 0)
+        result: Floats = np.sort(UNIT * np.expm1(bounds), axis=1)
+        # Adding and taking away of an offset of 0 must change nothing.
+        untouched = ~self.offsets().any(axis=1)[classes]
+        result[untouched] = np.sort(raw[untouched], axis=1)
+        return result
+
+    def learn(
+        self,
+        raw: ArrayLike,
+        outcome: ArrayLike,
+        censored: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        *,
+        known: ArrayLike | None = None,
+    ) -> Bools:
+        """Move the offsets by what happened, job after job.
+
+        Parameters
+        ----------
+        raw
+            Bounds of the forecast, as given to :meth:`adjusted`; shape (jobs, levels).
+        outcome
+            Waits, in seconds, in the order in which they became known; shape (jobs,).
+        censored
+            Whether a job still waits, so that its wait is longer than its outcome. Such a job is
+            a miss of the bounds that have passed, and says nothing of the others yet.
+        classes
+            Class of each job, as given to :meth:`adjusted`.
+        known
+            Which levels have learned from this wait before, when it was censored; same shape as
+            ``raw``. They are left out.
+
+        Returns
+        -------
+        learned
+            Which levels have learned from which job by now, ``known`` included: what to pass as
+            ``known`` when a wait has gone on or ended.
+
+        Notes
+        -----
+        A bound counts as the offsets of now would make it, not as it was when it was issued: waits
+        become known late, and offsets that still answer to bounds of long ago overshoot.
+        Infinite bounds are of no account: no offset changes them.
+        """
+        raw, classes = self._checked(raw, classes)
+        outcome = np.asarray(outcome, float)
+        if outcome.shape != (len(raw),) or not (outcome >= 0).all():
+            raise QuantityError(
+                f"outcome of shape {outcome.shape}: one wait of 0 s or more for each job"
+            )
+        late = np.zeros(len(raw), bool) if censored is None else np.asarray(censored, bool)
+        if late.shape != outcome.shape:
+            raise QuantityError(f"censored of shape {late.shape}: one answer for each job")
+        learned = np.zeros(raw.shape, bool) if known is None else np.array(known, bool)
+        if learned.shape != raw.shape:
+            raise QuantityError(f"known of shape {learned.shape}: give {raw.shape}, as raw")
+        if not np.isfinite(outcome[~late]).all():
+            raise QuantityError("an outcome that is infinite: pass it as censored, with its wait")
+        values, reached = _space(raw), _space(outcome)
+        for job in range(len(raw)):
+            use = np.isfinite(values[job]) & ~learned[job]
+            learned[job] |= self._move(values[job], reached[job], late[job], classes[job], use)
+        return learned
+
+    def _move(self, raw: Floats, reached: float, late: bool, kind: int, use: Bools) -> Bools:
+        """Move the offsets by one job; return which levels have learned."""
+        if self.classes == 1:
+            push, moved = self._step(0, raw, self.common, reached, late, use)
+            self.common += push
+            self.outcomes += moved
+            return moved
+        row, own = 1 + kind, self._own[kind]
+        learned = self._learned[row]
+        offset = self.common + learned / (learned + SHRUNK) * own
+        push, moved = self._step(row, raw, offset, reached, late, use)
+        own += push
+        self.outcomes += moved
+        # A job counts once; if only the bound of its class has passed, the common one does without.
+        push, _ = self._step(0, raw, self.common, reached, late, moved)
+        self.common += push
+        return moved
+
+    def _step(
+        self, row: int, raw: Floats, offset: Floats, reached: float, late: bool, use: Bools
+    ) -> tuple[Floats, Bools]:
+        """Return by how much offsets move, and which of them have learned."""
+        error = reached - np.maximum(np.where(use, raw, 0) + offset, 0)
+        if late:
+            moved = use & (error >= 0)
+            push = np.where(moved, self.levels, 0)
+        else:
+            moved = use
+            push = np.where(error > 0, self.levels, np.where(error < 0, self.levels - 1, 0)) * use
+            # How far a wait that goes on will be above is not known yet.
+            self._errors[row] += moved
+            weight = moved / np.minimum(np.maximum(self._errors[row], 1), RECENT)
+            self._error[row] += weight * (np.abs(error) - self._error[row])
+        faster = FIRST / (1 + self._learned[row] / HALVED)
+        step = self.rate * np.maximum(faster, 1) * np.maximum(self._error[row], LEAST_ERROR)
+        self._learned[row] += moved
+        return step * push, moved
+
+    def _checked(
+        self, raw: ArrayLike, classes: ArrayLike | None
+    ) -> tuple[Floats, NDArray[np.int64]]:
+        raw = np.asarray(raw, float)
+        if raw.ndim != 2 or raw.shape[1] != len(self.levels):
+            raise QuantityError(
+                f"bounds of shape {raw.shape}: give (jobs, {len(self.levels)}), one for each level"
+            )
+        if not (raw >= 0).all():
+            raise QuantityError("bounds that are negative or not numbers: a wait is 0 s or more")
+        if classes is None:
+            return raw, np.zeros(len(raw), np.int64)
+        classes = np.asarray(classes)
+        if classes.shape != (len(raw),) or not np.isin(classes, np.arange(self.classes)).all():
+            raise QuantityError(
+                f"classes of shape {classes.shape}: one for each job, from 0 to {self.classes - 1}"
+            )
+        return raw, classes.astype(np.int64)
+
+
+def _space(seconds: Floats) -> Floats:
+    """Return where offsets are added: minutes for short waits, a logarithm for long ones."""
+    result: Floats = np.log1p(seconds / UNIT)
+    return result
