@@ -245,7 +245,7 @@ def two_classes(jobs: int) -> tuple[np.ndarray, ...]:
 def test_clusters_separate_two_classes() -> None:
     """Jobs of two classes get two bounds, each with the coverage wanted."""
     submitted, waits, processors = two_classes(6000)
-    forecaster = QBETS()
+    forecaster = QBETS(attribute="area")
     _, upper = bounds_over(forecaster, submitted, waits, processors, np.full(6000, 3600))
     (edge,) = forecaster.edges()
     assert 8 * 3600 == edge
@@ -282,7 +282,7 @@ def test_clusters_have_enough_jobs() -> None:
 
 def test_all_waits_equal() -> None:
     """A cluster of equal waits, such as none at all, is no error."""
-    forecaster = QBETS()
+    forecaster = QBETS(attribute="processors")
     for number in range(500):
         forecaster.ended_wait(Request(number % 7, 3600), 0, number)
     assert 0 == forecaster.bound(SMALL) == forecaster.lower(SMALL)
@@ -292,5 +292,5 @@ def test_a_long_log_takes_seconds() -> None:
     """Tens of thousands of jobs a second, with clusters and change points."""
     submitted, waits, processors = two_classes(20_000)
     begin = time.process_time()
-    bounds_over(QBETS(), submitted, waits, processors, np.full(20_000, 3600))
+    bounds_over(QBETS(), submitted, waits, np.ones(20_000), processors)
     assert time.process_time() - begin < 6

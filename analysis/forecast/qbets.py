@@ -33,7 +33,8 @@ The rules:
 - Runs of hits: left out. A later state of the program also cuts after a long run of hits.
 - Clusters: confirmed (``schmib-means.c``); neighbours in the attribute are merged by the Bayesian
   information criterion of exponential ranks, at most 3 clusters.
-- Attribute of the clustering: the three choices are confirmed; the one the paper used is not.
+- Attribute of the clustering: the three choices are confirmed, and that the program takes the time
+  by default (``-E``); the one that the paper used is not.
 - Small clusters: unconfirmed; here no cluster is smaller than the least history. The program has a
   function for that, and another that borrows waits from neighbours.
 - New clusters: confirmed every 100 waits from all waits. Here from the last 10,000, and only after
@@ -91,8 +92,8 @@ MOST_GROUPS = 64
 #: Longest run that is searched for; a longer one changes nothing (our choice).
 LONGEST_RUN = 10_000
 
-Attribute = Literal["area", "time", "processors", "none"]
-ATTRIBUTES = ("area", "time", "processors", "none")
+Attribute = Literal["time", "processors", "area", "none"]
+ATTRIBUTES = ("time", "processors", "area", "none")
 
 
 class Request(NamedTuple):
@@ -417,8 +418,8 @@ class QBETS:
     confidence
         With which confidence; between 0 and 1.
     attribute
-        What jobs are clustered by: ``"area"`` (processors times requested time), ``"time"``,
-        ``"processors"``, or ``"none"`` for one cluster a queue.
+        What jobs are clustered by: requested ``"time"``, ``"processors"``, ``"area"`` (processors
+        times requested time), or ``"none"`` for one cluster a queue.
     adapts
         Whether change points cut the history.
 
@@ -447,7 +448,7 @@ class QBETS:
         quantile: float = 0.95,
         confidence: float = 0.95,
         *,
-        attribute: Attribute = "area",
+        attribute: Attribute = "time",
         adapts: bool = True,
     ) -> None:
         for name, value in (("quantile", quantile), ("confidence", confidence)):
