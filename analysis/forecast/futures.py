@@ -1,0 +1,360 @@
+"""One possible future of a cluster: run times drawn, users who go on, the scheduler as it is.
+
+Everything that all futures of a state have in common is computed once, in :class:`Outset`; a
+future then takes tens of milliseconds. Future number 7 of a seed is always the same, whatever other
+futures are made, and where; under a change of the machine its users and run times draw the same
+numbers, so that two futures of the same number are a pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.forecast.run_times import RunTimes
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
+from hpcrowd.environment.streams import Streams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from hpcrowd.agents.behaviours.user import Behaviour
+    from hpcrowd.agents.generative.generated import GeneratedUser
+    from hpcrowd.agents.learned.model import LearnedModel
+    from hpcrowd.agents.populations.going_on import Likeness, Past
+    from hpcrowd.environment.simulation import Simulation
+    from hpcrowd.environment.state.state import State
+
+#: What users do in futures.
+USERS = ("think-time", "think-time-windows", "learned", "rigid", "none")
+
+#: Time between two values of the series of a future, s.
+STEP = HOUR
+
+#: Columns of a job of the state that futures begin with.
+KEPT = (
+    Column.NUMBER, Column.USER, Column.GROUP, Column.EXECUTABLE, Column.QUEUE, Column.PROCESSORS,
+    Column.REQUESTED_TIME, Column.REQUESTED_MEMORY, Column.RECORDED_SUBMIT, Column.RECORDED_START,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A job that one would submit now.
+
+    Attributes
+    ----------
+    processors, requested
+        Processors, and requested time, s.
+    user, queue
+        Numbers in the state, which set what its run time is like and where it is put; -1 unknown.
+    count
+        How many such jobs.
+    """
+
+    processors: int
+    requested: int
+    user: int = UNKNOWN
+    queue: int = UNKNOWN
+    count: int = 1
+
+
+@dataclass
+class Future:
+    """What happened in one future.
+
+    Attributes
+    ----------
+    number
+        Its number.
+    start, end
+        Of the jobs that run or wait, in the order of :attr:`Outset.rows`, then of those that one
+        would submit; s since the origin, -1 if not within the horizon.
+    busy, queued, asked
+        Mean of the busy processors in each step, and jobs and processors in the queue at its end,
+        shape (steps,).
+    submit, wait, processors
+        Of the jobs that users submitted, s, and their processors; a wait is -1 if the job did not
+        start within the horizon.
+    """
+
+    number: int
+    start: Int64s
+    end: Int64s
+    busy: NDArray[np.float64]
+    queued: Int64s
+    asked: Int64s
+    submit: Int64s
+    wait: Int64s
+    processors: Int64s
+
+
+@dataclass
+class Outset:
+    """What all futures of a state have in common.
+
+    Attributes
+    ----------
+    state
+        The state.
+    horizon
+        How far futures go, s from now.
+    scheduler, users
+        The policy; one of :data:`USERS`.
+    processors
+        Size of the machine; that of the state unless given.
+    overrun
+        What happens to jobs that outrun their request: ``keep`` or ``kill``.
+    asked
+        Jobs that one would submit now.
+    platform
+        Changes during the future, with seconds since the origin.
+    likeness, model
+        Of users who go on; the learned model of users ``learned``.
+    jobs_only
+        Stop when all jobs of the state have started.
+    """
+
+    state: State
+    horizon: int
+    scheduler: Any = "easy"
+    users: str = "think-time"
+    processors: int | None = None
+    overrun: str = "keep"
+    estimates: Any = "requested"
+    asked: Sequence[Asked] = ()
+    platform: Sequence[Any] = ()
+    machine: Any = None
+    likeness: Likeness | None = None
+    model: LearnedModel | None = None
+    jobs_only: bool = False
+    _made: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.horizon <= 0:
+            raise QuantityError(f"horizon {self.horizon} s: must be more than 0")
+
+    @cached_property
+    def rows(self) -> Int64s:
+        """Rows of the state of the jobs that run, then of those that wait."""
+        return np.concatenate((self.state.running, self.state.waiting))
+
+    @cached_property
+    def run_times(self) -> RunTimes:
+        """Run times of the jobs that run or wait, and of those that one would submit."""
+        return RunTimes.of(self._with_asked, np.concatenate((self.rows, self._asked_rows)))
+
+    @cached_property
+    def _with_asked(self) -> State:
+        """The state with the jobs that one would submit, as waiting since now."""
+        from dataclasses import replace
+
+        if not self.asked:
+            return self.state
+        jobs = self.state.jobs.copy()
+        for one in self.asked:
+            jobs.append(
+                one.count, user=one.user, queue=one.queue, processors=one.processors,
+                requested_time=one.requested, recorded_submit=self.state.now,
+            )  # fmt: skip
+        return replace(self.state, jobs=jobs)
+
+    @property
+    def _asked_rows(self) -> Int64s:
+        count = sum(one.count for one in self.asked)
+        return np.arange(len(self.state.jobs), len(self.state.jobs) + count)
+
+    @cached_property
+    def past(self) -> Past:
+        """The record that users go on with."""
+        from hpcrowd.agents.populations.going_on import Past
+
+        return Past(self.state.jobs, self.state.now, self.state.clock, self.likeness)
+
+    @cached_property
+    def _begin(self) -> JobTable:
+        """The table that each future begins with."""
+        whole = self._with_asked.jobs
+        rows = np.concatenate((self.rows, self._asked_rows))
+        jobs = JobTable(len(rows))
+        jobs.names = whole.names
+        for column in KEPT:
+            jobs.matrix[column] = whole.column(column)[rows]
+        if whole.requests is not None:
+            jobs.requests = whole.requests.take(rows)
+        return jobs
+
+    @cached_property
+    def _pending(self) -> dict[int, Int64s]:
+        """The rows of each user's jobs in the table of a future, by number."""
+        users = self._begin.user[: len(self.rows)]
+        return {number: np.flatnonzero(users == number) for number in np.unique(users).tolist()}
+
+    def behaviour(self) -> Behaviour[GeneratedUser] | None:
+        """Return what users do in one future; None for users who submit nothing."""
+        from hpcrowd.agents.populations import going_on as G
+
+        past = self.past
+        if self.users == "none":
+            return None
+        if self.users == "rigid":
+            return G.OnAsRecorded()
+        if self.users == "think-time":
+            return G.OnInClosedLoop()
+        if self.users == "think-time-windows":
+            return G.OnInClosedLoop(past.profiles)
+        if self.users == "learned" and self.model is not None:
+            return G.OnLearned(past, self.model)
+        raise QuantityError(f"users {self.users!r}: cannot go on from a state; choose {USERS}")
+
+    def simulate(
+        self, number: int, seed: int = 0, watch: Callable[[Any], Any] | None = None
+    ) -> Future:
+        """Return a future.
+
+        Parameters
+        ----------
+        number
+            Its number.
+        seed
+            Of all futures.
+        watch
+            Called with the simulation before it runs.
+        """
+        from hpcrowd.environment.simulation import Simulation
+        from hpcrowd.environment.state.begin import begin_from
+
+        state, streams = self.state, Streams(seed).within("future", number)
+        now, until = state.now, state.now + self.horizon
+        jobs = self._begin.copy()
+        present = len(self.rows)
+        running = np.arange(len(state.running))
+        waiting = np.arange(len(running), len(jobs))
+        jobs.run_time[:] = self.run_times.draw(streams.generator("run times"))
+        missing = jobs.requested_time == UNKNOWN
+        jobs.requested_time[missing] = jobs.run_time[missing]
+        own = int(streams.sequence("simulation").generate_state(1)[0])
+        simulation = Simulation(
+            jobs,
+            self.processors or state.processors,
+            self._fresh(self.scheduler),
+            overrun=self.overrun,  # type: ignore[arg-type]
+            estimates=self._fresh(self.estimates),
+            clock=state.clock,
+            seed=own,
+            platform=self.platform,
+            machine=self.machine,
+        )
+        begin_from(simulation, now, running, waiting)
+        self._add_users(simulation, streams, until)
+        probe = _Probe(simulation, now, self.horizon)
+        if watch is not None:
+            watch(simulation)
+        if self.jobs_only:
+            while simulation.time < until:
+                simulation.run(until=min(simulation.time + 6 * HOUR, until))
+                if (jobs.start[: len(self._begin)] != UNKNOWN).all():
+                    break
+        else:
+            simulation.run(until=until)
+        return probe.future(number, present + len(self._asked_rows), until)
+
+    @staticmethod
+    def _fresh(given: Any) -> Any:
+        from copy import deepcopy
+
+        return given if isinstance(given, str) else deepcopy(given)
+
+    def _add_users(self, simulation: Simulation, streams: Streams, until: int) -> None:
+        from hpcrowd.agents.populations.going_on import GoingOnUser
+
+        behaviour = self.behaviour()
+        if behaviour is None:
+            return
+        past, nobody = self.past, np.zeros(0, np.int64)
+        # What has not ended in the record will have run as long as it is drawn to here.
+        past.work.jobs.run_time[self.rows] = simulation.jobs.run_time[: len(self.rows)]
+        whose, when = past.first_moments(streams.generator("moments"))
+        numbers = past.users.tolist()
+        members = [
+            (numbers[place], int(whose[place]), int(when[place]))
+            for place in np.flatnonzero(whose >= 0).tolist()
+        ]
+        next_number = max(numbers, default=0) + 1
+        for place, moment in past.new_users(until, streams.generator("new users")):
+            members.append((next_number, place, moment))
+            next_number += 1
+        for number, place, moment in members:
+            user = GoingOnUser(
+                simulation, behaviour, number, past, place, moment,
+                self._pending.get(number, nobody), horizon=until,
+            )  # fmt: skip
+            behaviour.begin(user)
+
+
+class _Probe:
+    """Measures a future after it has run."""
+
+    def __init__(self, simulation: Simulation, now: int, horizon: int) -> None:
+        self.simulation, self.now = simulation, now
+        self.edges = now + np.arange(0, horizon + STEP, STEP)
+
+    def future(self, number: int, present: int, until: int) -> Future:
+        """Return what happened."""
+        jobs = self.simulation.jobs
+        until = min(until, max(self.simulation.time, self.now + 1))
+        start, end = jobs.start, jobs.end
+        begun = (start != UNKNOWN) & (start <= until)
+        start = np.where(begun, start, UNKNOWN)
+        end = np.where(begun & (end <= until), end, UNKNOWN)
+        edges = self.edges
+        busy = _held(
+            np.maximum(start[begun], self.now),
+            np.where(end[begun] == UNKNOWN, edges[-1], end[begun]),
+            jobs.processors[begun],
+            edges,
+        )
+        enqueued = jobs.enqueued
+        there = (enqueued != UNKNOWN) & (enqueued <= until)
+        leaves = np.where(start[there] == UNKNOWN, np.iinfo(np.int64).max, start[there])
+        queued = _present(enqueued[there], leaves, np.ones(int(there.sum()), np.int64), edges[1:])
+        asked = _present(enqueued[there], leaves, jobs.processors[there], edges[1:])
+        new = np.arange(len(jobs)) >= present
+        sent = new & (jobs.submit != UNKNOWN) & (jobs.submit <= until)
+        waited = np.where(start[sent] == UNKNOWN, UNKNOWN, start[sent] - jobs.submit[sent])
+        return Future(
+            number, start[:present], end[:present], busy, queued, asked,
+            jobs.submit[sent].copy(), waited, jobs.processors[sent].copy(),
+        )  # fmt: skip
+
+
+def _held(start: Int64s, end: Int64s, processors: Int64s, edges: Int64s) -> NDArray[np.float64]:
+    """Return the mean number of processors that jobs hold between two edges each."""
+    used = np.zeros(len(edges))
+    order_start, order_end = np.argsort(start), np.argsort(end)
+    for order, times, sign in ((order_start, start, 1), (order_end, end, -1)):
+        at, width = times[order], processors[order].astype(np.float64)
+        place = np.searchsorted(at, edges, side="left")
+        sums = np.concatenate(([0.0], np.cumsum(width)))
+        moments = np.concatenate(([0.0], np.cumsum(width * at)))
+        # The area under a step at t until an edge e is width * (e - t).
+        used += sign * (sums[place] * edges - moments[place])
+    found: NDArray[np.float64] = np.diff(used) / np.diff(edges)
+    return found
+
+
+def _present(enters: Int64s, leaves: Int64s, weight: Int64s, at: Int64s) -> Int64s:
+    """Return the total weight of what has entered and not left at some seconds."""
+    found = np.zeros(len(at), np.int64)
+    for times, sign in ((enters, 1), (leaves, -1)):
+        order = np.argsort(times)
+        sums = np.concatenate(([0], np.cumsum(weight[order])))
+        found += sign * sums[np.searchsorted(times[order], at, side="right")]
+    return found
