@@ -17,6 +17,7 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import ParseError, QuantityError, TraceError
 from hpcrowd.environment.jobs import Column, JobTable
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
+from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.state.checks import check_state
 from hpcrowd.environment.state.files import NUMBERS, read_state, write_state
@@ -59,6 +60,10 @@ def small(**changes: Any) -> State:
     made = State(
         jobs, 1000, Clock(NOON, ZoneInfo("Europe/Berlin"), known=True), 10, 2,
         ((2000, 3000), (5000, 6000)), "made", held={3: "JobHeldUser"},
+        placed={
+            1: Placed("main", ("n1", "n2", "n07"), (), 150),
+            2: Placed(eligible=2000, reason="BeginTime"),
+        },
         partitions=("gpu", "main"), notes=("1 job dropped: no reason",),
     )  # fmt: skip
     return replace(made, **changes)
@@ -80,7 +85,8 @@ def same(one: State, other: State) -> None:
                 assert one.jobs.requests.texts(ask) == other.jobs.requests.texts(ask)
             else:
                 assert one.jobs.requests[ask].tolist() == other.jobs.requests[ask].tolist()
-    for name in ("now", "clock", "processors", "down", "closed", "held", "partitions", "notes"):
+    for name in ("now", "clock", "processors", "down", "closed", "held", "partitions", "notes",
+                 "placed"):  # fmt: skip
         assert getattr(one, name) == getattr(other, name), name
     assert one.clock.nominal == other.clock.nominal
 
@@ -169,6 +175,8 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 #: Bytes that were not UTF-8, as Python keeps them.
 NAMES = TEXTS | st.binary(max_size=4).map(lambda one: one.decode("utf-8", "surrogateescape"))
 NUMBER = st.integers(-1, 2**53)
+NODES = st.lists(st.from_regex(r"[a-z]{1,2}[0-9]{0,3}", fullmatch=True), max_size=4).map(tuple)
+PLACES = st.builds(Placed, TEXTS, NODES, st.just(()), st.integers(-1, 2**53), TEXTS.filter(bool))
 
 
 @st.composite
@@ -209,7 +217,12 @@ def states(draw: st.DrawFn) -> State:
         notes=tuple(draw(st.lists(TEXTS.filter(bool), max_size=2))),
     )  # fmt: skip
     held = draw(st.sets(st.sampled_from(found.waiting.tolist()))) if len(found.waiting) else set()
-    return replace(found, held={row: draw(TEXTS.filter(bool)) for row in sorted(held)})
+    told = draw(st.sets(st.integers(0, size - 1))) if size else set()
+    return replace(
+        found,
+        held={row: draw(TEXTS.filter(bool)) for row in sorted(held)},
+        placed={row: draw(PLACES) for row in sorted(told)},
+    )
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
@@ -276,6 +289,12 @@ BROKEN: list[tuple[int, Edit, str]] = [
     (4, lambda line: changed(line, asks={"nodes": -2}), "field asks nodes: '-2': not a whole num"),
     (3, lambda line: changed(line, run_time=50),
      "now, line 3, field run_time: '50': not known of a job that has no end; leave it out"),
+    (3, lambda line: changed(line, nodes="n[1-"),
+     "now, line 3, field nodes: 'n[1-': brackets do not match, as in n[1-4,7]"),
+    (3, lambda line: changed(line, nodes="n[1-99999][1-99999]"),
+     "now, line 3, field nodes: 'n[1-99999][1-99999]': more than 65,536 names"),
+    (3, lambda line: changed(line, nodes=""), "field nodes: '': not a text, or an empty one"),
+    (4, lambda line: changed(line, eligible="soon"), "field eligible: 'soon': not a whole number"),
     (3, lambda line: changed(line, held="no"),
      "now, line 3, field held: 'no': job 8: only a job that waits is held; leave out the reason"),
     (3, lambda line: line.replace("8,", f'"\x1b[2J{NUL}",', 1), "now, line 3: '"),
@@ -395,8 +414,9 @@ CONTRADICTIONS: list[tuple[int, dict[str, Any], str]] = [
     (3, {"processors": 9}, "field processors: '9': job 8: 1 running job on 9 processors, and the "
      "machine has 10, less 2 that are down; correct its size, or leave out jobs that are over"),
     (4, {"processors": 11}, "field processors: '11': job 9: waits, and the machine has 10; "),
-    (3, {"queue": 3, "queue_name": "mian"}, "field queue: 'mian': job 8: no such partition; did "
-     "you mean main?"),
+    (3, {"queue": 3, "queue_name": "mian", "partition": None},
+     "field queue: 'mian': job 8: no such partition; did you mean main?"),
+    (3, {"partition": "old"}, "field queue: 'old': job 8: no such partition; there are gpu, main"),
     (5, {"asks": {"partitions": "main,long"}}, "field queue: 'long': job 80: no such partition; "
      "there are gpu, main"),
     (2, {"processors": 10**8, "run_time": 2**53}, "field run_time: '9007199254740992': job 77_1: "

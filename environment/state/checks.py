@@ -208,15 +208,16 @@ def _check_partitions(state: State, machine: Machine | None) -> None:
 def partitions_of(state: State, rows: Int64s) -> list[str]:
     """Return the partitions of jobs, separated by commas; empty if they are not known.
 
-    Those that a job asks for, else the name of its queue.
+    That in which a job runs, else those that it asks for, else the name of its queue.
     """
     jobs = state.jobs
+    placed = [state.placed[row].partition if row in state.placed else "" for row in rows.tolist()]
     names = jobs.names.get("queue", {})
     queues = [names.get(number, "") for number in jobs.queue[rows].tolist()]
-    if jobs.requests is None:
-        return queues
-    asked = jobs.requests.take(rows).texts(Ask.PARTITIONS)
-    return [text or queue for text, queue in zip(asked, queues, strict=True)]
+    asked = [""] * len(rows)
+    if jobs.requests is not None:
+        asked = jobs.requests.take(rows).texts(Ask.PARTITIONS)
+    return [here or text or queue for here, text, queue in zip(placed, asked, queues, strict=True)]
 
 
 def _remarks(state: State) -> list[str]:

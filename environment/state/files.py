@@ -43,6 +43,8 @@ submit, start, end s since the origin
 run_time           s; from start to end unless given
 session, batch     numbers of its session and batch of jobs
 held               why it will not start by itself, in the words of the resource manager
+partition, nodes   where it runs: a name, and a host list such as ``n[1-4]``
+eligible, reason   s since the origin, when it can start at the earliest; why it waits
 asks               what it asks of nodes: see :class:`~hpcrowd.environment.machine.requests.Ask`
 =================  ==============================================================================
 
@@ -66,8 +68,11 @@ from hpcrowd.environment.errors import ParseError, QuantityError, TraceError, no
 from hpcrowd.environment.files import check_characters
 from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable
 from hpcrowd.environment.limits.numbers import LATEST_MOMENT, MOST_PROCESSORS
+from hpcrowd.environment.machine.hostlists import collapse, expand
+from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.state.checks import check_state, refuse
+from hpcrowd.environment.state.node_lists import NodeLists
 from hpcrowd.environment.state.state import State
 from hpcrowd.environment.traces.formats.common.files import (
     BYTE_ORDER_MARK,
@@ -119,7 +124,10 @@ NAMES = {"id": ("job", "number")} | {
 KEYS = ("number", "id", "user", "user_name", "group", "group_name", "executable",
         "executable_name", "queue", "queue_name", "processors", "requested_time",
         "requested_memory", "submit", "start", "end", "run_time", "session", "batch", "held",
-        "asks")  # fmt: skip
+        "partition", "nodes", "eligible", "reason", "asks")  # fmt: skip
+
+#: Keys of what is known of a job beyond the table, with the fields of :class:`Placed`.
+PLACED = ("partition", "nodes", "eligible", "reason")
 
 #: What a job may ask of nodes, by the key.
 ASKS = {ask.name.lower(): ask for ask in Ask}
@@ -134,7 +142,8 @@ AGAIN = "write the snapshot again"
 def write_state(state: State, path: str | os.PathLike[str]) -> None:
     """Write the state of a cluster; the file is complete or absent.
 
-    The same state gives the same bytes. Of the names those are kept that a job has.
+    The same state gives the same bytes. Of the names those are kept that a job has; of the places
+    of jobs the names of nodes, not what they hold in the ledger of a simulation.
 
     Parameters
     ----------
@@ -292,11 +301,24 @@ def _job_lines(state: State) -> Iterator[dict[str, Any]]:
                     found[key] = name
         if row in state.held:
             found["held"] = state.held[row]
+        if row in state.placed:
+            found |= _placed_of(state, row)
         wanted = {key: values[row] for key, values in asks.items()
                   if values[row] not in (UNKNOWN, "")}  # fmt: skip
         if wanted:
             found["asks"] = wanted
         yield found
+
+
+def _placed_of(state: State, row: int) -> dict[str, Any]:
+    """Return what is known of a job beyond the table, by the keys of :data:`PLACED`."""
+    one = state.placed[row]
+    nodes = collapse(one.nodes)
+    if tuple(expand(nodes)) != one.nodes:
+        refuse(state, row, "nodes", nodes, "names that are not a host list; correct them")
+    known = {"partition": one.partition, "nodes": nodes, "eligible": one.eligible,
+             "reason": one.reason}  # fmt: skip
+    return {key: value for key, value in known.items() if value not in ("", UNKNOWN)}
 
 
 def _lasted(start: int, end: int) -> int:
@@ -463,6 +485,8 @@ class _Reader:
         self.columns = {name: array("q") for name in NUMBERS}
         self.names: dict[str, dict[int, str]] = {}
         self.held: dict[int, str] = {}
+        self.placed: dict[int, Placed] = {}
+        self.lists = NodeLists()
         self.asked: list[tuple[int, dict[str, Any]]] = []
         self.rows = 0
 
@@ -514,6 +538,8 @@ class _Reader:
                     raise _Wrong(key, name, rule)
         if "held" in job:
             self.held[self.rows] = _word("held", job["held"])
+        if any(key in job for key in PLACED):
+            self.placed[self.rows] = self._placed(job)
         if "asks" in job:
             self.asked.append((self.rows, self._asks(job["asks"])))
 
@@ -524,6 +550,19 @@ class _Reader:
         if "end" not in job:
             raise _Wrong("run_time", given, "not known of a job that has no end; leave it out")
         return _whole("run_time", given, 0, LATEST_MOMENT)
+
+    def _placed(self, job: dict[str, Any]) -> Placed:
+        """Return what is known of a job beyond the table."""
+        words = {key: _word(key, job[key]) for key in PLACED if key in job and key != "eligible"}
+        eligible = UNKNOWN
+        if "eligible" in job:
+            eligible = _whole("eligible", job["eligible"], 0, LATEST_MOMENT)
+        try:
+            nodes = self.lists.names(words.get("nodes", ""))
+        except QuantityError as error:
+            rule = str(error).partition(": ")[2]
+            raise _Wrong("nodes", words["nodes"], rule) from None
+        return Placed(words.get("partition", ""), nodes, (), eligible, words.get("reason", ""))
 
     def _asks(self, asks: Any) -> dict[str, Any]:
         if not self.header.get("requests", False):
@@ -571,6 +610,7 @@ class _Reader:
             self.source,
             np.arange(self.rows) + 2,
             self.held,
+            self.placed,
             tuple(header.get("partitions", [])),
             tuple(header.get("notes", [])),
         )

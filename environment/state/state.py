@@ -13,6 +13,7 @@ import numpy as np
 from hpcrowd.environment.clock import Clock, moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.machine.past import Placed
 
 
 @dataclass
@@ -43,6 +44,9 @@ class State:
     held
         Rows of waiting jobs that will not start by themselves, and the reason in the words of the
         resource manager: held by somebody, waiting for another job, asking for the impossible.
+    placed
+        On a machine of nodes, what is known of jobs beyond the table, by row: partition and nodes
+        of those that run, earliest start and reason of those that wait.
     partitions
         Names of the partitions of the machine; empty if they are not known.
     notes
@@ -58,6 +62,7 @@ class State:
     source: str = "state"
     lines: Int64s | None = field(default=None, repr=False, compare=False)
     held: dict[int, str] = field(default_factory=dict)
+    placed: dict[int, Placed] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -62,7 +62,7 @@ _TASK = re.compile(r"(\d{1,18})(?:_(?:(\d{1,18})|\[)|\[(\d{1,18})\])", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?", re.ASCII)
 
 
-def requests_of(trace: Trace, rows: Int64s) -> Requests | None:
+def requests_of(trace: Trace, rows: Int64s, *, always: bool = False) -> Requests | None:
     """Return what jobs of a trace ask for; None if the trace has no column that says any of it.
 
     Parameters
@@ -71,13 +71,15 @@ def requests_of(trace: Trace, rows: Int64s) -> Requests | None:
         The trace.
     rows
         The rows of the jobs in the trace, in the order of the table.
+    always
+        Return what there is, such as tasks of arrays, also without any such column.
 
     Raises
     ------
     TraceError
         If a request that is a number is another text.
     """
-    if not any(name in trace.extra for name in TELLING):
+    if not always and not any(name in trace.extra for name in TELLING):
         return None
     requests = Requests(len(rows))
     for ask, name in REQUEST_COLUMNS.items():

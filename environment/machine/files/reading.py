@@ -82,6 +82,26 @@ def read_machine(paths: AnyPath | Sequence[AnyPath], zone: str | None = None) ->
     return machine_of(records, notes, str(found[0].path), parse_zone(zone))
 
 
+def records_in(paths: AnyPath | Sequence[AnyPath]) -> list[Record]:
+    """Return the records of Slurm's files about a machine; none of a TOML file.
+
+    Parameters
+    ----------
+    paths
+        As for :func:`read_machine`.
+
+    Raises
+    ------
+    MachineError
+        If a file cannot be read, or is of another kind.
+    """
+    named = [paths] if isinstance(paths, str | os.PathLike) else paths
+    found = [one for path in named for one in _found(Path(path)) if one.form is not Form.TOML]
+    included: set[Path] = set()
+    read = [(path, _records(path, form, included, [])) for path, form in found]
+    return [one for path, some in read if path.resolve() not in included for one in some]
+
+
 def _records(path: Path, form: Form, included: set[Path], notes: list[str]) -> list[Record]:
     """Return the records of a file."""
     if form is Form.CONF:

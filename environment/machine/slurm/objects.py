@@ -36,7 +36,7 @@ NODE: Paths = {
     "ThreadsPerCore": ("threads",), "RealMemory": ("real_memory",),
     "MemSpecLimit": ("specialized_memory",), "CoreSpecCount": ("specialized_cores",),
     "AvailableFeatures": ("features",), "Gres": ("gres",), "Weight": ("weight",),
-    "State": ("state",),
+    "State": ("state",), "CPUAlloc": ("alloc_cpus",),
 }  # fmt: skip
 
 PARTITION: Paths = {

@@ -57,6 +57,9 @@ NOTHING = frozenset(("", "(null)", "N/A", "None", "n/a", "Unknown"))
 #: How jobs share nodes if their users asked for whole ones: in text, and in objects.
 NOT_SHARED = frozenset(("no", "none"))
 
+#: The reason of jobs that may not start before a time.
+NOT_YET = "BeginTime"
+
 #: Most tasks of an array that become jobs of their own.
 MOST_TASKS = 4_000_001
 
@@ -79,6 +82,8 @@ class Queued(NamedTuple):
     row: dict[str, str]  #: as sacct would print it
     elapsed: int | None  #: s for which it has run so far; None if that is not known
     seen: int  #: Unix time of what happened to it last, of objects; 0 if that is not known
+    reason: str = ""  #: why it waits, in Slurm's words
+    line: int = 0  #: the line of the text in which it begins; 0 if that is not known
 
 
 def is_queue(head: bytes) -> bool:
@@ -146,7 +151,7 @@ def row_of_queue(record: Mapping[str, Any]) -> Queued:
         Priority=count_in(record.get("priority")),
     )
     times += [int(row[name]) for name in ("Start", "End") if row[name].isdecimal()]
-    return Queued(row, None, max(times))
+    return Queued(row, None, max(times), word_in(record.get("state_reason")))
 
 
 def expanded(jobs: list[Queued]) -> tuple[list[Queued], int]:
@@ -305,7 +310,9 @@ def _elapsed(state: str, text: str) -> int | None:
 
 def _of_squeue(text: str, source: str) -> Iterator[Queued]:
     """Yield the jobs of a text with columns by name."""
-    header, *lines = [line for line in text.splitlines() if line.strip()]
+    (_, header), *lines = [
+        (number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()
+    ]
     names = header.strip().split("|")
     if len(names) == 1:
         raise TraceError(f"{source}: columns cut to a width; print them with {ALL}")
@@ -315,7 +322,7 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
             f"{source}: squeue without {', '.join(missing)}; print all columns with {ALL}"
         )
     name_at = names.index("NAME") if "NAME" in names else 0
-    for number, line in enumerate(lines, 2):
+    for number, line in lines:
         cells = line.split("|")
         surplus = len(cells) - len(names)
         if surplus > 0 and name_at:
@@ -331,7 +338,9 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
             # Two columns are called PRIORITY; one is a share of the largest.
             if name not in found or (name == "PRIORITY" and cell.isdecimal()):
                 found[name] = cell.strip()
-        state = found["STATE"]
+        state, reason = found["STATE"], found.get("REASON", "")
+        # The start that is expected of a job with --begin is that time.
+        begin = found.get("START_TIME", "") if reason == NOT_YET else ""
         yield Queued(
             _row(
                 identifier=found["JOBID"], state=state, cpus=found["CPUS"], tres="", wanted="",
@@ -340,7 +349,7 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
                 asked=_asked_of_cells(found),
                 User=found.get("USER", ""), Account=found.get("ACCOUNT", ""),
                 JobName=word_in(found.get("NAME", "")), Partition=found.get("PARTITION", ""),
-                QOS=found.get("QOS", ""), Submit=found["SUBMIT_TIME"],
+                QOS=found.get("QOS", ""), Submit=found["SUBMIT_TIME"], Eligible=begin,
                 Start=found.get("START_TIME", ""), End=found.get("END_TIME", ""),
                 NNodes=found.get("NODES", ""),
                 TimelimitRaw=_minutes(found.get("TIME_LIMIT", ""), source),
@@ -349,6 +358,8 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
             ),
             _elapsed(state, found.get("TIME", "")),
             0,
+            reason,
+            number,
         )  # fmt: skip
 
 
@@ -358,7 +369,9 @@ def _whole(text: str) -> str:
 
 def _of_scontrol(text: str, source: str) -> Iterator[Queued]:
     """Yield the jobs of a text with ``KEY=VALUE``."""
-    for number, record in enumerate(_RECORD.split(text)[1:], 1):
+    before_it, *records = _RECORD.split(text)
+    line = 1 + before_it.count("\n")
+    for number, record in enumerate(records, 1):
         match = _HEAD.match(record)
         if match is None:
             raise TraceError(
@@ -394,4 +407,7 @@ def _of_scontrol(text: str, source: str) -> Iterator[Queued]:
             ),
             _elapsed(state, known.get("RunTime", "")),
             0,
+            known.get("Reason", ""),
+            line,
         )  # fmt: skip
+        line += record.count("\n")
