@@ -339,6 +339,19 @@ def test_contradictions_have_the_line_of_the_queue(write: Write) -> None:
         ('{"jobs": [{"job_state": "RUNNING"', "ends, or is damaged, after job 0 of the list"),
         ("; SWF\n1 2 3\n", "is not what waits and runs in Slurm"),
         ("             JOBID PARTITION     NAME     USER ST       TIME\n", "cut to a width"),
+        (
+            f"{COLUMNS}\n\n{row('1', STATE='RUNNlNG')}\n",
+            "queue.txt, line 3: state 'RUNNlNG': not a known job state, such as COMPLETED",
+        ),
+        (f"{COLUMNS}\n{row('1', TIME='4 min')}\n", "line 2: run time '4 min': not a duration"),
+        (
+            SCONTROL.replace("JobState=PENDING", "JobState=PENDlNG", 1),
+            "queue.txt, line 14: state 'PENDlNG': not a known job state",
+        ),
+        (
+            '{"jobs": [{"job_id": 7, "job_state": "?"}], "meta": "openapi"}',
+            "queue.txt, job 7: state '?': not a known job state",
+        ),
         (COLUMNS.replace("|SUBMIT_TIME", "") + "\n1|2\n", "squeue without SUBMIT_TIME"),
     ],
 )

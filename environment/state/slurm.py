@@ -250,7 +250,7 @@ def _queued(path: AnyPath) -> list[Queued]:
         found = list(objects([data], source))
         if found and "job_state" not in found[0]:
             raise TraceError(f"{source}: is accounting, not the queue; write it with squeue --json")
-        return list(map(row_of_queue, found))
+        return [row_of_queue(one, source) for one in found]
     if is_queue(data):
         return queued_in(data, source)
     if head.startswith(NOTHING):

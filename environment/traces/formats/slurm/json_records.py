@@ -254,7 +254,8 @@ def _read(blocks: Iterable[bytes], source: str, options: FormatOptions) -> Trace
     found = objects(blocks, source)
     first = next(found, {})
     if "job_state" in first:  # what squeue and scontrol print
-        return trace_of_queue(list(map(row_of_queue, chain([first], found))), source, options)
+        jobs = [row_of_queue(one, source) for one in chain([first], found)]
+        return trace_of_queue(jobs, source, options)
     rows = rows_of(map(row_of, chain([first] if first else [], found)), source)
     return trace_of(rows, source, options)
 

@@ -107,8 +107,14 @@ def queued_in(data: bytes, source: str) -> list[Queued]:
     return list(_of_scontrol(text, source) if _SCONTROL.match(data) else _of_squeue(text, source))
 
 
-def row_of_queue(record: Mapping[str, Any]) -> Queued:
-    """Return an object of ``squeue --json`` as a job."""
+def row_of_queue(record: Mapping[str, Any], source: str = "queue") -> Queued:
+    """Return an object of ``squeue --json`` as a job.
+
+    Raises
+    ------
+    TraceError
+        If its state is not known; ``source`` is the file in the message.
+    """
     state = record.get("job_state")
     limit = record.get("time_limit")
     endless = isinstance(limit, dict) and limit.get("infinite")
@@ -124,6 +130,7 @@ def row_of_queue(record: Mapping[str, Any]) -> Queued:
     times = [number_in(record.get(name)) or 0 for name in (
         "submit_time", "last_sched_evaluation", "suspend_time")]  # fmt: skip
     row = _row(
+        where=f"{source}, job {identifier}",
         identifier=identifier,
         state=word_in(state[0] if isinstance(state, list) and state else state),
         cpus=count_in(cpus),
@@ -189,15 +196,15 @@ def _tasks(listed: str) -> Iterator[int]:
 
 
 def _row(
-    *, identifier: str, state: str, cpus: str, tres: str, wanted: str, dependency: str,
+    *, where: str, identifier: str, state: str, cpus: str, tres: str, wanted: str, dependency: str,
     throttle: str, shared: str, asked: Mapping[str, str], **known: str,
 ) -> dict[str, str]:  # fmt: skip
     """Return a row of sacct, with what is so of any job in its state.
 
     Where ``wanted`` is empty the resources are those that it has or would get; on how many nodes,
-    its user may not have asked.
+    its user may not have asked. ``where`` is its place in the file, for messages.
     """
-    whole = parse_state(state.encode()) if state else ""
+    whole = _known_state(state, where)
     waits, over = whole in WAITING, whole in ENDED
     known = {name: "" if text in NOTHING else text for name, text in known.items()}
     if waits:
@@ -290,22 +297,33 @@ def _gpus(**texts: str) -> dict[str, str]:
     return found | {"gpu_type": next((kind for _, kind in parsed.values() if kind), "")}
 
 
-def _minutes(limit: str, source: str) -> str:
+def _known_state(state: str, where: str) -> str:
+    """Return a state in its long form; empty for none."""
+    try:
+        return parse_state(state.encode()) if state else ""
+    except ValueError as error:
+        raise TraceError(f"{where}: state {state!r}: {error}") from None
+
+
+def _minutes(limit: str, where: str) -> str:
     """Return a time limit as minutes, rounded up."""
     if limit in NOTHING or not limit[:1].isdecimal():
         return limit if limit == "UNLIMITED" else ""
     try:
         return str(-(-int(parse_duration(limit.encode())) // 60))
     except ValueError:
-        raise TraceError(f"{source}: time limit {limit!r}; expected like 1-00:00:00") from None
+        raise TraceError(f"{where}: time limit {limit!r}; expected like 1-00:00:00") from None
 
 
-def _elapsed(state: str, text: str) -> int | None:
+def _elapsed(state: str, text: str, where: str) -> int | None:
     """Return for how long a job has run, s."""
-    name = parse_state(state.encode()) if state else ""
+    name = _known_state(state, where)
     if name in WAITING or name in ENDED or name not in STATES or not text[:1].isdecimal():
         return None
-    return int(parse_duration(text.encode()))
+    try:
+        return int(parse_duration(text.encode()))
+    except ValueError as error:
+        raise TraceError(f"{where}: run time {text!r}: {error}") from None
 
 
 def _of_squeue(text: str, source: str) -> Iterator[Queued]:
@@ -338,12 +356,14 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
             # Two columns are called PRIORITY; one is a share of the largest.
             if name not in found or (name == "PRIORITY" and cell.isdecimal()):
                 found[name] = cell.strip()
+        where = f"{source}, line {number}"
         state, reason = found["STATE"], found.get("REASON", "")
         # The start that is expected of a job with --begin is that time.
         begin = found.get("START_TIME", "") if reason == NOT_YET else ""
         yield Queued(
             _row(
-                identifier=found["JOBID"], state=state, cpus=found["CPUS"], tres="", wanted="",
+                where=where, identifier=found["JOBID"], state=state, cpus=found["CPUS"],
+                tres="", wanted="",
                 dependency=found.get("DEPENDENCY", ""), throttle="",
                 shared=found.get("OVER_SUBSCRIBE", ""),
                 asked=_asked_of_cells(found),
@@ -352,11 +372,11 @@ def _of_squeue(text: str, source: str) -> Iterator[Queued]:
                 QOS=found.get("QOS", ""), Submit=found["SUBMIT_TIME"], Eligible=begin,
                 Start=found.get("START_TIME", ""), End=found.get("END_TIME", ""),
                 NNodes=found.get("NODES", ""),
-                TimelimitRaw=_minutes(found.get("TIME_LIMIT", ""), source),
+                TimelimitRaw=_minutes(found.get("TIME_LIMIT", ""), where),
                 NodeList=found.get("NODELIST", ""), Reservation=found.get("RESERVATION", ""),
                 Constraints=found.get("FEATURES", ""), Priority=_whole(found.get("PRIORITY", "")),
             ),
-            _elapsed(state, found.get("TIME", "")),
+            _elapsed(state, found.get("TIME", ""), where),
             0,
             reason,
             number,
@@ -387,10 +407,10 @@ def _of_scontrol(text: str, source: str) -> Iterator[Queued]:
             identifier = f"{known['ArrayJobId']}_{task}"
         elif "HetJobId" in known:
             identifier = f"{known['HetJobId']}+{known.get('HetJobOffset', '0')}"
-        state = known.get("JobState", "")
+        where, state = f"{source}, line {line}", known.get("JobState", "")
         yield Queued(
             _row(
-                identifier=identifier, state=state, cpus=known.get("NumCPUs", ""),
+                where=where, identifier=identifier, state=state, cpus=known.get("NumCPUs", ""),
                 tres=known.get("AllocTRES") or known.get("TRES", ""),
                 wanted=known.get("ReqTRES", ""), dependency=known.get("Dependency", ""),
                 throttle=known.get("ArrayTaskThrottle", ""), shared=known.get("OverSubscribe", ""),
@@ -400,12 +420,12 @@ def _of_scontrol(text: str, source: str) -> Iterator[Queued]:
                 Submit=known.get("SubmitTime", ""), Eligible=known.get("EligibleTime", ""),
                 Start=known.get("StartTime", ""), End=known.get("EndTime", ""),
                 NNodes=known.get("NumNodes", "").partition("-")[0],
-                TimelimitRaw=_minutes(known.get("TimeLimit", ""), source),
+                TimelimitRaw=_minutes(known.get("TimeLimit", ""), where),
                 NodeList=known.get("NodeList", ""), Reservation=known.get("Reservation", ""),
                 Constraints=known.get("Features", ""), ExitCode=known.get("ExitCode", ""),
                 Priority=known.get("Priority", ""),
             ),
-            _elapsed(state, known.get("RunTime", "")),
+            _elapsed(state, known.get("RunTime", ""), where),
             0,
             known.get("Reason", ""),
             line,
