@@ -19,6 +19,7 @@ from hpcrowd.environment.jobs import Column, JobTable
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
+from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.checks import check_state
 from hpcrowd.environment.state.files import NUMBERS, read_state, write_state
 from hpcrowd.environment.state.state import State
@@ -477,6 +478,19 @@ def test_against_a_machine() -> None:
     other = machine.changed(partitions=(Partition(name="main"),))
     with pytest.raises(TraceError, match="job 9, queue gpu: no such partition; there are main"):
         check_state(replace(state, held={2: "PartitionNodeLimit"}), other)
+
+
+def test_rejected_jobs_of_a_run_are_over(make_jobs: Callable[..., JobTable]) -> None:
+    """A job that the machine refused does not wait for ever."""
+    jobs = make_jobs((0, 100, 4), (1, 50, 40), (2, 60, 8))
+    run = Simulation(jobs, 10, "fcfs", plain=True)
+    run.cluster.submit(np.arange(3), jobs.recorded_submit)
+    run.run()
+    state = State.of(jobs, 10, Clock(), 10, simulated=True)
+    assert ([0], [2], [1]) == tuple(
+        rows.tolist() for rows in (state.running, state.waiting, state.over)
+    )
+    assert [] == check_state(state)
 
 
 def test_running_longer_than_requested_is_a_remark() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from hpcrowd.environment.clock import Clock, moment
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import State as Outcome
 from hpcrowd.environment.machine.past import Placed
 
 
@@ -129,6 +130,8 @@ class State:
             if simulated
             else (jobs.recorded_submit, jobs.recorded_start, jobs.recorded_end)
         )
+        if simulated:  # a rejected job has no end, and is over at once
+            end = np.where(jobs.state == Outcome.REJECTED, submit, end)
         rows = np.flatnonzero((submit != UNKNOWN) & (submit <= now))
         if not len(rows):
             raise QuantityError(
