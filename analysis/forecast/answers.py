@@ -1,0 +1,447 @@
+"""What futures say: when jobs start and end, how busy the machine will be, how long users wait.
+
+Bounds are those of :mod:`hpcrowd.analysis.forecast.bounds`, infinite beyond the horizon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from hpcrowd.analysis.curves import Floats
+from hpcrowd.analysis.forecast.bounds import (
+    BOUNDS,
+    bounds,
+    flat_frame,
+    known,
+    local_bounds,
+    local_time,
+    over_futures,
+)
+from hpcrowd.analysis.forecast.conformal import LEVELS
+from hpcrowd.analysis.forecast.fans import FANS, Fan, edges_before_now, fans_of
+from hpcrowd.analysis.forecast.futures import STEP, Asked
+from hpcrowd.analysis.forecast.scores import quantiles
+from hpcrowd.analysis.forecast.waits import Waits, days_between
+from hpcrowd.environment.clock import Clock
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.quantities import format_duration, plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcrowd.analysis.forecast.futures import Future, Outset
+    from hpcrowd.environment.simulation import Simulation
+
+#: A job that starts within this time starts at once, s (our choice: users do not see the
+#: difference, and resource managers have a pass about as often).
+AT_ONCE = 60
+
+#: Keys of ``forecast.json``, and their meaning.
+MEANING = {
+    "now_s": "second of the state, since the origin; ..._local_time is the same in ISO 8601",
+    "until_s": "the horizon, s since the origin",
+    "futures": "number of futures",
+    "processors": "size of the machine",
+    "bounds": "share of futures at or below p5, p25, p50, p75, p95; null: beyond the horizon",
+    "jobs": "jobs that wait, by submission, then those that one would submit now",
+    "jobs.number": "job number; null for a job that one would submit",
+    "jobs.count": "how many jobs one would submit; the first start and the last end are given",
+    "jobs.start_s": "bounds of the start, recalibrated where a recalibration was given",
+    "jobs.raw_start_s": "the same before recalibration",
+    "jobs.end_s": "bounds of the end; not recalibrated; null if futures stop before the horizon",
+    "jobs.starts_within_horizon": "probability that it starts within the horizon",
+    "jobs.starts_at_once": f"probability that it starts within {AT_ONCE} s",
+    "jobs.held": "whether it does not start by itself, such as a job that its user holds",
+    "jobs.reason": "why it waits now, in the words of the scheduler",
+    "fans": "by quantity: one value for each step, bounds and mean over futures",
+    "fans.begin_s": "first second of each step",
+    **{f"fans.{name}": words for name, words in FANS.items()},
+    "waits": "waits of the jobs that users submit, by local day and class of processors",
+    "waits.jobs_mean": "mean number of such jobs",
+    "waits.started_share": "share of them that start within the horizon",
+    "waits.mean_wait_s": "bounds of the mean wait, with waits cut off at the horizon",
+    "waits.median_wait_s": "bounds of the median wait",
+    "before": "the record of the last week, by step; not known before its first submission",
+}
+
+
+class Recalibrates(Protocol):
+    """What corrects bounds of waits by how earlier ones fared."""
+
+    def adjusted(self, raw: Floats, /) -> Floats:
+        """Return bounds, s from now, same shape (jobs, levels); infinite ones may stay so."""
+
+
+@dataclass(frozen=True)
+class JobAnswer:
+    """When a job starts and ends.
+
+    Attributes
+    ----------
+    number
+        Its number; None for a job that one would submit.
+    user, user_name
+        Its user's number, -1 if not known, and name.
+    processors, requested
+        Processors, and requested time, s, -1 if not known.
+    count
+        How many such jobs one would submit at once; their first start and their last end count.
+    submitted
+        s since the origin.
+    start, raw_start
+        Bounds of the start, recalibrated if asked for, and raw; s since the origin, shape
+        (levels,), infinite beyond the horizon.
+    end
+        Bounds of the end; None if the futures stop when all jobs have started.
+    within, at_once
+        Probabilities that it starts within the horizon, and within :data:`AT_ONCE`.
+    reason
+        Why it waits now; empty if it starts in the first pass.
+    held
+        Whether it does not start by itself.
+    """
+
+    number: int | None
+    user: int
+    user_name: str
+    processors: int
+    requested: int
+    count: int
+    submitted: int
+    start: Floats
+    raw_start: Floats
+    end: Floats | None
+    within: float
+    at_once: float
+    reason: str
+    held: bool = False
+
+    @property
+    def name(self) -> str:
+        """What to call it: its number, or its size and requested time."""
+        if self.number is not None:
+            return f"job {self.number}"
+        return name_of_asked(Asked(self.processors, self.requested, count=self.count))
+
+    def to_dict(self, clock: Clock) -> dict[str, Any]:
+        """Return it as plain data, see :data:`MEANING`."""
+        return {
+            "number": self.number,
+            "user": known(self.user),
+            "user_name": self.user_name,
+            "processors": self.processors,
+            "requested_time_s": known(self.requested),
+            "count": self.count,
+            "submitted_s": self.submitted,
+            "start_s": bounds(self.start, whole=True),
+            "start_local_time": local_bounds(clock, self.start),
+            "raw_start_s": bounds(self.raw_start, whole=True),
+            "end_s": None if self.end is None else bounds(self.end, whole=True),
+            "end_local_time": None if self.end is None else local_bounds(clock, self.end),
+            "starts_within_horizon": self.within,
+            "starts_at_once": self.at_once,
+            "held": self.held,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the futures of a state say.
+
+    Attributes
+    ----------
+    now, until
+        The second of the state, and the horizon, s since the origin.
+    clock
+        Local time.
+    processors
+        Size of the machine.
+    futures
+        How many there are.
+    scheduler, users
+        The policy, and what users do, in words.
+    jobs
+        For each job that waits, by submission, then for those that one would submit.
+    fans
+        By name; empty if the futures stop when all jobs have started.
+    edges, edges_before
+        Edges of the steps of fans, and of those before now, s since the origin.
+    waits
+        Waits of the jobs that users submit; None if there are no fans.
+    recalibrated
+        Whether starts are recalibrated.
+    source
+        Where the state comes from.
+    notes
+        What reading the state dropped or assumed.
+    """
+
+    now: int
+    until: int
+    clock: Clock
+    processors: int
+    futures: int
+    scheduler: str
+    users: str
+    jobs: tuple[JobAnswer, ...]
+    fans: Mapping[str, Fan]
+    edges: Int64s
+    edges_before: Int64s
+    waits: Waits | None
+    recalibrated: bool = False
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data, fit for JSON; :data:`MEANING` says what it means."""
+        clock = self.clock
+        return {
+            "now_s": self.now,
+            "now_local_time": local_time(clock, self.now),
+            "until_s": self.until,
+            "until_local_time": local_time(clock, self.until),
+            "source": self.source,
+            "processors": self.processors,
+            "futures": self.futures,
+            "scheduler": self.scheduler,
+            "users": self.users,
+            "recalibrated": self.recalibrated,
+            "notes": list(self.notes),
+            "bounds": dict(zip(BOUNDS, LEVELS, strict=True)),
+            "jobs": [one.to_dict(clock) for one in self.jobs],
+            "fans": {
+                "begin_s": self.edges[:-1].tolist(),
+                "begin_local_time": [local_time(clock, at) for at in self.edges[:-1].tolist()],
+                **{
+                    name: {
+                        **{key: row.tolist() for key, row in zip(BOUNDS, fan.bounds, strict=True)},
+                        "mean": fan.mean.tolist(),
+                    }
+                    for name, fan in self.fans.items()
+                },
+            },
+            "waits": self._wait_rows(),
+            "before": {
+                "begin_s": self.edges_before[:-1].tolist(),
+                **{name: fan.before.tolist() for name, fan in self.fans.items()},
+            },
+            "meaning": MEANING,
+        }
+
+    def _wait_rows(self) -> list[dict[str, Any]]:
+        """Return the waits of each class on each day that has jobs; the last day is all of them."""
+        waits, rows = self.waits, []
+        if waits is None:
+            return []
+        mean, median = (over_futures(one) for one in (waits.mean, waits.median))
+        jobs, started = waits.jobs.sum(axis=0), waits.started.sum(axis=0)
+        for size, day in zip(*np.nonzero(jobs), strict=True):
+            whole = day == len(waits.days) - 1
+            begin, end = (0, -1) if whole else (day, day + 1)
+            first, last = int(waits.days[begin]), int(waits.days[end])
+            rows.append(
+                {
+                    "processors": waits.classes[size],
+                    "day": "all" if whole else self.clock.date(first),
+                    "begin_s": first,
+                    "end_s": last,
+                    "jobs_mean": float(jobs[size, day] / self.futures),
+                    "started_share": float(started[size, day] / jobs[size, day]),
+                    "mean_wait_s": bounds(mean[:, size, day]),
+                    "median_wait_s": bounds(median[:, size, day]),
+                }
+            )
+        return rows
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables: ``jobs``, ``fans`` (a row for each step and quantity) and ``waits``.
+
+        Columns are the keys of :meth:`to_dict`; bounds have one each, such as ``start_p50_s`` and
+        ``start_p50_local_time``.
+        """
+        import pandas as pd
+
+        found = self.to_dict()
+        steps = []
+        for name in self.fans:
+            fan = pd.DataFrame(found["fans"][name])
+            fan.insert(0, "begin_local_time", found["fans"]["begin_local_time"])
+            fan.insert(0, "begin_s", found["fans"]["begin_s"])
+            fan.insert(0, "quantity", name)
+            steps.append(fan)
+        return {
+            "jobs": flat_frame(found["jobs"]),
+            "fans": pd.concat(steps, ignore_index=True) if steps else pd.DataFrame(),
+            "waits": flat_frame(found["waits"]),
+        }
+
+
+def answers_of(
+    outset: Outset,
+    futures: Sequence[Future],
+    *,
+    recalibration: Recalibrates | None = None,
+    reasons: Mapping[int, str] | None = None,
+) -> Answers:
+    """Return what futures say.
+
+    Parameters
+    ----------
+    outset
+        What they have in common.
+    futures
+        One or more of them.
+    recalibration
+        Corrects the bounds of starts; None leaves them raw.
+    reasons
+        Why jobs wait, see :func:`reasons_now`, which finds them if they are not given.
+
+    Raises
+    ------
+    QuantityError
+        If there is no future, or one is not of this outset.
+    """
+    check_futures(outset, futures)
+    state, until = outset.state, outset.state.now + outset.horizon
+    reasons = reasons_now(outset) if reasons is None else reasons
+    steps = 0 if outset.jobs_only else outset.horizon // STEP
+    edges = state.now + STEP * np.arange(steps + 1)
+    edges_before = edges_before_now(outset)
+    waits = None
+    if steps:
+        waits = Waits.of(futures, until, days_between(state.clock, state.now, until))
+    return Answers(
+        now=state.now,
+        until=until,
+        clock=state.clock,
+        processors=outset.processors or state.processors,
+        futures=len(futures),
+        scheduler=str(outset.scheduler),
+        users=outset.users,
+        jobs=tuple(_jobs(outset, futures, reasons, recalibration)),
+        fans=fans_of(outset, futures, steps, edges_before) if steps else {},
+        edges=edges,
+        edges_before=edges_before,
+        waits=waits,
+        recalibrated=recalibration is not None,
+        source=state.source,
+        notes=tuple(state.notes),
+    )
+
+
+def name_of_asked(one: Asked) -> str:
+    """Return what to call a job that one would submit: ``64 processors for 6.0 h``."""
+    lasts = "" if one.requested == UNKNOWN else f" for {format_duration(one.requested)}"
+    text = f"{plural(one.processors, 'processor')}{lasts}"
+    return f"{one.count:,} x {text}" if one.count > 1 else text
+
+
+def check_futures(outset: Outset, futures: Sequence[Future]) -> None:
+    """Raise a QuantityError if there is no future, or one is not of an outset."""
+    if not futures:
+        raise QuantityError("no future: nothing to say; simulate one or more")
+    jobs = len(outset.rows) + sum(one.count for one in outset.asked)
+    steps = -(-outset.horizon // STEP)
+    for one in futures:
+        if len(one.start) != jobs or len(one.busy) != steps:
+            raise QuantityError(
+                f"future {one.number}: has {plural(len(one.start), 'job')} and "
+                f"{plural(len(one.busy), 'step')}, its state {jobs:,} and {steps:,}; give the "
+                "outset that it was simulated from"
+            )
+
+
+def reasons_now(outset: Outset) -> dict[int, str]:
+    """Return why jobs wait now, by their place in :attr:`Future.start`.
+
+    The scheduler gives the reasons after its first pass; jobs that start in it have none. Of jobs
+    that are held, the words of the resource manager are given.
+    """
+    from hpcrowd.environment.waiting_reasons import reasons_of
+
+    kept: list[Simulation] = []
+    first = copy(outset)  # what it has computed already is kept
+    first.horizon, first.users = 1, "none"
+    first.simulate(0, watch=kept.append)
+    state, clock = outset.state, outset.state.clock
+    found = {one.row: one.words(clock) for one in reasons_of(kept[0].cluster)}
+    for place, row in enumerate(outset.rows.tolist()):
+        said = state.placed[row].reason if row in state.placed else ""
+        if row in state.held:
+            found[place] = f"held: {state.held[row]}"
+        elif place in found and said and said not in found[place]:
+            found[place] = f"{found[place]}; in the record: {said}"
+    return found
+
+
+def starts_of(outset: Outset, futures: Sequence[Future]) -> tuple[Floats, Floats]:
+    """Return starts and ends of the jobs with an answer, s since the origin.
+
+    Both of shape (jobs, futures), infinite beyond the horizon; the first start and the last end of
+    jobs that one would submit together.
+    """
+    first = len(outset.state.running)
+    start, end = (
+        np.array([getattr(one, name)[first:] for one in futures], np.float64).T
+        for name in ("start", "end")
+    )
+    start[start == UNKNOWN], end[end == UNKNOWN] = np.inf, np.inf
+    waiting = len(outset.rows) - first
+    parts, place = [(start[:waiting], end[:waiting])], waiting
+    for one in outset.asked:
+        some = slice(place, place + one.count)
+        parts.append((start[some].min(axis=0)[None], end[some].max(axis=0)[None]))
+        place += one.count
+    starts, ends = zip(*parts, strict=True)
+    return np.concatenate(starts), np.concatenate(ends)
+
+
+def _jobs(
+    outset: Outset,
+    futures: Sequence[Future],
+    reasons: Mapping[int, str],
+    recalibration: Recalibrates | None,
+) -> list[JobAnswer]:
+    """Return the answers on jobs."""
+    state, now, until = outset.state, outset.state.now, outset.state.now + outset.horizon
+    start, end = starts_of(outset, futures)
+    if not len(start):
+        return []
+    raw, ends = quantiles(start, LEVELS), quantiles(end, LEVELS)
+    told = raw
+    if recalibration is not None:
+        told = now + np.asarray(recalibration.adjusted(raw - now), np.float64)
+        told = np.where(told > until, np.inf, told)
+    within, at_once = np.isfinite(start).mean(axis=1), (start <= now + AT_ONCE).mean(axis=1)
+    jobs, first, found = state.jobs, len(state.running), []
+    places = list(range(first, len(outset.rows)))
+    for number, place in enumerate(places):
+        row = int(outset.rows[place])
+        found.append(
+            JobAnswer(
+                int(jobs.number[row]), int(jobs.user[row]), jobs.who(int(jobs.user[row])),
+                int(jobs.processors[row]), int(jobs.requested_time[row]), 1,
+                int(jobs.recorded_submit[row]), told[number], raw[number],
+                None if outset.jobs_only else ends[number], float(within[number]),
+                float(at_once[number]), reasons.get(place, ""), row in state.held,
+            )
+        )  # fmt: skip
+    place = len(outset.rows)
+    for number, one in enumerate(outset.asked, len(places)):
+        user = "" if one.user == UNKNOWN else jobs.who(one.user)
+        found.append(
+            JobAnswer(
+                None, one.user, user, one.processors, one.requested, one.count, now,
+                told[number], raw[number], None if outset.jobs_only else ends[number],
+                float(within[number]), float(at_once[number]), reasons.get(place, ""),
+            )
+        )  # fmt: skip
+        place += one.count
+    return found
