@@ -44,8 +44,8 @@ MOST_ROWS = 200
 
 #: Heading of the table of jobs.
 JOB_HEADING = (
-    "job", "user", "processors", "requested", "start: median", "50 %", "90 %", "at once",
-    "within horizon", "end: median", "why it waits now",
+    "job", "user", "processors and time", "start: median", "50 %", "90 %", "at once, at all",
+    "end: median", "why it waits now",
 )  # fmt: skip
 
 #: Heading of the table of effects.
@@ -205,16 +205,16 @@ def job_rows(answers: Answers) -> list[list[str]]:
 
 def _job_row(one: JobAnswer, clock: Clock, now: int) -> list[str]:
     low, lower, middle, upper, high = (_at(clock, second, now) for second in one.start)
+    several = f"{one.count:,} x " if one.count > 1 else ""
+    lasts = "" if one.requested < 0 else f", {format_duration(one.requested)}"
     return [
-        one.name,
+        one.name.removeprefix("job "),
         printable(one.user_name),
-        f"{one.processors:,}" if one.count == 1 else f"{one.count:,} x {one.processors:,}",
-        "" if one.requested < 0 else format_duration(one.requested),
+        f"{several}{one.processors:,}{lasts}",
         middle,
         _range(lower, upper),
         _range(low, high),
-        f"{100 * one.at_once:.0f} %",
-        f"{100 * one.within:.0f} %",
+        f"{100 * one.at_once:.0f}, {100 * one.within:.0f} %",
         "" if one.end is None else _at(clock, one.end[2], now),
         printable(one.reason),
     ]
@@ -227,7 +227,11 @@ def _at(clock: Clock, second: float, now: int) -> str:
 
 
 def _range(low: str, high: str) -> str:
-    return low if low == high else f"{low} to {high}"
+    """Return a range of texts; a day that both have is written once."""
+    if low == high:
+        return low
+    day, _, time = high.rpartition(" ")
+    return f"{low} to {time if ':' in time and low.startswith(f'{day} ') else high}"
 
 
 def effect_rows(effects: Effects) -> list[list[str]]:
@@ -345,15 +349,23 @@ def _sections(
     rows = job_rows(answers)
     asked = [row for row, one in zip(rows, answers.jobs, strict=True) if one.number is None]
     waiting = [row for row, one in zip(rows, answers.jobs, strict=True) if one.number is not None]
-    horizon = f"later: beyond {moment(answers.clock, answers.until, near=answers.now)}"
+    horizon = ""
+    if any(LATER in cell for row in rows for cell in row[3:8]):
+        horizon = f"; {LATER}: beyond {moment(answers.clock, answers.until, near=answers.now)}"
     if asked:
-        caption = f"Of several jobs: the first start and the last end; {horizon}."
-        yield html.Section("asked", "If you submit now", [_job_table(asked, caption)])
+        caption = (
+            "At once, at all: probabilities that it starts at once and within the horizon. Of "
+            f"several jobs: the first start and the last end{horizon}."
+        )
+        yield html.Section("asked", "If you submit now", [_asked_table(asked, caption)])
     parts = []
     if waiting:
-        caption = f"By submission; {horizon}."
+        caption = (
+            "By submission. At once, at all: probabilities that it starts at once and within the "
+            f"horizon{horizon}."
+        )
         if len(waiting) > MOST_ROWS:
-            caption = f"The first {MOST_ROWS:,} of {len(waiting):,}, by submission; {horizon}."
+            caption = f"The first {MOST_ROWS:,} of {len(waiting):,} jobs. {caption}"
         parts.append(_job_table(waiting[:MOST_ROWS], caption))
     else:
         parts += html.paragraphs(["No job waits."])
@@ -379,7 +391,8 @@ def _effects_section(
 ) -> html.Section:
     name = "effects" if count == 1 else f"effects-{number}"
     parts = html.paragraphs(eaten_words(eaten)) if eaten is not None else []
-    parts.append(figures[name])
+    if name in figures:
+        parts.append(figures[name])
     caption = (
         f"Means over {plural(len(one.pairs), 'pair')} of futures, up to the horizon. Differences "
         "are with minus without the change."
@@ -396,6 +409,12 @@ def _effects_section(
 
 def _job_table(rows: Sequence[Sequence[str]], caption: str) -> str:
     return html.rows_table(JOB_HEADING, rows, words=2, remark=True, caption=caption)
+
+
+def _asked_table(rows: Sequence[Sequence[str]], caption: str) -> str:
+    """Return the table of jobs that one would submit, whose names say how large they are."""
+    shown = [[row[0], *row[3:]] for row in rows]
+    return html.rows_table((JOB_HEADING[0], *JOB_HEADING[3:]), shown, remark=True, caption=caption)
 
 
 def _origin(answers: Answers, again: Sequence[str]) -> html.Section:

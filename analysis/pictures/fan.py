@@ -46,8 +46,8 @@ MOST_JOBS = 40
 #: Letters of a row's name, and of a user's name in it.
 NAME_LETTERS, USER_LETTERS = 42, 14
 
-#: A day that begins this near to the end has no label, as a part of the window.
-ROOM = 0.055
+#: Width of a label of a day, as a part of the space that each of the most labels has.
+ROOM = 0.9
 
 #: Longest window that is labelled by days, s.
 BY_DAY = 4 * WEEK
@@ -220,7 +220,7 @@ def _label_days(
     places = [clock.second_at(day * DAY) for day in days[::every]]
     local = [clock.local(second) for second in places]
     texts = [
-        f"{one:%a} {one.day} {one:%b}" if last - second > ROOM * (last - first) else ""
+        f"{one:%a} {one.day} {one:%b}" if last - second > ROOM * (last - first) / most else ""
         for second, one in zip(places, local, strict=True)
     ]
     axes.set_xlim(first, last)
