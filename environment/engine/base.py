@@ -135,6 +135,8 @@ class Engine(Announced, ABC):
     kill_every, kill_phase
         s between checks of limits, and the second of one of them: jobs are killed at the first
         check at or after their limit.
+    began
+        The second at which the run began, from a state if it is not 0.
     attempts
         Runs of jobs that were stopped, by changes of the platform or preemption, in order.
     """
@@ -167,6 +169,7 @@ class Engine(Announced, ABC):
         self.timeline: Changes | None = None
         self.latency, self.kill_every, self.kill_phase = 0, 1, 0
         self.attempts: list[Attempt] = []
+        self.began = 0
         self._refused: dict[int, str] = {}
         self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None
         if self.predictor is not None:
@@ -433,6 +436,7 @@ class Engine(Announced, ABC):
             If the machine cannot hold what runs.
         """
         jobs, running, waiting, over = self.jobs, past.running, past.waiting, past.over
+        self.began = past.now
         here = np.concatenate((running, waiting))
         if self.timeline is not None:
             self.timeline.begin_at(past.now)
@@ -447,6 +451,8 @@ class Engine(Announced, ABC):
             successor = self.timeline.reviews.begin_at(past.now)
             if successor is not None:
                 self._use(successor)
+        if self.scheduler is not None:
+            self.scheduler.learn_users()
         self._take(here)
         waiting = self._admitted(waiting)
         needs = int(jobs.processors[running].sum())

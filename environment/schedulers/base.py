@@ -384,6 +384,12 @@ class Scheduler(Announced):
         """Return why an arriving job is rejected; empty if it is not. On machines of nodes."""
         return ""
 
+    def learn_users(self) -> None:
+        """Take note of all users of the table, in its order, before jobs of a state come.
+
+        On machines of nodes, where the account of a user without one is the first that is seen.
+        """
+
     def turns_away(self, row: int) -> str:
         """Return why a job could never run, whatever runs and waits; empty if it could.
 

@@ -97,9 +97,17 @@ class Nodes:
         """Let a waiting job start now."""
         job = self.waiting.pop(row)
         job.partition, job.holding, job.start = place.partition, place.holding, self.now
-        self.running[row] = job
-        self.ledger.append(Tenure.of(job, self.now))
         self.stock.take(place.holding)
+        self._note_start(job)
+
+    def seat(self, job: QueuedJob) -> None:
+        """Take note of a job that runs already, with what it holds, which is taken."""
+        self.limits.submitted(job)
+        self._note_start(job)
+
+    def _note_start(self, job: QueuedJob) -> None:
+        self.running[job.row] = job
+        self.ledger.append(Tenure.of(job, job.start))
         self.limits.started(job)
         self._tasks[job.array] += 1
 

@@ -9,7 +9,7 @@ scheduler names jobs as ever, and each gets nodes as it is named; ``look.nodes``
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, override
 
 from hpcrowd.environment.errors import QuantityError, SchedulerError
 from hpcrowd.environment.jobs import Int64s, JobTable
@@ -28,7 +28,11 @@ from hpcrowd.environment.schedulers.base import (
 )
 from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
 from hpcrowd.environment.schedulers.on_nodes.outlook import outlook_of
-from hpcrowd.environment.schedulers.slurm.queue import Tenure
+from hpcrowd.environment.schedulers.slurm.past import Seating, associations_of, seat_all
+from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.past import Past
 
 #: Reasons of the pool that hold only if nodes have room for the job.
 PASSING = frozenset({ReasonCode.NO_ROOM, ReasonCode.NOT_CHOSEN, ReasonCode.CAN_START})
@@ -129,6 +133,27 @@ class OnNodes(Scheduler):
                     nodes.join(job.row)
                 self._give_nodes(nodes, job.row, job.expected_end - now)
         self.policy.take_over(now, running)
+
+    @override
+    def learn_users(self) -> None:
+        associations_of(self.nodes_now.admission)
+
+    @override
+    def turns_away(self, row: int) -> str:
+        return self.nodes_now.admission.turns_away(row)
+
+    @override
+    def go_on(self, past: Past, running: Sequence[RunningJob], ended: Sequence[EndedJob]) -> None:
+        nodes = self.nodes_now
+        nodes.now = past.now
+
+        def barred(job: QueuedJob) -> int:
+            return nodes.barred(job, job.start, job.limit)
+
+        how = Seating(nodes.admission, nodes.rule, barred)
+        for job in seat_all(past, how, nodes.stock).values():
+            nodes.seat(job)
+        self.policy.go_on(past, running, ended)
 
     @override
     def changed(self, now: int) -> None:

@@ -94,14 +94,8 @@ class Admission:
     def resolved(self, row: int, partition: str = "", *, adds: bool = True) -> QueuedJob:
         """Return what a job asks for now; ``adds`` its user to the accounts if new."""
         jobs, layout = self.jobs, self.layout
-        user = name_of(jobs.names, "user", int(jobs.user[row]))
-        account = self._word(Ask.ACCOUNT, row)
-        if not account:
-            group = name_of(jobs.names, "group", int(jobs.group[row]))
-            account = group if group in self._accounts else ""
         wanted = (partition,) if partition else partitions_asked(layout, jobs, row)
-        shares = self.controller.shares
-        association = (shares.of if adds else shares.find)(user, account, wanted[0])
+        user, association = self._whose(row, wanted[0], adds=adds)
         demands = {
             name: demand_of(layout, layout.partitions[name], jobs, row)
             for name in wanted
@@ -128,6 +122,25 @@ class Admission:
             requeue=self._number(Ask.NO_REQUEUE, row, 0) != 1,
             reservation=self._word(Ask.RESERVATION, row),
         )
+
+    def association(self, row: int) -> Association:
+        """Return the association of a job; its user is added to the accounts if new."""
+        wanted = partitions_asked(self.layout, self.jobs, row)
+        return self._whose(row, wanted[0], adds=True)[1]
+
+    def _whose(self, row: int, partition: str, *, adds: bool) -> tuple[str, Association]:
+        """Return the user and the association of a job."""
+        jobs, shares = self.jobs, self.controller.shares
+        user = name_of(jobs.names, "user", int(jobs.user[row]))
+        account = self._word(Ask.ACCOUNT, row)
+        if not account:
+            group = name_of(jobs.names, "group", int(jobs.group[row]))
+            account = group if group in self._accounts else ""
+        return user, (shares.of if adds else shares.find)(user, account, partition)
+
+    def turns_away(self, row: int) -> str:
+        """Return why a job that waits could never run; leave out partitions that cannot run it."""
+        return self.always_refused(self._job(row))
 
     def _default_qos(self, association: Association) -> str:
         for one in association.up():

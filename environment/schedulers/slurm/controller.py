@@ -18,6 +18,7 @@ from typing import NamedTuple
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.layout import Layout, bits
 from hpcrowd.environment.machine.model import Machine, Preempt
+from hpcrowd.environment.machine.past import Phases
 from hpcrowd.environment.machine.selection import RULES, Rule, select
 from hpcrowd.environment.machine.stock import Holding, Stock
 from hpcrowd.environment.schedulers.slurm.backfill import BackfillCycle
@@ -150,31 +151,17 @@ class Controller:
         waiting: Iterable[QueuedJob],
         running: Iterable[QueuedJob],
         over: Iterable[tuple[QueuedJob, int, int]],
-        *,
-        calculated: int,
-        changed: int,
-        planned: bool,
-        last_main: int,
-        last_backfill: int,
-        next_backfill: float,
-        next_full: int,
-        looked_at_all: int,
-        wanted: bool,
-        urgent: bool,
+        phases: Phases,
     ) -> None:
-        """Take over the jobs and the times of another form of the controller.
+        """Take over the jobs and the times of another form of the controller, or of a state.
 
         Parameters
         ----------
         waiting, running, over
             Jobs that wait, by submission; that run, by start; and that ended since the last
             calculation, with start and end, s.
-        calculated, changed, last_main, last_backfill, next_backfill, next_full, looked_at_all
-            s.
-        planned
-            Whether the last cycle marked nodes as planned.
-        wanted, urgent
-            Whether a pass is wanted.
+        phases
+            What it did last when.
         """
         for job in waiting:
             self.waiting[job.row] = job
@@ -187,11 +174,45 @@ class Controller:
             if job.array >= 0:
                 self._tasks[job.array] = self._tasks.get(job.array, 0) + 1
         self._over = list(over)
-        self._calculated, self._changed, self._planned = calculated, changed, planned
-        self._last_main = last_main
-        self._last_backfill, self._next_backfill = last_backfill, next_backfill
-        self._next_full, self._looked_at_all = next_full, looked_at_all
-        self._wanted, self._urgent = wanted, urgent
+        self._calculated, self._changed = phases.calculated, phases.changed
+        self._last_main, self._last_backfill = phases.last_main, phases.last_backfill
+        self._next_full, self._looked_at_all = phases.next_full, phases.looked_at_all
+        self._next_backfill, self._planned = phases.next_backfill, phases.planned
+        self._wanted, self._urgent = phases.wanted, phases.urgent
+
+    @property
+    def phases(self) -> Phases:
+        """What it did last when, and what comes next."""
+        return Phases(
+            calculated=self._calculated,
+            last_main=self._last_main,
+            next_full=self._next_full,
+            looked_at_all=self._looked_at_all,
+            last_backfill=self._last_backfill,
+            next_backfill=self._next_backfill,
+            changed=self._changed,
+            planned=self._planned,
+            wanted=self._wanted,
+            urgent=self._urgent,
+        )
+
+    def phases_at(self, now: int) -> Phases:
+        """Return the phases of a controller that begins in the middle: every pass is due now."""
+        period = self.priorities.settings.calculation_period
+        return Phases(
+            calculated=self._calculated + (now - self._calculated) // period * period,
+            last_main=self._last_main,
+            next_full=now,
+            looked_at_all=-1,
+            last_backfill=self._last_backfill,
+            next_backfill=max(float(now), self.settings.backfill_phase),
+            changed=now,
+        )
+
+    def weigh_again(self, times: Iterable[int]) -> None:
+        """Compute the priorities of the waiting jobs as at these seconds, one each."""
+        for job, time in zip(self.waiting.values(), times, strict=True):
+            self._weigh(job, int(time))
 
     def is_current(self, now: int) -> bool:
         """Return whether usage and priorities have been computed for all periods until now."""

@@ -28,12 +28,14 @@ from hpcrowd.environment.schedulers.base import (
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
 from hpcrowd.environment.schedulers.slurm.outlook import SlurmOutlook
+from hpcrowd.environment.schedulers.slurm.past import associations_of, go_on
 from hpcrowd.environment.schedulers.slurm.preemption import may_suspend
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 from hpcrowd.environment.stops import FOREVER
 
 if TYPE_CHECKING:
     from hpcrowd.environment.engine.passes.slurm.book import SlurmBook  # circle: for its type only
+    from hpcrowd.environment.machine.past import Past
 
 
 class Slurm(Scheduler):
@@ -51,6 +53,8 @@ class Slurm(Scheduler):
     ----------
     book
         The compiled form of the controller, while one runs.
+    associations
+        Places of the associations of the jobs of the table when the run began from a state.
     """
 
     name = "slurm"
@@ -59,6 +63,7 @@ class Slurm(Scheduler):
     compiled: ClassVar[str] = "hpcrowd.environment.engine.passes.slurm.compiled_pass:SlurmPass"
     machine: Machine | None = None
     book: SlurmBook | None = None
+    associations: Int64s
 
     def __init__(self, placement: str | Rule = "slurm") -> None:
         if isinstance(placement, str):
@@ -114,6 +119,21 @@ class Slurm(Scheduler):
     @override
     def refuses(self, row: int) -> str:
         return self.admission.refusal(row)
+
+    @override
+    def learn_users(self) -> None:
+        self.associations = associations_of(self.admission)
+
+    @override
+    def turns_away(self, row: int) -> str:
+        return self.admission.turns_away(row) if self.book is None else self.book.refusal(row)
+
+    @override
+    def go_on(self, past: Past, running: Sequence[RunningJob], ended: Sequence[EndedJob]) -> None:
+        go_on(self.controller, self.admission, past, self.associations)
+        for job in self.controller.running.values():
+            self._last[job.row] = run = Tenure.of(job, job.start)
+            self._ledger.append(run)
 
     @override
     def taken_back(self, rows: Int64s) -> None:

@@ -29,6 +29,16 @@ LN2 = 0.693
 ROOT = "root"
 
 
+#: An account with the shares and limits of those that no description has: copies are quick.
+_PLAIN = Account(account=ROOT)
+
+
+def _made(account: str, user: str = "") -> Account:
+    """Return an account, or a user in one, that the description does not have."""
+    above = {"parent": account} if user else {}
+    return _PLAIN.model_copy(update={"account": account, "user": user} | above)
+
+
 @dataclass(eq=False)
 class Association:
     """An account, or a user in an account.
@@ -119,9 +129,9 @@ class Shares:
         if above is None:
             above = self.root
             if account:
-                made = Account(account=account)
+                made = _made(account)
                 above = self._accounts[account] = self._add(account, made, self.root)
-        made = Account(account=account or ROOT, user=user)
+        made = _made(account or ROOT, user)
         found = self._users[user, account, ""] = self._add(above.name, made, above)
         self._default.setdefault(user, found)
         return found
@@ -133,7 +143,7 @@ class Shares:
             return known
         above = self._accounts.get(account, self.root)
         name = account or ROOT
-        return Association(UNKNOWN, name, user, Account(account=name, user=user), above)
+        return Association(UNKNOWN, name, user, _made(name, user), above)
 
     def _known(self, user: str, account: str, partition: str) -> Association | None:
         for key in ((user, account, partition), (user, account, "")):

@@ -126,6 +126,13 @@ def order_again(g, now):
         entry = order[N.PLACED, i]
         if entry == g.rows[N.ENTRY, order[N.OWNER, entry]]:
             weigh(g, order[N.OWNER, entry], now)
+    put_in_order(g)
+
+
+@compiled
+def put_in_order(g):
+    """Sort the queue by present priorities."""
+    order, count = g.entries, g.c[N.ORDERED]
     for i in range(count):
         order[N.KEY, i] = order_key(g, order[N.PLACED, i])
     for start in range(count // 2 - 1, -1, -1):
@@ -322,34 +329,52 @@ def finish(g, row, now, killed):
 @compiled
 def begin(g, entry, now, shares, by):
     """Let a waiting job begin with the chosen shares."""
-    rows, entries, c, ledger = g.rows, g.entries, g.c, g.ledger
-    row, option = entries[N.OWNER, entry], entries[N.OPTION, entry]
-    tenure, first = c[N.TENURES], c[N.SHARES]
-    cores, chosen = 0, c[N.CHOSEN]
+    c = g.c
+    c[N.ALL_WAITING] -= 1
+    leaves_order(g, entry)
+    first = hold_chosen(g, shares)
+    occupy(g, entry, now, first, first + shares, by)
+    c[N.CHANGED] = now
+    _run(g, g.entries[N.OWNER, entry], now)
+
+
+@compiled
+def hold_chosen(g, shares):
+    """Let the chosen shares be held; return the place of the first."""
+    first, chosen = g.c[N.SHARES], g.c[N.CHOSEN]
     for i in range(shares):
         for field in range(g.held.shape[0]):
             g.held[field, first + i] = g.nodes[chosen + field, i]
-        cores += g.nodes[chosen + N.S_CORES, i]
-    c[N.TENURES], c[N.SHARES] = tenure + 1, first + shares
+    g.c[N.SHARES] = first + shares
+    take(g, g.c[N.STOCK], first, first + shares, -1)
+    g.c[N.BASE_OF] = -1
+    return first
+
+
+@compiled
+def occupy(g, entry, start, first, last, by):
+    """Note that a job runs from a start on, with shares that are held."""
+    rows, entries, c, ledger = g.rows, g.entries, g.c, g.ledger
+    row, option = entries[N.OWNER, entry], entries[N.OPTION, entry]
+    tenure, cores = c[N.TENURES], 0
+    for i in range(first, last):
+        cores += g.held[N.S_CORES, i]
+    c[N.TENURES] = tenure + 1
     ledger[N.L_ROW, tenure] = row
     ledger[N.L_SUBMITTED, tenure] = rows[N.SUBMITTED, row]
     ledger[N.L_ELIGIBLE, tenure] = rows[N.ELIGIBLE, row]
-    ledger[N.L_START, tenure], ledger[N.L_END, tenure] = now, -1
+    ledger[N.L_START, tenure], ledger[N.L_END, tenure] = start, -1
     ledger[N.L_BY, tenure], ledger[N.L_OPTION, tenure] = by, option
     ledger[N.L_CORES, tenure] = cores
-    ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure] = first, first + shares
+    ledger[N.L_FIRST, tenure], ledger[N.L_LAST, tenure] = first, last
     rows[N.STATUS, row], rows[N.TENURE, row], rows[N.REASON, row] = N.RUNNING, tenure, N.NONE
-    c[N.ALL_WAITING] -= 1
-    leaves_order(g, entry)
-    take(g, c[N.STOCK], first, first + shares, -1)
-    c[N.BASE_OF] = -1
-    count_started(g, option, first, first + shares, 1)
+    count_started(g, option, first, last, 1)
     if rows[N.ARRAY, row] >= 0:
         g.tasks[N.TASKS, rows[N.ARRAY, row]] += 1
-    last = c[N.LAST_RUNNING]
-    rows[N.BEFORE_IT, row], rows[N.NEXT, row] = last, -1
-    if last >= 0:
-        rows[N.NEXT, last] = row
+    before = c[N.LAST_RUNNING]
+    rows[N.BEFORE_IT, row], rows[N.NEXT, row] = before, -1
+    if before >= 0:
+        rows[N.NEXT, before] = row
     else:
         c[N.FIRST_RUNNING] = row
     c[N.LAST_RUNNING] = row
@@ -359,10 +384,8 @@ def begin(g, entry, now, shares, by):
             g.lists[N.END_AT, i - 1],
             g.lists[N.END_OF, i - 1],
         )
-    g.lists[N.END_AT, place], g.lists[N.END_OF, place] = now + rows[N.LIMIT, row], row
+    g.lists[N.END_AT, place], g.lists[N.END_OF, place] = start + rows[N.LIMIT, row], row
     c[N.ALL_RUNNING] += 1
-    c[N.CHANGED] = now
-    _run(g, row, now)
 
 
 @compiled

@@ -23,6 +23,7 @@ from hpcrowd.environment.engine.passes.slurm.asked import (
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine
+from hpcrowd.environment.machine.past import Phases
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.stock import Holding, Share
 from hpcrowd.environment.schedulers.slurm.admission import Admission
@@ -105,6 +106,8 @@ class SlurmBook:
         self.tasks = np.zeros((N.TASK_ROWS, 0), np.int64)
         self.releases = np.zeros((N.R_GPUS + kinds, 16), np.int64)
         self._known = 0
+        #: Tenures before this one ended before the run, and are there to be charged only.
+        self.first_tenure = 0
         self._learn_associations()
         #: Whether the next pass is shown the whole queue, since a new pass object took over.
         self.shown_anew = False
@@ -386,6 +389,43 @@ class SlurmBook:
             found = [one.factor for one in self.shares.all]
         self.reals[N.SHARE, : self._known] = found
 
+    def learn_usage(self) -> None:
+        """Take usage and factors from the plain tree, after which there is more of the past."""
+        self._learn_associations()
+        known = self.shares.all
+        self.reals[N.USAGE, : len(known)] = [one.usage for one in known]
+        self.reals[N.SHARE, : len(known)] = [one.factor for one in known]
+
+    def job_like(self, row: int) -> QueuedJob:
+        """Return a job like a submitted one, whose row, limit and request it shares."""
+        job = copy(self._groups[int(self._group_of[row])].job)
+        job.row = row
+        return job
+
+    def running_like(self, row: int) -> QueuedJob:
+        """Return a running job, in any of its partitions if the site refuses it by now."""
+        job = self.job_like(row)
+        if self.rows[N.REFUSAL, row] and job.demands:
+            job.partitions = tuple(job.demands)
+        return job
+
+    def add_entries(self, row: int, job: QueuedJob) -> tuple[int, int]:
+        """Give a job entries in its partitions instead of its own; return the first, and how many.
+
+        For a job that runs where the site would not let it by now.
+        """
+        entries = self.entries
+        first = entries.count
+        for name in job.partitions:
+            column = np.zeros(N.ENTRIES, np.int64)
+            column[[N.OPTION, N.OWNER]] = self.asked.option(job, name), row
+            entries.add(column)
+        count = entries.count - first
+        self.rows[[N.ENTRY, N.COUNT], row] = first, count
+        self.rows[N.REFUSAL, row] = 0
+        self._learn_associations()
+        return first, count
+
     def _sync_usage(self) -> None:
         used = self.reals[N.USAGE, : self._known].tolist()
         factors = self.reals[N.SHARE, : self._known].tolist()
@@ -420,7 +460,7 @@ class SlurmBook:
     def tenures(self) -> list[Tenure]:
         """Return what each job held in each of its runs, in the order of their starts."""
         held = self.held.T.tolist()
-        table = self.ledger[:, : self.c[N.TENURES]].T.tolist()
+        table = self.ledger[:, self.first_tenure : self.c[N.TENURES]].T.tolist()
         return [
             Tenure(
                 row, submitted, eligible, start, end,
@@ -463,15 +503,35 @@ class SlurmBook:
         for tenure, second in self.lists[N.OVER_OF : N.OVER_AT + 1, : c[N.OVER]].T.tolist():
             job = self._begun(self._queued(int(self.ledger[N.L_ROW, tenure])), tenure)
             over.append((job, job.start, second))
-        state.restore(
-            waiting, running, over, calculated=int(c[N.CALCULATED]), changed=int(c[N.CHANGED]),
-            planned=bool(c[N.PLANNED_ON]),
-            last_main=int(c[N.LAST_MAIN]), last_backfill=int(c[N.LAST_BACKFILL]),
-            next_backfill=float(self.reals[N.AMOUNTS, N.NEXT_BACKFILL]),
-            next_full=int(c[N.NEXT_FULL]), looked_at_all=int(c[N.LOOKED_AT_ALL]),
-            wanted=bool(c[N.WANTED]), urgent=bool(c[N.URGENT]),
-        )  # fmt: skip
+        state.restore(waiting, running, over, self.phases)
         return state
+
+    @property
+    def phases(self) -> Phases:
+        """What the controller did last when, and what comes next."""
+        c = self.c.tolist()
+        return Phases(
+            calculated=c[N.CALCULATED], last_main=c[N.LAST_MAIN], next_full=c[N.NEXT_FULL],
+            looked_at_all=c[N.LOOKED_AT_ALL], last_backfill=c[N.LAST_BACKFILL],
+            next_backfill=float(self.reals[N.AMOUNTS, N.NEXT_BACKFILL]), changed=c[N.CHANGED],
+            planned=bool(c[N.PLANNED_ON]), wanted=bool(c[N.WANTED]), urgent=bool(c[N.URGENT]),
+        )  # fmt: skip
+
+    def set_phases(self, phases: Phases) -> None:
+        """Set what the controller did last when, and what comes next."""
+        self.c[[
+            N.CALCULATED, N.LAST_MAIN, N.NEXT_FULL, N.LOOKED_AT_ALL, N.LAST_BACKFILL, N.CHANGED,
+            N.PLANNED_ON, N.WANTED, N.URGENT,
+        ]] = (
+            phases.calculated, phases.last_main, phases.next_full, phases.looked_at_all,
+            phases.last_backfill, phases.changed, phases.planned, phases.wanted, phases.urgent,
+        )  # fmt: skip
+        self.reals[N.AMOUNTS, N.NEXT_BACKFILL] = phases.next_backfill
+
+    def refusal(self, row: int) -> str:
+        """Return why a submitted job is rejected whatever runs and waits; empty if it is not."""
+        word = int(self.rows[N.REFUSAL, row])
+        return self.asked.words[word] if word else ""
 
     def _begun(self, job: QueuedJob, tenure: int) -> QueuedJob:
         """Return a job as it began with a tenure."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, override
 
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.nodes import places as N
 from hpcrowd.environment.engine.kernel.nodes.loop import advance_on_nodes
 from hpcrowd.environment.engine.passes.base import CompiledPass
 from hpcrowd.environment.engine.passes.slurm.book import SlurmBook
+from hpcrowd.environment.engine.passes.slurm.past import go_on
 from hpcrowd.environment.jobs import Int64s
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.machine.past import Past
 
 #: What happens to jobs that are stopped, as plain schedulers say it.
 FATES = {N.REQUEUED: "requeue", N.CANCELLED: "fail"}
@@ -40,6 +44,11 @@ class SlurmPass(CompiledPass):
         book.let_end(matrix, scalars, ends, ended)
         book.leave_out(queue[0, scalars[S.QUEUE_HEAD] : scalars[S.QUEUE_TAIL]])
         book.shown_anew = True
+
+    @override
+    def go_on(self, past: Past) -> None:
+        matrix, scalars, *_, ends, _, _ = self.engine.arrays()
+        go_on(self.book, past, self.scheduler.associations, (matrix, scalars, ends))
 
     @override
     def tell(self) -> None:

@@ -1,0 +1,365 @@
+"""A machine of nodes in the middle of a run: where running jobs sit, and who used what so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcrowd.environment.errors import QuantityError, not_one_of
+from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable
+from hpcrowd.environment.machine.demand import demand_of
+from hpcrowd.environment.machine.layout import bits
+from hpcrowd.environment.machine.past import Past, Phases, Placed
+from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.machine.selection import Rule, select
+from hpcrowd.environment.machine.stock import Holding, Share, Stock
+from hpcrowd.environment.schedulers.slurm.admission import Admission
+from hpcrowd.environment.schedulers.slurm.controller import Controller
+from hpcrowd.environment.schedulers.slurm.queue import QueuedJob
+from hpcrowd.environment.schedulers.slurm.shares import LN2, Shares
+
+NOTHING_KNOWN = Placed()
+
+
+def associations_of(admission: Admission) -> Int64s:
+    """Return the place of the association of each job of the table; new users are added."""
+    jobs, accounts = admission.jobs, admission.layout.machine.accounts
+    columns = [jobs.user]
+    if accounts:
+        columns.append(jobs.group)
+    if jobs.requests is not None:
+        columns.append(jobs.requests[Ask.ACCOUNT])
+    if any(one.partition for one in accounts):
+        columns.append(jobs.queue)
+        columns += [] if jobs.requests is None else [jobs.requests[Ask.PARTITIONS]]
+    places: dict[tuple[int, ...], int] = {}
+    found = []
+    for row, key in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        if key not in places:
+            places[key] = admission.association(row).place
+        found.append(places[key])
+    return np.array(found, np.int64)
+
+
+def cores_of(jobs: JobTable, rows: Int64s, past: Past) -> Int64s:
+    """Return the cores that jobs held: those of their holdings, else their processors."""
+    cores = jobs.processors[rows].copy()
+    for place, row in enumerate(rows.tolist() if past.placed else ()):
+        holding = past.placed.get(row, NOTHING_KNOWN).holding
+        if holding:
+            cores[place] = sum(share.cores for share in holding)
+    return cores
+
+
+def use_past(shares: Shares, jobs: JobTable, past: Past, places: Int64s, until: int) -> None:
+    """Set the usage of all associations at a second to what jobs used by then; rank them.
+
+    Parameters
+    ----------
+    shares
+        The tree.
+    jobs, past
+        The table, and who runs and is over.
+    places
+        Places of the associations, by row of the table.
+    until
+        s since the origin, at the end of a calculation period.
+    """
+    rows = np.concatenate((past.over, past.running))
+    ends = np.concatenate((jobs.end[past.over], np.full(len(past.running), until)))
+    used = decayed_use(
+        cores_of(jobs, rows, past), jobs.start[rows], ends, until,
+        shares.settings.calculation_period, shares.settings.half_life,
+    )  # fmt: skip
+    amounts = np.bincount(places[rows], used, len(shares.all)).tolist()
+    for one in reversed(shares.all):  # each behind the one above it
+        one.usage = amounts[one.place]
+        if one.parent is not None:
+            amounts[one.parent.place] += one.usage
+    shares.rank()
+
+
+def decayed_use(
+    cores: Int64s, start: Int64s, end: Int64s, until: int, period: int, half_life: int
+) -> Float64s:
+    """Return what is left of the usage of jobs, processor-seconds, as ``Shares`` counts it.
+
+    At the end of each period, earlier usage decays by the length of the period, and what ran in it
+    is charged, decayed by how long it ran in it. Over whole periods that is a geometric series.
+
+    Parameters
+    ----------
+    cores, start, end
+        Of each job; s since the origin, shape (jobs,).
+    until
+        s since the origin; the end of a period.
+    period, half_life
+        s; no half-life is 0.
+    """
+    old, young = np.maximum(until - start, 0), np.maximum(until - end, 0)
+    if not half_life:
+        return np.asarray(cores * (old - young), np.float64)
+    left = 1 - LN2 / half_life
+    first, last = np.maximum(old - 1, 0) // period, young // period  # periods, counted backwards
+    within = first <= last
+
+    def part(seconds: Int64s, periods: Int64s) -> Float64s:
+        return np.asarray(seconds * left ** (seconds + periods * float(period)), np.float64)
+
+    whole = left ** float(period)
+    series = left ** ((last + 1.0) * period) - left ** (first * float(period))
+    several = part(old - first * period, first) + part((last + 1) * period - young, last)
+    several += period * whole * series / (1 - whole)
+    return np.asarray(cores * np.where(within, part(old - young, last), several), np.float64)
+
+
+def in_seating_order(past: Past) -> list[int]:
+    """Return the running jobs, those first whose nodes are known."""
+    placed = past.placed
+    known = [row for row in past.running.tolist() if _is_known(placed.get(row, NOTHING_KNOWN))]
+    there = set(known)
+    return known + [row for row in past.running.tolist() if row not in there]
+
+
+def _is_known(one: Placed) -> bool:
+    return bool(one.holding or one.nodes)
+
+
+class Seating(NamedTuple):
+    """How running jobs are seated on a machine."""
+
+    admission: Admission
+    rule: Rule | None  #: of placement
+    #: returns the nodes that reservations keep from a job since its start
+    barred: Callable[[QueuedJob], int]
+
+
+def seating_of(controller: Controller, admission: Admission) -> Seating:
+    """Return how Slurm's controller seats jobs."""
+
+    def barred(job: QueuedJob) -> int:
+        return controller.reserved(job, job.start, job.limit)[0]
+
+    return Seating(admission, controller.rule, barred)
+
+
+def seat(job: QueuedJob, placed: Placed, how: Seating, stock: Stock) -> tuple[str, Holding]:
+    """Return the partition of a running job, and what it holds of what is free.
+
+    Where its nodes are not known, it keeps out of reservations if it can.
+
+    Raises
+    ------
+    QuantityError
+        If it has no room, or its partition or a node is not known.
+    """
+    layout, jobs = how.admission.layout, how.admission.jobs
+    names = partitions_of(job, placed, how.admission)
+    if placed.partition and placed.partition not in job.demands:
+        asked = demand_of(layout, layout.partitions[placed.partition], jobs, job.row)
+        job.demands = {**job.demands, placed.partition: asked}
+    if placed.holding:
+        return names[0], placed.holding
+    allowed = layout.all_nodes
+    if placed.nodes:
+        try:
+            allowed = layout.nodes_in(placed.nodes)
+        except QuantityError as error:
+            raise QuantityError(f"running job {jobs.number[job.row]}: {error}") from None
+    count = allowed.bit_count()
+    for kept in (0,) if placed.nodes else dict.fromkeys((how.barred(job), 0)):
+        for name in names:
+            demand = job.demands[name]
+            if placed.nodes:
+                demand = replace(demand, nodes=allowed, least_nodes=count, most_nodes=count)
+            holding = select(stock, demand, allowed & ~kept, how.rule)
+            if holding is not None:
+                return name, holding
+    raise no_room(jobs, job.row, [layout.names[node] for node in bits(allowed) if placed.nodes])
+
+
+def partitions_of(job: QueuedJob, placed: Placed, admission: Admission) -> tuple[str, ...]:
+    """Return the names of the partitions that a running job may be in.
+
+    Raises
+    ------
+    QuantityError
+        If the machine has not got one of them.
+    """
+    names = (placed.partition,) if placed.partition else job.partitions
+    for name in names:
+        if name not in admission.layout.partitions:
+            known = not_one_of(name, list(admission.layout.partitions))
+            number = admission.jobs.number[job.row]
+            raise QuantityError(f"running job {number} in partition {name!r}: {known}")
+    return names
+
+
+def no_room(jobs: JobTable, row: int, nodes: Sequence[str] = ()) -> QuantityError:
+    """Return the error for a running job that the machine has no room for."""
+    where = f"nodes {', '.join(nodes)} have" if nodes else "the machine has"
+    return QuantityError(
+        f"running job {jobs.number[row]}: it needs {jobs.processors[row]:,} processors, and "
+        f"{where} no room for it beside the other running jobs; check what the jobs ask for, and "
+        "the description of the machine (--machine)"
+    )
+
+
+def check_not_too_full(
+    jobs: JobTable, holdings: Iterable[tuple[int, Holding]], stock: Stock
+) -> None:
+    """Check that nodes have what jobs are said to hold.
+
+    Raises
+    ------
+    QuantityError
+        If a node has less; it names the last of its jobs.
+    """
+    memory = stock.layout.settings.memory_counts
+    lacking = {
+        node
+        for node, cores in enumerate(stock.cores)
+        if cores < 0 or (memory and stock.memory[node] < 0) or min(stock.gpus[node], default=0) < 0
+    }
+    if not lacking:
+        return
+    for row, holding in reversed(list(holdings)):
+        for share in holding:
+            if share.node in lacking:
+                name = stock.layout.names[share.node]
+                raise no_room(jobs, row, [name])
+
+
+def running_job(admission: Admission, row: int) -> QueuedJob:
+    """Return a running job as it was queued, in the partitions that may run it.
+
+    One that the site's rules refuse by now runs nevertheless.
+    """
+    job = admission.queued(row, int(admission.jobs.enqueued[row]))
+    if admission.always_refused(job) and job.demands:
+        job.partitions = tuple(job.demands)
+    return job
+
+
+def seat_all(past: Past, how: Seating, stock: Stock) -> dict[int, QueuedJob]:
+    """Return the running jobs in the order of their starts, with what they hold; take it.
+
+    Raises
+    ------
+    QuantityError
+        If they have no room.
+    """
+    starts = how.admission.jobs.start
+    found = {row: running_job(how.admission, row) for row in past.running.tolist()}
+    for row, job in found.items():
+        placed = past.placed.get(row, NOTHING_KNOWN)
+        job.start, job.by = int(starts[row]), "main"
+        if placed.eligible != UNKNOWN:
+            job.eligible = placed.eligible
+    seat_in_turn(found, past, how, stock)
+    return found
+
+
+def seat_in_turn(running: dict[int, QueuedJob], past: Past, how: Seating, stock: Stock) -> None:
+    """Seat running jobs by start, or those first that find room most rarely if that fails.
+
+    Raises
+    ------
+    QuantityError
+        If they have no room.
+    """
+    order = in_seating_order(past)
+    try:
+        _seat(order, running, past, how, stock)
+    except QuantityError:
+        for job in running.values():
+            stock.give(job.holding)
+            job.holding = ()
+        _seat(hardest_first(running, past), running, past, how, stock)
+
+
+def _seat(
+    order: Sequence[int],
+    running: dict[int, QueuedJob],
+    past: Past,
+    how: Seating,
+    stock: Stock,
+) -> None:
+    for row in order:
+        job = running[row]
+        placed = past.placed.get(row, NOTHING_KNOWN)
+        job.partition, job.holding = seat(job, placed, how, stock)
+        stock.take(job.holding)
+    held = ((row, running[row].holding) for row in order)
+    check_not_too_full(how.admission.jobs, held, stock)
+
+
+def hardest_first(running: dict[int, QueuedJob], past: Past) -> list[int]:
+    """Return the running jobs, those first whose nodes are known, then those with few to choose.
+
+    Whole nodes before others, few nodes before many, many cores on each before few.
+    """
+
+    def rarity(row: int) -> tuple[bool, bool, int, float]:
+        job = running[row]
+        demands = [job.demands[name] for name in job.partitions if name in job.demands]
+        return (
+            not _is_known(past.placed.get(row, NOTHING_KNOWN)),
+            not any(one.whole for one in demands),
+            max((one.nodes.bit_count() for one in demands), default=0),
+            -max((one.cores / max(one.least_nodes, 1) for one in demands), default=0.0),
+        )
+
+    return sorted(in_seating_order(past), key=rarity)
+
+
+def go_on(controller: Controller, admission: Admission, past: Past, associations: Int64s) -> None:
+    """Let a controller that has just begun go on from a state.
+
+    Parameters
+    ----------
+    controller, admission
+        Both at the beginning.
+    past
+        The state.
+    associations
+        Places of the associations, by row of the table.
+
+    Raises
+    ------
+    QuantityError
+        If the running jobs have no room.
+    """
+    jobs, phases = admission.jobs, past.phases or controller.phases_at(past.now)
+    use_past(controller.shares, jobs, past, associations, phases.calculated)
+    running = seat_all(past, seating_of(controller, admission), Stock(controller.layout))
+    waiting = []
+    for row in past.waiting.tolist():
+        job = admission.queued(row, int(jobs.enqueued[row]))
+        placed = past.placed.get(row, NOTHING_KNOWN)
+        job.reason = placed.reason or job.reason
+        if placed.eligible != UNKNOWN:
+            job.eligible = placed.eligible
+        waiting.append(job)
+    over = []
+    recent = just_over(jobs, past, phases)
+    for row, cores in zip(recent.tolist(), cores_of(jobs, recent, past).tolist(), strict=True):
+        job = admission.queued(row, int(jobs.enqueued[row]))
+        job.start, job.holding = int(jobs.start[row]), (Share(0, cores, 0, ()),)
+        over.append((job, job.start, int(jobs.end[row])))
+    controller.restore(waiting, running.values(), over, phases)
+    controller.weigh_again(weighed_at(jobs, past, phases))
+
+
+def just_over(jobs: JobTable, past: Past, phases: Phases) -> Int64s:
+    """Return the jobs that ended since usage was computed last, by end."""
+    return past.over[jobs.end[past.over] > phases.calculated]
+
+
+def weighed_at(jobs: JobTable, past: Past, phases: Phases) -> Int64s:
+    """Return when the priorities of the waiting jobs were computed last, s."""
+    found: Int64s = np.maximum(jobs.enqueued[past.waiting], phases.calculated)
+    return found
