@@ -35,13 +35,27 @@ def associations_of(admission: Admission) -> Int64s:
     if any(one.partition for one in accounts):
         columns.append(jobs.queue)
         columns += [] if jobs.requests is None else [jobs.requests[Ask.PARTITIONS]]
-    places: dict[tuple[int, ...], int] = {}
-    found = []
-    for row, key in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-        if key not in places:
-            places[key] = admission.association(row).place
-        found.append(places[key])
-    return np.array(found, np.int64)
+    if not len(jobs):
+        return np.zeros(0, np.int64)
+    first, which = alike(columns)
+    places = [admission.association(row).place for row in first.tolist()]
+    return np.array(places, np.int64)[which]
+
+
+def alike(columns: list[Int64s]) -> tuple[Int64s, Int64s]:
+    """Return the first job of each group of equal ones, in order, and the group of each job."""
+    if len(columns[0]) == 1:
+        return np.zeros(1, np.int64), np.zeros(1, np.int64)
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, which = np.unique(column, return_inverse=True)
+        if len(values) > 1:
+            _, codes = np.unique(codes * len(values) + which, return_inverse=True)
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return first[order], place[which]
 
 
 def cores_of(jobs: JobTable, rows: Int64s, past: Past) -> Int64s:

@@ -28,6 +28,7 @@ from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.stock import Holding, Share
 from hpcrowd.environment.schedulers.slurm.admission import Admission
 from hpcrowd.environment.schedulers.slurm.controller import Controller
+from hpcrowd.environment.schedulers.slurm.past import alike
 from hpcrowd.environment.schedulers.slurm.queue import QueuedJob, Tenure
 from hpcrowd.environment.schedulers.slurm.shares import LN2
 from hpcrowd.environment.stops import FOREVER
@@ -252,7 +253,7 @@ class SlurmBook:
         keys = [jobs.matrix[column, rows] for column in ALIKE]
         if requests is not None:
             keys += [requests[ask][rows] for ask in OF_ALL]
-        first, which = _alike(keys)
+        first, which = alike(keys)
         numbers = np.zeros(len(first), np.int64)
         for place, at in enumerate(first.tolist()):
             key = tuple(int(column[at]) for column in keys)
@@ -545,19 +546,3 @@ class SlurmBook:
 def _roomy(array: Any, need: int) -> Any:
     """Return an array with room for some columns, and for half as many more if it must grow."""
     return array if need <= array.shape[-1] else wider(array, need + need // 2 + 16)
-
-
-def _alike(columns: list[Int64s]) -> tuple[Int64s, Int64s]:
-    """Return the first job of each group of equal ones, in order, and the group of each job."""
-    if len(columns[0]) == 1:
-        return np.zeros(1, np.int64), np.zeros(1, np.int64)
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        values, which = np.unique(column, return_inverse=True)
-        if len(values) > 1:
-            _, codes = np.unique(codes * len(values) + which, return_inverse=True)
-    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return first[order], place[which]
