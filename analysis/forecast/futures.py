@@ -8,14 +8,15 @@ numbers, so that two futures of the same number are a pair.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcrowd.analysis.forecast.run_times import RunTimes
-from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 from hpcrowd.environment.streams import Streams
@@ -37,6 +38,10 @@ USERS = ("think-time", "think-time-windows", "learned", "rigid", "none")
 
 #: Time between two values of the series of a future, s.
 STEP = HOUR
+
+#: How much of the past schedulers and predictors remember, s: eight half-lives of Slurm's default
+#: of a week (slurm.conf(5), PriorityDecayHalfLife).
+REMEMBERED = 8 * WEEK
 
 #: Columns of a job of the state that futures begin with.
 KEPT = (
@@ -109,7 +114,7 @@ class Outset:
     scheduler, users
         The policy; one of :data:`USERS`.
     processors
-        Size of the machine; that of the state unless given.
+        Size of the machine; what is up in the state unless given.
     overrun
         What happens to jobs that outrun their request: ``keep`` or ``kill``.
     asked
@@ -135,7 +140,6 @@ class Outset:
     likeness: Likeness | None = None
     model: LearnedModel | None = None
     jobs_only: bool = False
-    _made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.horizon <= 0:
@@ -149,13 +153,11 @@ class Outset:
     @cached_property
     def run_times(self) -> RunTimes:
         """Run times of the jobs that run or wait, and of those that one would submit."""
-        return RunTimes.of(self._with_asked, np.concatenate((self.rows, self._asked_rows)))
+        return RunTimes.of(self.with_asked, np.concatenate((self.rows, self.asked_rows)))
 
     @cached_property
-    def _with_asked(self) -> State:
+    def with_asked(self) -> State:
         """The state with the jobs that one would submit, as waiting since now."""
-        from dataclasses import replace
-
         if not self.asked:
             return self.state
         jobs = self.state.jobs.copy()
@@ -167,7 +169,8 @@ class Outset:
         return replace(self.state, jobs=jobs)
 
     @property
-    def _asked_rows(self) -> Int64s:
+    def asked_rows(self) -> Int64s:
+        """Rows of the jobs that one would submit, in :attr:`with_asked`."""
         count = sum(one.count for one in self.asked)
         return np.arange(len(self.state.jobs), len(self.state.jobs) + count)
 
@@ -179,22 +182,68 @@ class Outset:
         return Past(self.state.jobs, self.state.now, self.state.clock, self.likeness)
 
     @cached_property
+    def _maintenance(self) -> list[Any]:
+        """The announced times in which no job may run; a machine of nodes has its own."""
+        if self.machine is not None or not self.state.closed:
+            return []
+        from hpcrowd.environment.platform.changes import Maintenance
+
+        now = self.state.now
+        return [
+            Maintenance(max(start, now), end, announced=max(start - now, 0), jobs="run")
+            for start, end in self.state.closed
+            if end > now
+        ]
+
+    @cached_property
+    def remembered(self) -> Int64s:
+        """Rows of the jobs that are over and that the scheduler, or a predictor, remembers."""
+        from hpcrowd.environment.schedulers.names import scheduler_for
+        from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
+
+        policy, estimates = self.scheduler, self.estimates
+        if isinstance(policy, str):
+            policy = scheduler_for(policy, self.state.jobs.names)
+        if isinstance(estimates, str):
+            estimates = parse_estimates(estimates)
+        remembers = getattr(policy, "remembers", False) or getattr(policy, "nodes", False)
+        if not remembers and not isinstance(estimates, Predictor):
+            return np.zeros(0, np.int64)
+        over, jobs = self.state.over, self.state.jobs
+        return over[jobs.recorded_end[over] > self.state.now - REMEMBERED]
+
+    @cached_property
     def _begin(self) -> JobTable:
-        """The table that each future begins with."""
-        whole = self._with_asked.jobs
-        rows = np.concatenate((self.rows, self._asked_rows))
+        """The table that each future begins with: rows, asked jobs, what is remembered."""
+        whole = self.with_asked.jobs
+        rows = np.concatenate((self.rows, self.asked_rows, self.remembered))
         jobs = JobTable(len(rows))
         jobs.names = whole.names
         for column in KEPT:
             jobs.matrix[column] = whole.column(column)[rows]
+        past = np.arange(len(rows) - len(self.remembered), len(rows))
+        jobs.recorded_end[past] = whole.recorded_end[self.remembered]
+        jobs.run_time[past] = jobs.recorded_end[past] - jobs.recorded_start[past]
         if whole.requests is not None:
             jobs.requests = whole.requests.take(rows)
         return jobs
 
     @cached_property
+    def _held(self) -> Int64s:
+        """Rows in the table of a future of the jobs that do not start by themselves."""
+        return np.flatnonzero(np.isin(self.rows, list(self.state.held)))
+
+    @cached_property
+    def _placed(self) -> dict[int, Any]:
+        """What is known of jobs on a machine of nodes, by row in the table of a future."""
+        placed = self.state.placed
+        return {here: placed[row] for here, row in enumerate(self.rows.tolist()) if row in placed}
+
+    @cached_property
     def _pending(self) -> dict[int, Int64s]:
         """The rows of each user's jobs in the table of a future, by number."""
-        users = self._begin.user[: len(self.rows)]
+        users = self._begin.user[: len(self.rows)].copy()
+        users[self._held] = UNKNOWN - 1  # nobody knows when they end
         return {number: np.flatnonzero(users == number) for number in np.unique(users).tolist()}
 
     def behaviour(self) -> Behaviour[GeneratedUser] | None:
@@ -234,25 +283,26 @@ class Outset:
         state, streams = self.state, Streams(seed).within("future", number)
         now, until = state.now, state.now + self.horizon
         jobs = self._begin.copy()
-        present = len(self.rows)
+        present = len(self.rows) + len(self.asked_rows)
         running = np.arange(len(state.running))
-        waiting = np.arange(len(running), len(jobs))
-        jobs.run_time[:] = self.run_times.draw(streams.generator("run times"))
+        waiting = np.setdiff1d(np.arange(len(running), present), self._held)
+        over = np.arange(present, len(jobs))
+        jobs.run_time[:present] = self.run_times.draw(streams.generator("run times"))
         missing = jobs.requested_time == UNKNOWN
         jobs.requested_time[missing] = jobs.run_time[missing]
         own = int(streams.sequence("simulation").generate_state(1)[0])
         simulation = Simulation(
             jobs,
-            self.processors or state.processors,
+            self.processors or state.processors - state.down,
             self._fresh(self.scheduler),
             overrun=self.overrun,  # type: ignore[arg-type]
             estimates=self._fresh(self.estimates),
             clock=state.clock,
             seed=own,
-            platform=self.platform,
+            platform=[*self.platform, *self._maintenance],
             machine=self.machine,
         )
-        begin_from(simulation, now, running, waiting)
+        begin_from(simulation, now, running, waiting, over, placed=self._placed)
         self._add_users(simulation, streams, until)
         probe = _Probe(simulation, now, self.horizon)
         if watch is not None:
@@ -260,16 +310,15 @@ class Outset:
         if self.jobs_only:
             while simulation.time < until:
                 simulation.run(until=min(simulation.time + 6 * HOUR, until))
-                if (jobs.start[: len(self._begin)] != UNKNOWN).all():
+                if (jobs.start[waiting] != UNKNOWN).all():
                     break
         else:
             simulation.run(until=until)
-        return probe.future(number, present + len(self._asked_rows), until)
+        return probe.future(number, present, len(over), until)
 
     @staticmethod
     def _fresh(given: Any) -> Any:
-        from copy import deepcopy
-
+        """Return a policy for one future; each has its own."""
         return given if isinstance(given, str) else deepcopy(given)
 
     def _add_users(self, simulation: Simulation, streams: Streams, until: int) -> None:
@@ -306,8 +355,8 @@ class _Probe:
         self.simulation, self.now = simulation, now
         self.edges = now + np.arange(0, horizon + STEP, STEP)
 
-    def future(self, number: int, present: int, until: int) -> Future:
-        """Return what happened."""
+    def future(self, number: int, present: int, past: int, until: int) -> Future:
+        """Return what happened to the first jobs, and to those behind what is past."""
         jobs = self.simulation.jobs
         until = min(until, max(self.simulation.time, self.now + 1))
         start, end = jobs.start, jobs.end
@@ -315,7 +364,7 @@ class _Probe:
         start = np.where(begun, start, UNKNOWN)
         end = np.where(begun & (end <= until), end, UNKNOWN)
         edges = self.edges
-        busy = _held(
+        busy = held_between(
             np.maximum(start[begun], self.now),
             np.where(end[begun] == UNKNOWN, edges[-1], end[begun]),
             jobs.processors[begun],
@@ -324,9 +373,9 @@ class _Probe:
         enqueued = jobs.enqueued
         there = (enqueued != UNKNOWN) & (enqueued <= until)
         leaves = np.where(start[there] == UNKNOWN, np.iinfo(np.int64).max, start[there])
-        queued = _present(enqueued[there], leaves, np.ones(int(there.sum()), np.int64), edges[1:])
-        asked = _present(enqueued[there], leaves, jobs.processors[there], edges[1:])
-        new = np.arange(len(jobs)) >= present
+        queued = present_at(enqueued[there], leaves, np.ones(int(there.sum()), np.int64), edges[1:])
+        asked = present_at(enqueued[there], leaves, jobs.processors[there], edges[1:])
+        new = np.arange(len(jobs)) >= present + past
         sent = new & (jobs.submit != UNKNOWN) & (jobs.submit <= until)
         waited = np.where(start[sent] == UNKNOWN, UNKNOWN, start[sent] - jobs.submit[sent])
         return Future(
@@ -335,7 +384,9 @@ class _Probe:
         )  # fmt: skip
 
 
-def _held(start: Int64s, end: Int64s, processors: Int64s, edges: Int64s) -> NDArray[np.float64]:
+def held_between(
+    start: Int64s, end: Int64s, processors: Int64s, edges: Int64s
+) -> NDArray[np.float64]:
     """Return the mean number of processors that jobs hold between two edges each."""
     used = np.zeros(len(edges))
     order_start, order_end = np.argsort(start), np.argsort(end)
@@ -350,7 +401,7 @@ def _held(start: Int64s, end: Int64s, processors: Int64s, edges: Int64s) -> NDAr
     return found
 
 
-def _present(enters: Int64s, leaves: Int64s, weight: Int64s, at: Int64s) -> Int64s:
+def present_at(enters: Int64s, leaves: Int64s, weight: Int64s, at: Int64s) -> Int64s:
     """Return the total weight of what has entered and not left at some seconds."""
     found = np.zeros(len(at), np.int64)
     for times, sign in ((enters, 1), (leaves, -1)):
