@@ -6,7 +6,8 @@ have no end and no run time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,12 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.jobs import State as Outcome
 from hpcrowd.environment.machine.past import Placed
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.simulation import Simulation
+
+#: Why jobs wait that something else than the scheduler holds back.
+HELD_BACK = "not eligible yet: {}"
 
 
 @dataclass
@@ -145,3 +152,54 @@ class State:
         known.recorded_start[:], known.recorded_end[:] = start, end
         known.run_time[end == UNKNOWN] = UNKNOWN
         return cls(known, now, clock, processors, source=source)
+
+    @classmethod
+    def of_simulation(cls, simulation: Simulation, *, source: str = "simulation") -> State:
+        """Return the state of a simulation now, between two calls of ``run``.
+
+        It has the jobs of the first cluster with their simulated times as recorded ones; those that
+        users have submitted for later are left out. On a machine of nodes, what runs keeps its
+        place. Jobs that are held before they are eligible count as held: what they wait for is not
+        part of a state.
+
+        Parameters
+        ----------
+        simulation
+            It is not changed.
+        source
+            See the class.
+
+        Raises
+        ------
+        QuantityError
+            If no job has been submitted yet.
+        """
+        cluster, jobs, now = simulation.cluster, simulation.jobs, simulation.time
+        engine = cluster.engine
+        submit = jobs.submit
+        rows = np.flatnonzero(
+            (jobs.cluster == cluster.number) & (submit != UNKNOWN) & (submit <= now)
+        )
+        found = cls.of(
+            jobs.take(rows), now, simulation.clock, engine.processors, simulated=True, source=source
+        )
+        held: dict[int, str] = {}
+        if cluster.holds is not None:
+            for row in cluster.holds.rows_at(cluster).tolist():
+                if submit[row] <= now:
+                    place = int(np.searchsorted(rows, row))
+                    held[place] = HELD_BACK.format(cluster.holds.cause_of(row))
+        placed: dict[int, Placed] = {}
+        if engine.scheduler is not None and engine.scheduler.nodes:
+            policy: Any = engine.scheduler
+            runs = {run.row: run for run in policy.ledger}  # of several, the last
+            for place in found.running.tolist():
+                run = runs[int(rows[place])]
+                placed[place] = Placed(run.partition, holding=run.holding)
+        return replace(
+            found,
+            down=engine.processors - engine.up,
+            closed=tuple((int(start), int(end)) for start, end in engine.windows),
+            held=held,
+            placed=placed,
+        )
