@@ -184,6 +184,8 @@ class Hindsight:
         Of each case; those of one forecast are alike and count less each.
     seed
         Of the forest.
+    fits
+        How often it was grown.
     """
 
     features: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, len(FEATURES))))
@@ -191,9 +193,9 @@ class Hindsight:
     start: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     weight: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     seed: int = 0
+    fits: int = 0
     _forest: Any = field(default=None, repr=False)
     _leaves: Any = field(default=None, repr=False)
-    _fitted: int = field(default=0, repr=False)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -241,7 +243,8 @@ class Hindsight:
             TREES, min_samples_leaf=LEAF, max_features=TRIED, random_state=self.seed
         )
         forest.fit(self.features, log_minutes(waited), sample_weight=self.weight)
-        self._forest, self._fitted, self._leaves = forest, len(self), None
+        self._forest, self._leaves = forest, None
+        self.fits += 1
 
     @property
     def ready(self) -> bool:

@@ -93,7 +93,10 @@ class RunTimes:
         user, processors = jobs.user[ran], jobs.processors[ran]
         asked = jobs.requested_time[ran]
         keys = np.stack((jobs.user[rows], jobs.requested_time[rows], jobs.processors[rows]))
-        unique, group = np.unique(keys, axis=1, return_inverse=True)
+        unique, first, group = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        # By first appearance: more jobs at the end do not change what those before them draw.
+        order = np.argsort(first)
+        unique, group = unique[:, order], np.argsort(order)[group]
         known = [
             _candidates(one[0], one[1], one[2], user, asked, processors, lasted)
             for one in unique.T.tolist()
@@ -108,9 +111,10 @@ class RunTimes:
     def draw(self, stream: np.random.Generator) -> Int64s:
         """Return one run time for each job, s, at least 1, shape (jobs,)."""
         count = len(self.rows)
-        own = stream.random(count)
-        common = stream.random(int(self.group.max(initial=-1)) + 1)
-        places = np.where(stream.random(count) < ALIKE, common[self.group], own)
+        each, together, which = stream.spawn(3)  # each has a number for every job
+        own = each.random(count)
+        common = together.random(int(self.group.max(initial=-1)) + 1)
+        places = np.where(which.random(count) < ALIKE, common[self.group], own)
         drawn = [
             values[min(int(np.searchsorted(weights, place)), len(values) - 1)]
             for values, weights, place in zip(

@@ -1,0 +1,344 @@
+"""What a judge finds: coverage, sharpness and scores of forecasts, from cases in the order of time.
+
+Waits are judged in ln(1 + minutes), so that a factor counts the same for short and long ones. Two
+kinds of jobs are judged: those that wait at a moment, by their remaining wait, and those just
+submitted, by their whole wait; only for the latter QBETS says something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.forecast.conformal import LEVELS, Recalibration
+from hpcrowd.analysis.forecast.hindsight import Hindsight, log_minutes
+from hpcrowd.analysis.forecast.judge import LEADS, MEASURES, Case, Drift, Subject, in_order
+from hpcrowd.analysis.forecast.qbets import QBETS, bounds_over
+from hpcrowd.analysis.forecast.scores import (
+    covered,
+    crps,
+    mean_difference,
+    pinball,
+    quantiles,
+)
+from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.streams import Streams
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hpcrowd.analysis.paired import Estimate
+
+#: Moments between two fits of the forest.
+REFIT = 20
+
+#: Bounds of waits that are compared, by name.
+BOUNDS = ("futures", "learned", "recalibrated")
+
+#: Longest wait that is told apart, s: raw futures know none beyond their horizon.
+LONGEST = 60 * DAY
+
+#: Upper bounds that are compared with those of QBETS.
+UPPER = 0.95
+
+#: Attributes that QBETS clusters jobs by; the better one counts.
+ATTRIBUTES = ("time", "area")
+
+
+@dataclass(frozen=True)
+class BoundScores:
+    """How good bounds of waits were.
+
+    Attributes
+    ----------
+    jobs
+        How many were judged.
+    cover90, cover50
+        Share of waits within the bounds, both ends included.
+    width90, width50
+        Mean width, ln minutes.
+    pinball
+        Mean loss over all levels, ln minutes.
+    """
+
+    jobs: int
+    cover90: float
+    cover50: float
+    width90: float
+    width50: float
+    pinball: float
+
+
+@dataclass(frozen=True)
+class UpperScores:
+    """How good upper bounds of whole waits were.
+
+    Attributes
+    ----------
+    jobs
+        How many were judged.
+    cover
+        Share of waits at or below the bound.
+    mean
+        Geometric mean of 1 min + bound, less 1 min, s.
+    equal
+        The same once all bounds are multiplied by what makes the share equal to the level.
+    pinball
+        Mean loss at the level, ln minutes.
+    """
+
+    jobs: int
+    cover: float
+    mean: float
+    equal: float
+    pinball: float
+
+
+@dataclass(frozen=True)
+class LeadScores:
+    """How good forecasts of a number some time ahead were.
+
+    Attributes
+    ----------
+    cases
+        How many.
+    crps
+        Mean score by forecaster.
+    gain
+        Score of the corrected futures less that of last week, with its interval; negative is
+        better.
+    """
+
+    cases: int
+    crps: dict[str, float]
+    gain: Estimate
+
+
+@dataclass
+class Verdict:
+    """What a judge finds.
+
+    Attributes
+    ----------
+    moments
+        Moments that count.
+    waits
+        By kind of bounds, for waiting jobs and those just submitted: ``all``, ``waiting``,
+        ``fresh``.
+    upper
+        Upper bounds for jobs just submitted, by forecaster.
+    leads
+        By measure and lead, s.
+    """
+
+    moments: int
+    waits: dict[str, dict[str, BoundScores]] = field(default_factory=dict)
+    upper: dict[str, UpperScores] = field(default_factory=dict)
+    leads: dict[str, dict[int, LeadScores]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        from dataclasses import asdict
+
+        return {
+            "moments": self.moments,
+            "levels": list(LEVELS),
+            "waits": {k: {n: asdict(one) for n, one in v.items()} for k, v in self.waits.items()},
+            "upper_level": UPPER,
+            "upper": {name: asdict(one) for name, one in self.upper.items()},
+            "leads": {
+                measure: {
+                    str(lead): {
+                        "cases": one.cases,
+                        "crps": one.crps,
+                        "gain_over_last_week": [one.gain.mean, one.gain.low, one.gain.high],
+                    }
+                    for lead, one in found.items()
+                }
+                for measure, found in self.leads.items()
+            },
+        }
+
+
+def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
+    """Judge cases.
+
+    Parameters
+    ----------
+    subject
+        The log.
+    cases
+        In any order.
+    warm_up
+        The first so many moments, in the order of time, do not count; corrections learn from them.
+    """
+    cases = in_order(cases)
+    found = Verdict(len(cases) - warm_up)
+    bounds = _bounds(cases, warm_up, subject.seed)
+    waited = [(one.start - one.now).astype(np.float64) for one in cases]
+    for kind in ("all", "waiting", "fresh"):
+        picked = [
+            np.ones(len(one.fresh), bool) if kind == "all" else one.fresh == (kind == "fresh")
+            for one in cases
+        ]
+        came = np.concatenate(
+            [w[k] for w, k in zip(waited[warm_up:], picked[warm_up:], strict=True)]
+        )
+        if not len(came):
+            continue
+        for name in BOUNDS:
+            said = np.concatenate(
+                [b[k] for b, k in zip(bounds[name][warm_up:], picked[warm_up:], strict=True)]
+            )
+            found.waits.setdefault(name, {})[kind] = _score(said, came)
+    found.upper = _upper(subject, cases[warm_up:], bounds["recalibrated"][warm_up:])
+    found.leads = _leads(cases, warm_up, subject.seed)
+    return found
+
+
+def _bounds(cases: Sequence[Case], warm_up: int, seed: int) -> dict[str, list[NDArray[np.float64]]]:
+    """Return the bounds of all cases, each from what was known then, s from then."""
+    hindsight, conformal = Hindsight(seed=seed), Recalibration(LEVELS)
+    found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in BOUNDS}
+    pending: list[tuple[int, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]] = []
+    for place, case in enumerate(cases):
+        raw = quantiles((case.raw - case.now).T, LEVELS)
+        found["futures"].append(np.minimum(raw, LONGEST))
+        learned = found["futures"][-1]
+        if hindsight.ready:
+            if place % REFIT == 0 or hindsight.fits == 0:
+                hindsight.fit(case.now)
+            learned = hindsight.bounds(case.features, case.now)
+        pending = _learn(conformal, cases, pending, case.now)
+        found["learned"].append(learned)
+        found["recalibrated"].append(conformal.adjusted(learned))
+        if hindsight.fits:
+            nothing = np.zeros(learned.shape, bool)
+            pending.append((place, learned, nothing, np.zeros(len(learned), bool)))
+        hindsight.add(case.features, case.now, case.start)
+    return found
+
+
+def _learn(
+    conformal: Recalibration,
+    cases: Sequence[Case],
+    pending: list[tuple[int, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]],
+    now: int,
+) -> list[tuple[int, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Let offsets learn from what is known now; return the forecasts that are still open."""
+    left = []
+    for place, said, known, over in pending:
+        case = cases[place]
+        open_still = np.flatnonzero(~over)
+        waits = case.start[open_still] > now
+        outcome = np.where(waits, now, case.start[open_still]) - case.now
+        known[open_still] = conformal.learn(
+            said[open_still], outcome, waits, known=known[open_still]
+        )
+        over[open_still[~waits]] = True
+        if not over.all():
+            left.append((place, said, known, over))
+    return left
+
+
+def _score(said: NDArray[np.float64], came: NDArray[np.float64]) -> BoundScores:
+    """Return the scores of bounds, shape (jobs, levels), of waits, shape (jobs,), in s."""
+    logs = log_minutes(np.minimum(said, LONGEST))
+    return BoundScores(
+        jobs=len(came),
+        cover90=covered(said[:, 0], said[:, 4], came),
+        cover50=covered(said[:, 1], said[:, 3], came),
+        width90=float((logs[:, 4] - logs[:, 0]).mean()),
+        width50=float((logs[:, 3] - logs[:, 1]).mean()),
+        pinball=float(pinball(logs, log_minutes(came), LEVELS).mean()),
+    )
+
+
+def _upper(
+    subject: Subject, cases: Sequence[Case], bounds: Sequence[NDArray[np.float64]]
+) -> dict[str, UpperScores]:
+    """Return how upper bounds of jobs just submitted compare with those of QBETS."""
+    fresh = [int(one.rows[one.fresh][0]) for one in cases]
+    log = subject.jobs
+    came = (log.recorded_start - log.recorded_submit)[fresh].astype(np.float64)
+    said = {
+        "recalibrated": np.array(
+            [b[one.fresh][0, -1] for b, one in zip(bounds, cases, strict=True)]
+        )
+    }
+    order = np.argsort(log.recorded_submit, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    for attribute in ATTRIBUTES:
+        _, upper = bounds_over(
+            QBETS(UPPER, attribute=attribute),  # type: ignore[arg-type]
+            log.recorded_submit[order],
+            (log.recorded_start - log.recorded_submit)[order],
+            log.processors[order],
+            np.maximum(log.requested_time[order], 0),
+            log.queue[order],
+        )
+        said[f"QBETS by {attribute}"] = upper[place[fresh]]
+    known = np.all([np.isfinite(one) for one in said.values()], axis=0)
+    return {name: _upper_score(one[known], came[known]) for name, one in said.items()}
+
+
+def _upper_score(said: NDArray[np.float64], came: NDArray[np.float64]) -> UpperScores:
+    logs, reached = log_minutes(said), log_minutes(came)
+    # Bounds of 0 stay; the others are moved together until the share is the level.
+    gap = np.quantile(reached - logs, UPPER, method="inverted_cdf") if len(came) else 0.0
+    equal = np.maximum(logs + gap, 0)
+    loss = pinball(logs[:, None], reached, (UPPER,))
+    return UpperScores(
+        jobs=len(came),
+        cover=float((came <= said).mean()),
+        mean=float(60 * np.expm1(logs.mean())),
+        equal=float(60 * np.expm1(equal.mean())),
+        pinball=float(loss.mean()),
+    )
+
+
+def _leads(cases: Sequence[Case], warm_up: int, seed: int) -> dict[str, dict[int, LeadScores]]:
+    """Return the scores of load, queue and waits at each lead."""
+    found: dict[str, dict[int, LeadScores]] = {}
+    for measure in MEASURES:
+        most = 1.0 if measure == "load" else np.inf
+        for which, lead in enumerate(LEADS):
+            drift, learned = Drift(), 0
+            scores: dict[str, list[float]] = {}
+            for place, case in enumerate(cases):
+                while learned < place and cases[learned].now + lead <= case.now:
+                    _learn_drift(drift, cases[learned], measure, which)
+                    learned += 1
+                came, before = case.came[measure][which], case.before[measure][which]
+                members = case.members[measure][which]
+                members = members[np.isfinite(members)]
+                if place < warm_up or not np.isfinite([came, before]).all() or len(members) < 2:
+                    continue
+                corrected = drift.corrected(members, 0.0, most)
+                for name, value in (
+                    ("futures", float(crps(members[None], [came])[0])),
+                    ("corrected", float(crps(corrected[None], [came])[0])),
+                    ("last week", abs(before - came)),
+                    ("clairvoyant", abs(case.clairvoyant[measure][which] - came)),
+                ):
+                    scores.setdefault(name, []).append(value)
+            if not scores:
+                continue
+            gain = mean_difference(
+                scores["corrected"], scores["last week"],
+                Streams(seed).generator("gain", measure, lead),
+            )  # fmt: skip
+            means = {name: float(np.nanmean(values)) for name, values in scores.items()}
+            found.setdefault(measure, {})[lead] = LeadScores(len(scores["futures"]), means, gain)
+    return found
+
+
+def _learn_drift(drift: Drift, case: Case, measure: str, which: int) -> None:
+    members, came = case.members[measure][which], case.came[measure][which]
+    members = members[np.isfinite(members)]
+    if len(members) and np.isfinite(came):
+        drift.learn(members, float(came))
