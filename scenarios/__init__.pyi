@@ -1,5 +1,6 @@
 from .calibration.calibrate import Calibration, calibrate, write_posterior
 from .demo import run_demo
+from .forecast.forecast import Forecast, forecast
 from .kinds.files import read_scenario
 from .kinds.grid import GridConfig, read_grid, run_grid
 from .kinds.part_files import reaction_from
@@ -26,6 +27,7 @@ from .whatif.scripts import what_if
 __all__ = [
     "Calibration",
     "Engine",
+    "Forecast",
     "GridConfig",
     "PopulateConfig",
     "Rebound",
@@ -34,6 +36,7 @@ __all__ = [
     "Study",
     "calibrate",
     "draws_of",
+    "forecast",
     "foretold_signs",
     "populate",
     "published_rows",

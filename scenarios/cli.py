@@ -44,7 +44,7 @@ FOLDER = Path(__file__).parent / "commands"
 
 #: The order in the help; a command that is not named here comes at the end.
 ORDER = (
-    "demo", "replay", "resample", "populate", "grid", "run", "sweep",
+    "demo", "replay", "resample", "populate", "grid", "forecast", "run", "sweep",
     "inspect", "report", "compare", "gantt", "explain", "sessions", "machine",
     "stats", "convert", "clean", "window", "fetch",
     "fit", "generate", "judge", "predict", "validate", "events", "calibrate",

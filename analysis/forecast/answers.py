@@ -54,7 +54,7 @@ MEANING = {
     "jobs.count": "how many jobs one would submit; the first start and the last end are given",
     "jobs.start_s": "bounds of the start, recalibrated where a recalibration was given",
     "jobs.raw_start_s": "the same before recalibration",
-    "jobs.end_s": "bounds of the end; not recalibrated; null if futures stop before the horizon",
+    "jobs.end_s": "bounds of the end, moved as those of the start; null if futures stop before it",
     "jobs.starts_within_horizon": "probability that it starts within the horizon",
     "jobs.starts_at_once": f"probability that it starts within {AT_ONCE} s",
     "jobs.held": "whether it does not start by itself, such as a job that its user holds",
@@ -419,6 +419,9 @@ def _jobs(
     if recalibration is not None:
         told = now + np.asarray(recalibration.adjusted(raw - now), np.float64)
         told = np.where(told > until, np.inf, told)
+        # A job ends as much later as it starts later than in the futures.
+        moved = np.where(np.isfinite(told) & np.isfinite(raw), told - raw, 0)
+        ends = np.where(np.isfinite(told), ends + moved, np.inf)
     within, at_once = np.isfinite(start).mean(axis=1), (start <= now + AT_ONCE).mean(axis=1)
     jobs, first, found = state.jobs, len(state.running), []
     places = list(range(first, len(outset.rows)))

@@ -293,6 +293,34 @@ class Hindsight:
         return found
 
 
+class Learned:
+    """Puts bounds learned from hindcasts in the place of those of futures.
+
+    Parameters
+    ----------
+    hindsight
+        What was learned.
+    outset
+        Of the forecast.
+    seed
+        Of its futures.
+    """
+
+    def __init__(self, hindsight: Hindsight, outset: Outset, seed: int = 0) -> None:
+        self.hindsight, self.outset = hindsight, outset
+        features = features_of(outset, seed)
+        first = np.cumsum([0, *(one.count for one in outset.asked)])[:-1]
+        waiting = len(outset.state.waiting)
+        self.features = features[np.concatenate((np.arange(waiting), waiting + first))]
+        self.held = np.isin(outset.state.waiting, list(outset.state.held))
+
+    def adjusted(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the bounds, s from now, shape (jobs, levels); held jobs have none."""
+        found = self.hindsight.bounds(self.features, self.outset.state.now)
+        found[: len(self.held)][self.held] = np.inf
+        return np.where(found >= ENDLESS, np.inf, found)
+
+
 def _quantiles(
     weight: NDArray[np.float64], waited: NDArray[np.float64], closed: NDArray[np.bool_],
     levels: NDArray[np.float64],

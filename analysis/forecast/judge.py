@@ -68,6 +68,8 @@ class Subject:
         Local time, and size of the machine.
     scheduler, users, model
         As of an :class:`~hpcrowd.analysis.forecast.futures.Outset`.
+    machine, overrun, estimates
+        Likewise.
     futures
         Futures at each moment.
     seed
@@ -80,8 +82,28 @@ class Subject:
     scheduler: Any = "easy"
     users: str = "think-time"
     model: LearnedModel | None = None
+    machine: Any = None
+    overrun: str = "keep"
+    estimates: Any = "requested"
     futures: int = 20
     seed: int = 0
+
+    @classmethod
+    def of(cls, outset: Outset, seed: int = 0) -> Subject:
+        """Return the past of a state as a log, to be forecast like the state itself."""
+        state = outset.state
+        return cls(
+            state.jobs, state.clock, outset.processors or state.processors, outset.scheduler,
+            outset.users, outset.model, outset.machine, outset.overrun, outset.estimates,
+            seed=seed,
+        )  # fmt: skip
+
+    def outset(self, state: State) -> Outset:
+        """Return what futures of a state have in common."""
+        return Outset(
+            state, WEEK, scheduler=self.scheduler, users=self.users, model=self.model,
+            machine=self.machine, overrun=self.overrun, estimates=self.estimates,
+        )  # fmt: skip
 
     def moments(self, count: int, warm_up: int) -> Int64s:
         """Return rows of jobs whose submissions are the moments, by time.
@@ -158,13 +180,15 @@ class Case:
     clairvoyant: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
-def case_at(subject: Subject, row: int) -> Case:
-    """Return the forecast at the submission of a job, and what came."""
+def hindcast_at(subject: Subject, row: int) -> Case:
+    """Return the situation at the submission of a job, and when jobs that waited then started."""
+    return _situation_at(subject, row)[0]
+
+
+def _situation_at(subject: Subject, row: int) -> tuple[Case, Outset, Int64s, Int64s, int]:
+    """Return a case without futures, its outset, its rows of the log, the judged ones, a seed."""
     state, rows = subject.state_at(row)
-    now, log = state.now, subject.jobs
-    outset = Outset(
-        state, WEEK, scheduler=subject.scheduler, users=subject.users, model=subject.model
-    )
+    outset = subject.outset(state)
     waiting = state.waiting
     mine = int(np.flatnonzero(rows[waiting] == row)[0])
     others = np.delete(np.arange(len(waiting)), mine)
@@ -173,11 +197,17 @@ def case_at(subject: Subject, row: int) -> Case:
         others = np.sort(draw.choice(others, JOBS, replace=False))
     judged = np.append(others, mine)
     seed = int(Streams(subject.seed).sequence("moment", row).generate_state(1)[0])
-    features = features_of(outset, seed)[judged]
     found = Case(
-        now, rows[waiting[judged]], np.arange(len(judged)) == len(others), features,
-        log.recorded_start[rows[waiting[judged]]],
+        state.now, rows[waiting[judged]], np.arange(len(judged)) == len(others),
+        features_of(outset, seed)[judged], subject.jobs.recorded_start[rows[waiting[judged]]],
     )  # fmt: skip
+    return found, outset, rows, judged, seed
+
+
+def case_at(subject: Subject, row: int) -> Case:
+    """Return the forecast at the submission of a job, and what came."""
+    found, outset, rows, judged, seed = _situation_at(subject, row)
+    state, now, log = outset.state, found.now, subject.jobs
     running = len(state.running)
     futures = [outset.simulate(number, seed) for number in range(subject.futures)]
     starts = np.array([one.start[running:][judged] for one in futures], np.float64)

@@ -25,6 +25,7 @@ from hpcrowd.analysis.forecast.scores import (
     quantiles,
 )
 from hpcrowd.environment.clock import DAY
+from hpcrowd.environment.quantities import format_duration
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ REFIT = 20
 
 #: Bounds of waits that are compared, by name.
 BOUNDS = ("futures", "learned", "recalibrated")
+
+#: Forecasters of load, queue and waits.
+FORECASTERS = ("futures", "corrected", "last week", "clairvoyant")
 
 #: Longest wait that is told apart, s: raw futures know none beyond their horizon.
 LONGEST = 60 * DAY
@@ -342,3 +346,43 @@ def _learn_drift(drift: Drift, case: Case, measure: str, which: int) -> None:
     members = members[np.isfinite(members)]
     if len(members) and np.isfinite(came):
         drift.learn(members, float(came))
+
+
+def tables(found: Verdict) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+    """Return tables for people: title, heading, and rows of text."""
+    tables: list[tuple[str, tuple[str, ...], list[list[str]]]] = []
+    heading: tuple[str, ...]
+    rows = [
+        [
+            name, kind, f"{one.jobs:,}", f"{100 * one.cover90:.1f} %", f"{100 * one.cover50:.1f} %",
+            f"{one.width90:.2f}", f"{one.width50:.2f}", f"{one.pinball:.3f}",
+        ]
+        for name, kinds in found.waits.items()
+        for kind, one in kinds.items()
+    ]  # fmt: skip
+    heading = ("bounds", "jobs", "number", "in 90 %", "in 50 %", "width", "of 50 %", "loss")
+    tables.append((f"Waits at {found.moments} moments, in ln(1 + minutes)", heading, rows))
+    rows = [
+        [
+            name, f"{one.jobs:,}", f"{100 * one.cover:.1f} %", format_duration(one.mean),
+            format_duration(one.equal), f"{one.pinball:.3f}",
+        ]
+        for name, one in found.upper.items()
+    ]  # fmt: skip
+    heading = ("upper bound", "jobs", "waits below", "mean", "at equal coverage", "loss")
+    tables.append((f"{100 * UPPER:g} % bounds of jobs just submitted", heading, rows))
+    rows = []
+    for measure, leads in found.leads.items():
+        for lead, one in leads.items():
+            gain = one.gain
+            interval = "" if gain.low is None else f" ({gain.low:.3f} to {gain.high:.3f})"
+            rows.append(
+                [
+                    measure, format_duration(lead), f"{one.cases:,}",
+                    *(f"{one.crps[name]:.3f}" for name in FORECASTERS),
+                    f"{gain.mean:.3f}{interval}",
+                ]
+            )  # fmt: skip
+    heading = ("measure", "ahead", "cases", *FORECASTERS, "corrected less last week")
+    tables.append(("CRPS: load as a share, queue in jobs, waits in ln(1 + minutes)", heading, rows))
+    return tables

@@ -12,6 +12,7 @@ from typing import Any
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.scenarios.inspector.panels.asked import Asked
 from hpcrowd.scenarios.inspector.panels.cluster import load_panel, queue_panel, submissions_panel
+from hpcrowd.scenarios.inspector.panels.forecast import forecast_panel
 from hpcrowd.scenarios.inspector.panels.gantt import gantt_panel
 from hpcrowd.scenarios.inspector.panels.numbers import numbers
 from hpcrowd.scenarios.inspector.panels.packing import to_json
@@ -31,6 +32,7 @@ PANELS: Mapping[str, Callable[[Course, Asked], dict[str, Any]]] = {
     "user": user_panel,
     "blockers": blockers_panel,
     "delays": delays_panel,
+    "forecast": forecast_panel,
 }
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.scenarios.inspector.panels.about import about
+from hpcrowd.scenarios.inspector.panels.forecast import forecast
 from hpcrowd.scenarios.inspector.panels.packing import to_json
 from hpcrowd.scenarios.inspector.panels.registry import panels_json
 from hpcrowd.scenarios.inspector.panels.timeline import timeline
@@ -26,6 +27,9 @@ from hpcrowd.scenarios.inspector.subjects.course import Course
 
 #: Real time between two signs of progress, s.
 SIGN = 0.2
+
+#: By how much forecasts come after what a reader waits for, in steps of ``nice``.
+LESS_URGENT = 10
 
 #: Real time that a piece of a long run takes, about, s; in between it can be stopped.
 PIECE = 0.05
@@ -103,6 +107,8 @@ class Worker:
             from hpcrowd.scenarios.inspector.panels.saving import saved_panel
 
             self._reply(message, {}, saved_panel(self.course, asked))
+        elif what == "forecast":
+            self._forecast(message)
         elif what == "change":
             apply_changes(self.course, asked["edits"])
             self.run = int(asked["run"])  # from here on it is another
@@ -113,6 +119,22 @@ class Worker:
         elif what == "follow":
             self._follow(bool(asked["checkpoints"]))
         # A halt that comes when nothing is left to halt needs no answer.
+
+    def _forecast(self, message: Message) -> None:
+        """Simulate futures from here, with news on the way; the server closes what it stops."""
+        os.nice(LESS_URGENT)
+        signed = time.perf_counter()
+        for found in forecast(self.course, message.header):
+            if isinstance(found, dict):
+                if found["futures"] == message.header["futures"]:
+                    self._reply(message, {}, to_json(found))
+                else:
+                    self.wire.send({"push": "found"}, to_json(found))
+            elif self.wire.pending():
+                return
+            elif time.perf_counter() - signed > SIGN:
+                signed = time.perf_counter()
+                self.wire.send({"push": "progress", "done": found})
 
     def _reply(self, message: Message, header: dict[str, Any], body: bytes = b"") -> None:
         self.wire.send({**header, "re": message.header.get("id")}, body)

@@ -3,16 +3,17 @@
 Everything from a browser is checked here, before anything acts on it: there are numbers, names of
 panels and settings, and entries of lists, but no paths and no code.
 
-======= ========================================================================================
-open    show these runs: settings for each, or changes of users since a second
-show    bring all runs to a second, earlier or later, and return panels
-halt    stop a ``show`` that takes long
-seeds   repeat all runs with several seeds
-save    return a panel as a file
-======= ========================================================================================
+======== =======================================================================================
+open     show these runs: settings for each, or changes of users since a second
+show     bring all runs to a second, earlier or later, and return panels
+halt     stop a ``show`` that takes long
+seeds    repeat all runs with several seeds
+forecast simulate futures from the second that is shown
+save     return a panel as a file
+======== =======================================================================================
 
 Each is answered with its ``id``; the server also pushes ``hello``, ``run``,
-``timeline``, ``progress``, ``failed`` and ``seeds``.
+``timeline``, ``progress``, ``failed``, ``seeds`` and ``forecast``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.limits.numbers import MOST_PROCESSORS
 from hpcrowd.scenarios.inspector.panels.registry import PANELS
 
 #: Furthest second that a page may ask for, s: over thirty thousand years.
@@ -30,6 +33,12 @@ LAST_SECOND = 10**12
 
 #: Longest message from a browser, characters.
 LONGEST = 100_000
+
+#: Longest requested time of a job that a page asks about, s: ten years.
+LONGEST_REQUEST = 10 * 366 * DAY
+
+#: Most jobs of one alternative.
+MOST_JOBS = 1000
 
 Second = Annotated[int, Field(ge=0, le=LAST_SECOND)]
 Place = Annotated[int, Field(ge=-LAST_SECOND, le=LAST_SECOND)]
@@ -119,6 +128,25 @@ class Seeds(Message):
     count: Annotated[int, Field(ge=0, le=100)]
 
 
+class JobAsked(Message):
+    """Equal jobs that one would submit now; requested time in s."""
+
+    processors: Annotated[int, Field(ge=1, le=MOST_PROCESSORS)]
+    requested: Annotated[int, Field(ge=1, le=LONGEST_REQUEST)]
+    count: Annotated[int, Field(ge=1, le=MOST_JOBS)] = 1
+
+
+class Forecast(Message):
+    """Simulate futures of all runs from where they are; 0 stops that."""
+
+    id: int
+    do: Literal["forecast"]
+    futures: Literal[0, 20, 50, 200]
+    days: Literal[1, 7] = 1
+    user: Number | None = None
+    jobs: Annotated[list[JobAsked], Field(max_length=2)] = Field(default_factory=list)
+
+
 class Save(Message):
     """Return a panel of a run as a file."""
 
@@ -133,7 +161,7 @@ class Save(Message):
     job: Number | None = None
 
 
-Request = Open | Show | Halt | Seeds | Save
+Request = Open | Show | Halt | Seeds | Forecast | Save
 
 _REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="do")])
 

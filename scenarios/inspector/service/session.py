@@ -19,7 +19,9 @@ from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.inspector.panels.asked import SAVED_TYPES
 from hpcrowd.scenarios.inspector.processes.runs import Peer, RunError, Runs, SharedRun, Spec
 from hpcrowd.scenarios.inspector.processes.wire import Message
+from hpcrowd.scenarios.inspector.service.forecasts import Forecasting
 from hpcrowd.scenarios.inspector.service.protocol import (
+    Forecast,
     Halt,
     Open,
     Request,
@@ -96,6 +98,7 @@ class Session:
         self._serial = 0
         self._busy: set[Peer] = set()
         self._repetition: Repetition | None = None
+        self._forecasting: Forecasting | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def hello(self, version: str) -> None:
@@ -134,6 +137,7 @@ class Session:
         """End the processes of the page."""
         if self._repetition is not None:
             self._repetition.stop()
+        self._stop_forecast()
         for seat in self.seats:
             self._leave(seat)
         self.seats = []
@@ -150,6 +154,8 @@ class Session:
             await self._save(request)
         elif isinstance(request, Seeds):
             await self._seeds(request)
+        elif isinstance(request, Forecast):
+            await self._forecast(request)
 
     # Which runs are shown.
 
@@ -162,6 +168,7 @@ class Session:
         if self._repetition is not None:
             self._repetition.stop()
             self._repetition = None
+        self._stop_forecast()
         specs = [self._spec(place, one) for place, one in enumerate(asked)]
         former = self.seats
         found: list[Seat | None] = []
@@ -269,6 +276,10 @@ class Session:
             raise QuantityError("no run is open")
         message, halted = "", False
         at = request.at
+        if self._forecasting is not None and (
+            request.event is not None or at not in (None, self._forecasting.at)
+        ):
+            self._stop_forecast()  # it is of another second
         if request.event is not None:
             at, message = await self._event(request.event)
         if at is not None:
@@ -396,6 +407,30 @@ class Session:
             self._repetition = Repetition(self._runs, specs, request.count, self._push)
             self._task(self._repetition.work())
         await self._push({"id": request.id, "ok": True})
+
+    async def _forecast(self, request: Forecast) -> None:
+        self._stop_forecast()
+        if request.futures:
+            if not self.seats:
+                raise QuantityError("no run is open")
+            here = [await self._peer(seat, 0) for seat in self.seats]
+            peers: list[Peer] = []
+            try:
+                for peer in here:
+                    peers.append(await self._runs.fork_of(peer))
+            except BaseException:
+                for peer in peers:
+                    peer.close()
+                raise
+            at = max(peer.now for peer in here)
+            self._forecasting = Forecasting(peers, at, request, self._text)
+            self._task(self._forecasting.work())
+        await self._push({"id": request.id, "ok": True})
+
+    def _stop_forecast(self) -> None:
+        if self._forecasting is not None:
+            self._forecasting.stop()
+            self._forecasting = None
 
     async def _push(self, content: dict[str, Any]) -> None:
         await self._text(json.dumps(content))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.cluster import Cluster
     from hpcrowd.environment.grid.broker import GridBroker
     from hpcrowd.scenarios.inspector.subjects.settings import Control
-    from hpcrowd.scenarios.kinds.base import Staged
+    from hpcrowd.scenarios.kinds.base import Scenario, Staged
 
 
 #: Simulated time after which the search for the next event of a user pauses, s.
@@ -120,10 +120,19 @@ class LiveCourse(Course):
         A short name.
     controls
         Settings that a reader may change.
+    scenario
+        All settings of the run; None if it comes from none.
     """
 
-    def __init__(self, staged: Staged, label: str, controls: tuple[Control, ...] = ()) -> None:
+    def __init__(
+        self,
+        staged: Staged,
+        label: str,
+        controls: tuple[Control, ...] = (),
+        scenario: Scenario | None = None,
+    ) -> None:
         self.staged = staged
+        self.scenario = scenario
         self.model = staged.model
         self.label = label
         self.controls = controls

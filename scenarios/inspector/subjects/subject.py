@@ -91,7 +91,8 @@ class ScenarioSubject(Subject):
                 raise QuantityError(str(error)) from None
         log = DecisionLog(KEPT_DECISIONS)
         staged = scenario.stage(self._prepared(scenario), log)
-        course = LiveCourse(staged, scenario.title(), controls_of(scenario.completed()))
+        controls = controls_of(scenario.completed())
+        course = LiveCourse(staged, scenario.title(), controls, scenario)
         course.notes = staged.notes
         return course
 

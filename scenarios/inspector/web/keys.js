@@ -20,7 +20,7 @@ export function listenToKeys(app) {
       "?": () => app.transport.showHelp(),
       Escape: () => app.choose({ user: null, job: null }),
     };
-    ["cluster", "users", "user", "delays", "differences"].forEach((tab, place) => {
+    ["cluster", "users", "user", "delays", "forecast", "differences"].forEach((tab, place) => {
       actions[place + 1] = () => app.setTab(tab);
     });
     if (!target.closest("button, summary, a, tr")) actions[" "] = () => app.togglePlay();

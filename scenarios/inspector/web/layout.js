@@ -5,6 +5,7 @@ import { SPANS } from "./state.js";
 import { DelaysPanel } from "./delays.js";
 import { DifferencesPanel } from "./differences.js";
 import { EditPanel } from "./edit.js";
+import { AskPanel, FansPanel, StartsPanel } from "./forecast.js";
 import { GanttPanel } from "./gantt.js";
 import { GraphPanel } from "./graph.js";
 import { LoadPanel } from "./load.js";
@@ -19,11 +20,12 @@ const TABS = [
   ["users", "Users", [UsersPanel]],
   ["user", "One user", [WordsPanel, GraphPanel, EditPanel, JobsPanel, DecisionsPanel, WeekPanel, PausesPanel]],
   ["delays", "Who slows whom", [DelaysPanel]],
+  ["forecast", "Forecast", [AskPanel, FansPanel, StartsPanel]],
   ["differences", "Differences", [DifferencesPanel]],
 ];
 
 /** Panels that are made once, for both runs. */
-const ONCE = new Set([EditPanel, DifferencesPanel]);
+const ONCE = new Set([AskPanel, EditPanel, DifferencesPanel]);
 
 const SPAN_NAMES = { 1: "1 day", 7: "7 days", 28: "28 days", 0: "Whole run" };
 
@@ -103,7 +105,7 @@ export class Layout {
     const noUser = state.tab === "user" && state.user === null;
     setHidden(this.hint, !noUser);
     setHidden(this.tabs.get("user").grid, noUser);
-    setHidden(this.userBox, !["user", "delays"].includes(state.tab));
+    setHidden(this.userBox, !["user", "delays", "forecast"].includes(state.tab));
     this.showSpan();
   }
 
@@ -130,7 +132,7 @@ export class Layout {
     if (state.tab === "differences") wanted.add("users");
     if (state.user === null) wanted.delete("user");
     if (state.tab === "cluster" && state.job !== null) wanted.add("blockers");
-    if (["user", "delays"].includes(state.tab) && !this.app.users.length) wanted.add("users");
+    if (["user", "delays", "forecast"].includes(state.tab) && !this.app.users.length) wanted.add("users");
     return ["numbers", ...wanted];
   }
 

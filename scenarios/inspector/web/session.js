@@ -4,6 +4,7 @@ import { Connection, Gone } from "./connection.js";
 import { Clock, DAY } from "./clock.js";
 import { timeAxis } from "./axis.js";
 import { chartsResized, paintHidden } from "./charts.js";
+import { Forecasts } from "./forecasts.js";
 import { button, debounced, el, painted, setHidden, setText, throttled } from "./dom.js";
 import { Layout } from "./layout.js";
 import { Numbers } from "./numbers.js";
@@ -45,6 +46,7 @@ export class Session {
     this.timeline = new Timeline(this, place("timeline"));
     this.numbers = new Numbers(this, place("numbers"));
     this.settings = new Settings(this, place("runs"));
+    this.forecasts = new Forecasts(this);
     this.layout = new Layout(this, place("tabs"), place("view"));
     this.banner = place("banner");
     this.alert = place("alert");
@@ -143,6 +145,7 @@ export class Session {
       timeline: () => this.takeTimeline(message),
       progress: () => this.transport.showProgress(this.progressWords(message.text)),
       seeds: () => (message.error ? this.seedsFailed(message.error) : this.numbers.showSeeds(message)),
+      forecast: () => this.forecasts.take(message),
       failed: () => this.failed(message.run, message.error),
     };
     handlers[message.push]?.();
@@ -172,6 +175,7 @@ export class Session {
 
   takeRun(message) {
     this.runs[message.run] = message;
+    this.forecasts.forget();
     if (message.run === 0) {
       this.clock = new Clock(message.clock);
       timeAxis.setClock(this.clock);
@@ -379,6 +383,7 @@ export class Session {
     this.layout.showUsers();
     this.transport.draw();
     this.timeline.draw();
+    this.forecasts.follow();
     if (answer.message) this.showError(answer.message, true);
     else if (this.passingError) this.showError("");
     if (moved && !this.playing) this.say(`${this.clock.words(this.at)}${this.over ? ", finished" : ""}`);

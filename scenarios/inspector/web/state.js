@@ -3,10 +3,23 @@
 const DAY = 86400;
 
 /** Names of the tabs. */
-export const TABS = ["cluster", "users", "user", "delays", "differences"];
+export const TABS = ["cluster", "users", "user", "delays", "forecast", "differences"];
 
 /** Spans in days; 0 is the whole run. */
 export const SPANS = [1, 7, 28, 0];
+
+/** Futures that may be simulated, and how many days far. */
+export const FUTURES = [20, 50, 200];
+export const HORIZONS = [1, 7];
+
+/** Jobs that one would submit, in an address: "1x64x21600" is one of 64 processors for 6 h. */
+const jobsOf = (text) =>
+  (text ?? "")
+    .split(",")
+    .map((one) => /^(\d{1,4})x(\d{1,9})x(\d{1,9})$/.exec(one)?.slice(1).map(Number))
+    .filter((one) => one?.every((value) => value > 0) && one[0] <= 1000 && one[1] <= 1e8 && one[2] <= 3660 * DAY)
+    .slice(0, 2)
+    .map(([count, processors, requested]) => ({ count, processors, requested }));
 
 /** Furthest second of an address: three hundred years. */
 const LAST = 1e10;
@@ -44,6 +57,11 @@ export function stateOf(query) {
     since: number(given.get("since"), 0),
     hidden: new Set((given.get("hidden") ?? "").split(",").filter(Boolean)),
     theme: ["light", "dark"].includes(given.get("theme")) ? given.get("theme") : "auto",
+    forecast: {
+      futures: FUTURES.find((one) => one === number(given.get("futures"))) ?? 50,
+      days: HORIZONS.find((one) => one === number(given.get("days"))) ?? 1,
+      jobs: jobsOf(given.get("jobs")),
+    },
     speed: number(given.get("speed"), 1, 604800) ?? 3600,
   };
   if (state.from === null || state.to === null || state.from >= state.to) state.from = state.to = null;
@@ -83,6 +101,10 @@ export function queryOf(state, wordsOf = String) {
   if (state.since !== null) put("since", state.since);
   put("hidden", [...state.hidden].join(","));
   if (state.theme !== "auto") put("theme", state.theme);
+  const { futures, days, jobs } = state.forecast;
+  if (futures !== 50) put("futures", futures);
+  if (days !== 1) put("days", days);
+  put("jobs", jobs.map((job) => `${job.count}x${job.processors}x${job.requested}`).join(","));
   if (state.speed !== 3600) put("speed", state.speed);
   return parts.toString();
 }

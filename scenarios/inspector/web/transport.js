@@ -15,7 +15,7 @@ const KEYS = [
   ["Home, End", "to the start, to the end"],
   ["B", "to the busiest hour"],
   ["N", "to the next event of the chosen user"],
-  ["1 ... 5", "the tabs"],
+  ["1 ... 6", "the tabs"],
   ["In a picture: \u2190 \u2192, + \u2212, 0", "move, zoom, show all again"],
   ["In a table: \u2191 \u2193, Enter", "move, choose"],
   ["In a picture: [ and ]", "choose the job or session before or after"],

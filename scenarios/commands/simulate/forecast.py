@@ -1,0 +1,310 @@
+"""The command ``hpcrowd forecast``: the future of a cluster from its state now, with bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpcrowd.analysis.forecast.futures import USERS
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.limits.numbers import MOST_RUNS, MOST_WORKERS
+from hpcrowd.scenarios.commands.options import AsJson, Seed
+from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.forecast.answers import Answers
+    from hpcrowd.scenarios.forecast.forecast import Forecast
+
+
+@reads_traces
+def command(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="STATE",
+            help="A snapshot of --snapshot; the queue of a Slurm (squeue -a -r -o %all, squeue "
+            "--json, scontrol -a show job); or a trace in any format.",
+        ),
+    ],
+    how: Reading,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN",
+            help="Moment of a trace, a date or 30d since its origin, its last submission unless "
+            "given; or when the queue was printed.",
+        ),
+    ] = None,
+    past: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Accounting of the last weeks, for a queue of Slurm."),
+    ] = None,
+    machine: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Nodes, partitions and limits of the site: slurm.conf, scontrol show node, or a "
+            "TOML file of `hpcrowd machine`; may be given several times.",
+        ),
+    ] = None,
+    processors: Annotated[
+        int | None, typer.Option(min=1, help="Size of the machine; as the input says unless given.")
+    ] = None,
+    days: Annotated[float, typer.Option(help="How many days to foresee.")] = 7.0,
+    futures: Annotated[
+        int, typer.Option(min=1, max=MOST_RUNS, help="How many futures to simulate.")
+    ] = 200,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JOB",
+            help="A job that one would submit now: '64 processors for 6 h', '4 x 16 processors for "
+            "6 h', with ', user NAME' and ', in QUEUE' if you like.",
+        ),
+    ] = None,
+    instead: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JOB", help="What one would submit instead of it, to compare."),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A change to compare with: processors=128, scheduler=sjf, overrun=kill, "
+            "estimates=exact, machine=FILE; may be given several times.",
+        ),
+    ] = None,
+    users: Annotated[
+        str,
+        typer.Option(help=f"What users do: {', '.join(USERS)}, or learned:FILE."),
+    ] = "think-time",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Scheduling policy; easy unless given, and slurm with a machine of Slurm."
+        ),
+    ] = None,
+    estimates: Annotated[
+        str, typer.Option(help="Run times that the scheduler expects, as for `hpcrowd replay`.")
+    ] = "requested",
+    overrun: Annotated[
+        str, typer.Option(help="Jobs that outrun their requested time: keep, or kill.")
+    ] = "keep",
+    platform: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML file of failures and other changes to come."),
+    ] = None,
+    hindcasts: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=10_000,
+            help="Earlier moments that bounds of starts are learned from; 0 leaves them as the "
+            "futures say.",
+        ),
+    ] = 100,
+    judge: Annotated[
+        bool,
+        typer.Option(
+            "--judge",
+            help="Forecast a trace at many moments of its second half, and say how good that was.",
+        ),
+    ] = False,
+    moments: Annotated[
+        int, typer.Option(min=1, max=10_000, help="How many moments --judge looks at.")
+    ] = 200,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Read the state again every so often, forecast again, and note in --out how "
+            "earlier forecasts fared.",
+        ),
+    ] = None,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the state to a file, and forecast nothing."),
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Keep futures there, and go on with those that are there."
+        ),
+    ] = None,
+    executor: Annotated[
+        str, typer.Option(help="What makes futures: processes, dask, or inline.")
+    ] = "processes",
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST_WORKERS, help="Processes; one for each core unless given."),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Address of a running Dask cluster: tcp://HOST:PORT.")
+    ] = None,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for tables, pictures and a page.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Foresee starts, load and queue from the cluster as it is now, with error bars.
+
+    Many futures are simulated from the state: run times are drawn from what such jobs did, and
+    users go on as they did before in such situations. In Python: hc.forecast.
+
+    \b
+    hpcrowd forecast log.swf.gz --at '1997-03-24 15:00' --job '64 processors for 6 h'
+    hpcrowd forecast queue.txt --past sacct.txt --machine slurm.conf --out forecast
+    hpcrowd forecast now.state.gz --change processors=128 --days 7 --out forecast
+    hpcrowd forecast log.swf.gz --judge
+    """
+    from hpcrowd.scenarios.forecast.forecast import Forecast
+
+    given = Forecast(
+        source=source, how=how, at=at, past=past, machine=tuple(machine or ()),
+        processors=processors, days=days, futures=futures, jobs=tuple(job or ()),
+        instead=tuple(instead or ()), changes=tuple(change or ()), users=users,
+        scheduler=scheduler, estimates=estimates, overrun=overrun, platform=platform,
+        hindcasts=hindcasts, keep=keep, executor=executor, workers=workers, address=address,
+        seed=seed,
+    )  # fmt: skip
+    if judge:
+        _judge(given, moments, out, as_json=as_json)
+    elif snapshot is not None:
+        _snapshot(given, snapshot, as_json=as_json)
+    elif watch is not None:
+        _watch(given, watch, out)
+    else:
+        _forecast(given, out, as_json=as_json)
+
+
+def _forecast(given: Forecast, out: Path | None, *, as_json: bool) -> None:
+    """Make one forecast, and print or write it."""
+    from hpcrowd.analysis.forecast.report import write
+    from hpcrowd.environment.output.guard import check_replaceable
+    from hpcrowd.scenarios.terminal import print_json, say
+
+    if out is not None:
+        check_replaceable(out)
+    with _progress() as progress:
+        found = given.run(progress)
+    if out is not None:
+        write(
+            found.answers, out, effects=found.effects, eaten=found.eaten,
+            configuration=given.plain(), trace=given.source_account(), again=[given.again(out)],
+        )  # fmt: skip
+        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    if as_json:
+        wire = found.answers.to_dict()
+        wire["effects"] = [one.to_dict() for one in found.effects]
+        wire["eaten_up"] = None if found.eaten is None else found.eaten.to_dict()
+        print_json(wire)
+        return
+    _show(found.answers, found.effects, found.eaten)
+
+
+def _show(answers: Answers, effects: Any, eaten: Any) -> None:
+    """Print tables."""
+    from hpcrowd.analysis.forecast import report
+    from hpcrowd.scenarios.terminal import plain_table, standard_output
+
+    console = standard_output()
+    for line in report.headline(answers):
+        console.print(line, soft_wrap=True)
+    rows = report.job_rows(answers)
+    if rows:
+        table = plain_table(*report.JOB_HEADING, words=len(report.JOB_HEADING))
+        for row in rows[-MOST_LINES:]:
+            table.add_row(*row)
+        console.print()
+        console.print(table)
+        if len(rows) > MOST_LINES:
+            console.print(f"... and {len(rows) - MOST_LINES:,} before, in jobs.csv of --out")
+    heading, lines = report.wait_rows(answers)
+    if lines:
+        table = plain_table(*heading, words=2)
+        for row in lines:
+            table.add_row(*row)
+        console.print()
+        console.print(table)
+    for one in effects:
+        table = plain_table(*report.EFFECT_HEADING, title=one.label)
+        for row in [*report.effect_rows(one), *report.start_rows(one)]:
+            table.add_row(*row)
+        console.print()
+        console.print(table)
+    if eaten is not None:
+        for line in report.eaten_words(eaten):
+            console.print(line, soft_wrap=True)
+
+
+#: Largest number of jobs in a printed table, the latest ones.
+MOST_LINES = 40
+
+
+def _snapshot(given: Forecast, path: Path, *, as_json: bool) -> None:
+    """Write the state to a file."""
+    from hpcrowd.environment.state.files import write_state
+    from hpcrowd.scenarios.outputs import check_outputs, check_writable
+    from hpcrowd.scenarios.terminal import print_json, say
+
+    check_writable(path, "--snapshot")
+    check_outputs({"--snapshot": path})
+    state = given.state()
+    write_state(state, path)
+    for note in state.notes:
+        say(f"note: {note}")
+    if as_json:
+        print_json(
+            {
+                "snapshot": str(path), "now_s": state.now, "processors": state.processors,
+                "running": len(state.running), "waiting": len(state.waiting),
+                "over": len(state.over),
+            }
+        )  # fmt: skip
+    else:
+        print(f"{path}: {state!r}".replace("<State", "state").rstrip(">"))
+
+
+def _judge(given: Forecast, moments: int, out: Path | None, *, as_json: bool) -> None:
+    """Judge forecasts of a trace."""
+    from hpcrowd.environment.output.guard import check_replaceable
+    from hpcrowd.scenarios.forecast.judging import judge, show, write
+    from hpcrowd.scenarios.terminal import print_json, say, standard_output
+
+    if out is not None:
+        check_replaceable(out)
+    with _progress() as progress:
+        found = judge(
+            given.subject(), moments, processes=given.workers,
+            progress=lambda done, total: progress("moments", done, total),
+        )  # fmt: skip
+    if out is not None:
+        write(found, out, given.plain() | {"moments": moments})
+        say(f"Results are in {out}{'' if str(out).endswith('/') else '/'}")
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        show(found, standard_output())
+
+
+def _watch(given: Forecast, every: str, out: Path | None) -> None:
+    """Forecast again and again."""
+    from hpcrowd.environment.quantities import parse_duration
+    from hpcrowd.scenarios.forecast.watching import watch
+
+    if out is None:
+        raise QuantityError("--watch: give a folder for the forecasts, --out DIR")
+    watch(given, parse_duration(every), out)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], Any]]:
+    from hpcrowd.scenarios.terminal import progress_bar
+
+    with progress_bar() as progress:
+        yield progress

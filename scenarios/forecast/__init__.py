@@ -1,0 +1,1 @@
+"""Forecasts from the cluster as it is now: inputs, futures on all cores, judging, watching."""

@@ -1,0 +1,369 @@
+"""A forecast with all its settings: from its input to what it says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.analysis.forecast.answers import Answers, answers_of
+from hpcrowd.analysis.forecast.effects import EatenUp, Effects, eaten_up, effects_of
+from hpcrowd.analysis.forecast.futures import USERS, Future, Outset
+from hpcrowd.analysis.forecast.hindsight import Learned
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
+from hpcrowd.environment.limits.numbers import check_within
+from hpcrowd.environment.state.state import State
+from hpcrowd.scenarios.forecast.inputs import (
+    known_jobs,
+    parse_job,
+    site_of_files,
+    state_from,
+    state_of_trace,
+)
+from hpcrowd.scenarios.forecast.judging import hindsight_of
+from hpcrowd.scenarios.forecast.making import make_futures
+from hpcrowd.scenarios.kinds.base import checksum
+from hpcrowd.scenarios.kinds.fields import parse_moment
+from hpcrowd.scenarios.kinds.trace_settings import reading_options
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.learned.model import LearnedModel
+    from hpcrowd.analysis.forecast.hindsight import Hindsight
+    from hpcrowd.analysis.forecast.judge import Subject
+    from hpcrowd.environment.traces.trace import Trace
+
+#: Longest forecast, days.
+MOST_DAYS = 366
+
+#: What a change may change.
+CHANGES = ("processors", "scheduler", "overrun", "estimates", "machine")
+
+#: Called with what is done, how much of it, and of how much.
+Progress = Callable[[str, int, int], Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a forecast says.
+
+    Attributes
+    ----------
+    answers
+        Starts, load, queue and waits.
+    effects
+        Of each change, and of what one would submit instead.
+    eaten
+        How much of the effect of the first change users who react eat up; None if users do not.
+    futures
+        The futures.
+    """
+
+    answers: Answers
+    effects: tuple[Effects, ...]
+    eaten: EatenUp | None
+    futures: list[Future]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The settings of a forecast; see the options of ``hpcrowd forecast``.
+
+    Attributes
+    ----------
+    source
+        A file: a snapshot, the queue of a Slurm, or a trace; or a state, or a trace.
+    at, past, machine, processors, how
+        How the state is found in it.
+    days, futures, seed
+        How far, how many, and the seed of everything random.
+    jobs, instead
+        Jobs that one would submit, in words; and what one would submit instead of them.
+    changes
+        Changes to compare with, ``NAME=VALUE``.
+    users, scheduler, estimates, overrun, platform
+        What goes on in the futures.
+    hindcasts
+        Earlier moments that bounds of starts are learned from.
+    keep, executor, workers, address
+        Where futures are kept, and what makes them.
+    """
+
+    source: Path | State | Trace
+    at: Any = None
+    past: Path | None = None
+    machine: tuple[Path, ...] = ()
+    processors: int | None = None
+    how: Mapping[str, Any] = field(default_factory=dict)
+    days: float = 7.0
+    futures: int = 200
+    seed: int = 0
+    jobs: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    users: str = "think-time"
+    scheduler: str | None = None
+    estimates: str = "requested"
+    overrun: str = "keep"
+    platform: Path | None = None
+    hindcasts: int = 100
+    keep: Path | None = None
+    executor: str = "processes"
+    workers: int | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        check_within("days", self.days, 1 / 24, MOST_DAYS)
+        check_choice("overrun", self.overrun, ("keep", "kill"))
+        if self.users not in USERS and not self.users.startswith("learned:"):
+            raise QuantityError(f"users {self.users!r}: {not_one_of(self.users, USERS)}")
+        if self.instead and not self.jobs:
+            raise QuantityError("--instead: instead of what? Give that with --job")
+        for change in self.changes:
+            name, equals, value = change.partition("=")
+            if not equals or not value or name not in CHANGES:
+                raise QuantityError(
+                    f"--change {change!r}: write NAME=VALUE, with a name of {', '.join(CHANGES)}"
+                )
+
+    @property
+    def horizon(self) -> int:
+        """How far, in whole hours, s."""
+        return max(round(self.days * DAY / HOUR), 1) * HOUR
+
+    def state(self) -> State:
+        """Return the state that the futures begin with.
+
+        Raises
+        ------
+        HpcrowdError
+            In one line, where something is wrong.
+        """
+        at = None if self.at is None else parse_moment(self.at)
+        if isinstance(self.source, State):
+            return self.source
+        if isinstance(self.source, Path):
+            return state_from(
+                self.source, at=at, past=self.past, machine=self.machine,
+                processors=self.processors, options=reading_options(**self.how),
+            )  # fmt: skip
+        return state_of_trace(self.source, at, self.processors)
+
+    @cached_property
+    def model(self) -> LearnedModel | None:
+        """The learned model of the users, if they follow one."""
+        if not self.users.startswith("learned"):
+            return None
+        from hpcrowd.agents.learned.model import LearnedModel
+
+        return LearnedModel.named(self.users)
+
+    def outset(self, state: State, jobs: tuple[str, ...] | None = None) -> Outset:
+        """Return what all futures of a state have in common."""
+        site = site_of_files(self.machine)
+        changes: list[Any] = []
+        if self.platform is not None:
+            from hpcrowd.scenarios.kinds.platform_files import read_platform
+
+            platform = read_platform(self.platform)
+            platform.check(state.clock, {"home": state.processors})
+            changes = [*platform.of(state.clock)]
+        if site is not None and state.jobs.requests is None:
+            from hpcrowd.environment.machine.requests import Requests
+
+            state.jobs.requests = Requests(len(state.jobs))
+        return Outset(
+            state, self.horizon,
+            scheduler=self.scheduler or ("easy" if site is None else "slurm"),
+            users=self.users.partition(":")[0], processors=self.processors, overrun=self.overrun,
+            estimates=self.estimates, platform=changes, machine=site, model=self.model,
+            asked=[parse_job(one, state) for one in (self.jobs if jobs is None else jobs)],
+        )  # fmt: skip
+
+    def changed(self, outset: Outset, change: str) -> Outset:
+        """Return the outset under a change."""
+        name, _, value = change.partition("=")
+        if name == "processors":
+            if not value.isdecimal() or len(value) > 12 or int(value) < 1:
+                raise QuantityError(f"--change {change!r}: a number of processors, at least 1")
+            return replace(outset, processors=int(value))
+        if name == "machine":
+            return replace(outset, machine=site_of_files([Path(value)]))
+        if name == "overrun":
+            check_choice("overrun", value, ("keep", "kill"))
+        changed: dict[str, Any] = {name: value}
+        return replace(outset, **changed)
+
+    def run(self, progress: Progress | None = None, state: State | None = None) -> Found:
+        """Make the forecast.
+
+        Parameters
+        ----------
+        progress
+            Called now and then.
+        state
+            The state, if it is known already.
+        """
+        from hpcrowd.scenarios.sweeps.engines import engine_of
+
+        say = progress or (lambda label, done, total: None)
+        outset = self.outset(state or self.state())
+        rigid = "rigid" if self.users not in ("rigid", "none") else None
+        plans = {change: self.changed(outset, change) for change in self.changes}
+        engine = None
+        if (self.executor, self.workers, self.address) != ("processes", None, None):
+            engine = engine_of(self.executor, address=self.address, workers=self.workers)
+        try:
+
+            def make(one: Outset, what: str) -> list[Future]:
+                return make_futures(
+                    one, self.futures, self.seed, engine=engine, folder=self.keep,
+                    progress=lambda done, total: say(what, done, total),
+                )  # fmt: skip
+
+            base = make(outset, "futures")
+            effects, eaten = [], None
+            for change, plan in plans.items():
+                effects.append(effects_of(outset, plan, base, make(plan, change), change))
+            if plans and rigid:
+                change, plan = next(iter(plans.items()))
+                still, moved = replace(outset, users=rigid), replace(plan, users=rigid)
+                fixed = effects_of(
+                    still, moved, make(still, "rigid users"), make(moved, f"rigid, {change}"),
+                    f"{change}, rigid users",
+                )  # fmt: skip
+                eaten = eaten_up(fixed, effects[0], seed=self.seed)
+            if self.instead:
+                other = self.outset(outset.state, self.instead)
+                words = f"{', '.join(self.instead)} instead of {', '.join(self.jobs)}"
+                effects.append(effects_of(outset, other, base, make(other, "instead"), words))
+        finally:
+            if engine is not None:
+                engine.close()
+        learned = self.learned(outset, say)
+        return Found(answers_of(outset, base, recalibration=learned), tuple(effects), eaten, base)
+
+    def learned(self, outset: Outset, say: Progress) -> Learned | None:
+        """Return the bounds of starts that hindcasts teach; None if there are too few."""
+        if not self.hindcasts or not (len(outset.state.waiting) + len(outset.asked)):
+            return None
+        hindsight: Hindsight = hindsight_of(
+            outset, self.hindcasts, self.seed, processes=self.workers,
+            progress=lambda done, total: say("hindcasts", done, total),
+        )  # fmt: skip
+        if not hindsight.ready:
+            return None
+        return Learned(hindsight, outset, self.seed)
+
+    def subject(self) -> Subject:
+        """Return the log to judge forecasts of.
+
+        Raises
+        ------
+        QuantityError
+            If the input is no trace.
+        """
+        from hpcrowd.analysis.forecast.judge import Subject
+        from hpcrowd.environment.clock import Clock
+        from hpcrowd.environment.traces.formats.registry import read_trace
+
+        if isinstance(self.source, State):
+            raise QuantityError("--judge: give a trace, not a state")
+        trace = (
+            read_trace(self.source, options=reading_options(**self.how))
+            if isinstance(self.source, Path)
+            else self.source
+        )
+        return Subject(
+            known_jobs(trace), Clock.of(trace.header), self.processors or trace.processors,
+            scheduler=self.scheduler or "easy", users=self.users.partition(":")[0],
+            model=self.model, overrun=self.overrun, estimates=self.estimates, seed=self.seed,
+        )  # fmt: skip
+
+    def plain(self) -> dict[str, Any]:
+        """Return the settings, fit for JSON."""
+        found: dict[str, Any] = {"kind": "forecast"}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name == "source":
+                value = value.name if isinstance(value, Path) else value.source
+            elif isinstance(value, Path):
+                value = value.name
+            elif isinstance(value, tuple):
+                value = [one.name if isinstance(one, Path) else one for one in value]
+            elif isinstance(value, Mapping):
+                value = {name: str(given) for name, given in value.items()}
+            elif value is not None and not isinstance(value, str | int | float):
+                value = str(value)
+            found[one.name] = value
+        return found
+
+    def source_account(self) -> dict[str, Any]:
+        """Return where the state comes from, fit for JSON: files and their checksums."""
+        paths = [one for one in (self.source, self.past, self.platform, *self.machine) if one]
+        return {
+            "files_sha256": {
+                path.name: checksum(path)
+                for path in paths
+                if isinstance(path, Path) and path.is_file()
+            }
+        }
+
+    def again(self, out: Path) -> str:
+        """Return the command that makes the forecast again."""
+        import shlex
+
+        words = ["hpcrowd", "forecast", self.plain()["source"]]
+        for name, option in (("at", "--at"), ("past", "--past")):
+            if getattr(self, name) is not None:
+                words += [option, str(self.plain()[name])]
+        for name, option in (
+            ("machine", "--machine"), ("jobs", "--job"), ("instead", "--instead"),
+            ("changes", "--change"),
+        ):  # fmt: skip
+            for value in self.plain()[name]:
+                words += [option, str(value)]
+        default = Forecast(self.source)
+        for name in (
+            "processors", "days", "futures", "seed", "users", "scheduler", "estimates", "overrun",
+            "platform", "hindcasts",
+        ):  # fmt: skip
+            if getattr(self, name) != getattr(default, name):
+                words += [f"--{name}", str(self.plain()[name])]
+        return shlex.join([*words, "--out", out.name])
+
+
+def forecast(
+    source: State | Trace | str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    **choices: Any,
+) -> Found:
+    """Foresee starts, load and queue from the cluster as it is at one second.
+
+    Parameters
+    ----------
+    source
+        A state, such as of :meth:`State.of_simulation
+        <hpcrowd.environment.state.state.State.of_simulation>`; a trace; or a file: a snapshot, the
+        queue of a Slurm, or a trace in any format.
+    progress
+        Called now and then with what is done, how much of it, and of how much.
+    **choices
+        Settings of :class:`Forecast`, such as ``at``, ``days``, ``futures``, ``jobs``, ``changes``,
+        ``users``, ``scheduler`` and ``seed``.
+
+    Raises
+    ------
+    HpcrowdError
+        One line that says what is wrong.
+    """
+    known = {one.name for one in fields(Forecast)} - {"source"}
+    for name in choices:
+        if name not in known:
+            raise QuantityError(f"{name}: {not_one_of(name, sorted(known))}")
+    given: Any = Path(source) if isinstance(source, str | os.PathLike) else source
+    return Forecast(given, **choices).run(progress)

@@ -1,0 +1,172 @@
+"""Forecasts again and again: the state is read anew, and earlier forecasts are checked.
+
+The folder has ``latest/`` with the last forecast, ``forecasts.jsonl`` with what each forecast said
+of each job that waited, and ``fared.jsonl`` with what came of it once the job has started. A line
+is added, never changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.forecast.conformal import LEVELS
+from hpcrowd.analysis.forecast.report import write
+from hpcrowd.environment.clock import moment
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.limits.numbers import check_within
+from hpcrowd.environment.quantities import plural
+from hpcrowd.scenarios.terminal import say
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.state.state import State
+    from hpcrowd.scenarios.forecast.forecast import Forecast, Found
+
+#: Shortest and longest time between two forecasts, s.
+SHORTEST, LONGEST = 1, 7 * 86400
+
+SAID, FARED, LATEST = "forecasts.jsonl", "fared.jsonl", "latest"
+
+
+def watch(given: Forecast, every: int, out: Path, rounds: int | None = None) -> None:
+    """Forecast every few seconds until Ctrl-C.
+
+    Parameters
+    ----------
+    given
+        The forecast; its files are read anew each time.
+    every
+        s from one reading to the next.
+    out
+        The folder.
+    rounds
+        How often; until it is interrupted unless given.
+
+    Raises
+    ------
+    HpcrowdError
+        If the state cannot be read the first time; later that is a line, and tried again.
+    """
+    check_within("watch", every, SHORTEST, LONGEST)
+    if not isinstance(given.source, Path):
+        raise QuantityError("--watch: needs a file that something writes anew, such as squeue")
+    out.mkdir(parents=True, exist_ok=True)
+    done = 0
+    while rounds is None or done < rounds:
+        began = time.monotonic()
+        try:
+            state = given.state()
+            fared = check(state, out)
+            found = given.run(state=state)
+        except HpcrowdError as error:
+            if not done:
+                raise
+            say(f"hpcrowd: {error}; trying again in {every} s")
+        else:
+            write(
+                found.answers, out / LATEST, effects=found.effects, eaten=found.eaten,
+                configuration=given.plain(), trace=given.source_account(),
+                again=[replace(given).again(out)],
+            )  # fmt: skip
+            _append(out / SAID, _lines_of(state, found))
+            say(_words(state, fared, out))
+        done += 1
+        if rounds is None or done < rounds:
+            time.sleep(max(0.0, every - (time.monotonic() - began)))
+
+
+def check(state: State, out: Path) -> int:
+    """Note what came of earlier forecasts; return how many are new."""
+    jobs = state.jobs
+    started = {
+        _name(state, row): int(jobs.recorded_start[row]) + state.clock.unix_start
+        for row in np.flatnonzero(jobs.recorded_start != UNKNOWN).tolist()
+    }
+    known = {(line["job"], line["asked_at"]) for line in _read(out / FARED)}
+    fresh = []
+    for line in _read(out / SAID):
+        key = line["job"], line["asked_at"]
+        start = started.get(line["job"])
+        if key in known or start is None or start < line["asked_at"]:
+            continue
+        bounds = line["start"]
+        fresh.append(
+            {
+                "job": line["job"], "asked_at": line["asked_at"], "start": start,
+                "median_error_s": None if bounds[2] is None else start - bounds[2],
+                "in_50": _within(start, bounds[1], bounds[3]),
+                "in_90": _within(start, bounds[0], bounds[4]),
+            }
+        )  # fmt: skip
+    _append(out / FARED, fresh)
+    return len(fresh)
+
+
+def _within(start: int, low: int | None, high: int | None) -> bool:
+    return (low is not None and start >= low) and (high is None or start <= high)
+
+
+def _name(state: State, row: int) -> str:
+    """Return what the resource manager calls a job, or its number."""
+    number = int(state.jobs.number[row])
+    return state.jobs.names.get("job", {}).get(number, str(number))
+
+
+def _lines_of(state: State, found: Found) -> Iterator[dict[str, Any]]:
+    """Yield what a forecast says of each waiting job; times are Unix seconds."""
+    unix = state.clock.unix_start
+    by_number = {int(state.jobs.number[row]): _name(state, row) for row in state.waiting.tolist()}
+    for one in found.answers.jobs:
+        if one.number is not None:
+            yield {
+                "job": by_number[one.number],
+                "asked_at": state.now + unix,
+                "levels": list(LEVELS),
+                "start": [round(at) + unix if np.isfinite(at) else None for at in one.start],
+            }
+
+
+def _words(state: State, fared: int, out: Path) -> str:
+    """Return a line about a forecast, and how those before have fared."""
+    lines = list(_read(out / FARED))
+    words = (
+        f"{moment(state.clock, state.now)}: {plural(len(state.running), 'job')} running, "
+        f"{len(state.waiting):,} waiting"
+    )
+    if not lines:
+        return f"{words}; no forecast can be checked yet"
+    inside = [100 * np.mean([line[name] for line in lines]) for name in ("in_90", "in_50")]
+    errors = [abs(one["median_error_s"]) for one in lines if one["median_error_s"] is not None]
+    middle = f", median error {np.median(errors) / 60:.0f} min" if errors else ""
+    return (
+        f"{words}; {fared:,} forecasts checked now, {len(lines):,} in all: {inside[0]:.0f} % within"
+        f" the 90 % bounds, {inside[1]:.0f} % within the 50 % bounds{middle}"
+    )
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a file; a last one that is not whole is left out."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def _append(path: Path, lines: Any) -> None:
+    """Add lines to a file, all at once."""
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    if text:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
