@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -331,7 +332,7 @@ def answers_of(
         edges_before=edges_before,
         waits=waits,
         recalibrated=recalibration is not None,
-        source=state.source,
+        source=Path(state.source).name,
         notes=tuple(state.notes),
     )
 
@@ -423,6 +424,9 @@ def _jobs(
         moved = np.where(np.isfinite(told) & np.isfinite(raw), told - raw, 0)
         ends = np.where(np.isfinite(told), ends + moved, np.inf)
     within, at_once = np.isfinite(start).mean(axis=1), (start <= now + AT_ONCE).mean(axis=1)
+    chances = getattr(recalibration, "chances", None)
+    if chances is not None:
+        within, at_once = chances(until - now), chances(AT_ONCE)
     jobs, first, found = state.jobs, len(state.running), []
     places = list(range(first, len(outset.rows)))
     for number, place in enumerate(places):

@@ -27,6 +27,8 @@ from hpcrowd.environment.errors import HpcrowdError, missing
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from hpcrowd.environment.state.state import State
@@ -276,6 +278,28 @@ class Hindsight:
         array
             s, shape (jobs, levels).
         """
+        levels = np.asarray(levels)
+        found = np.empty((len(features), len(levels)))
+        for job, (waited, below) in enumerate(self._distributions(features, now)):
+            place = np.searchsorted(below, levels - 1e-12)
+            last = len(waited) - 1
+            found[job] = np.where(place <= last, waited[np.minimum(place, last)], ENDLESS)
+        return found
+
+    def chances(
+        self, features: NDArray[np.float64], now: int, within: float
+    ) -> NDArray[np.float64]:
+        """Return the probability that each job starts within a time, s, shape (jobs,)."""
+        found = np.zeros(len(features))
+        for job, (waited, below) in enumerate(self._distributions(features, now)):
+            place = int(np.searchsorted(waited, within, side="right"))
+            found[job] = below[place - 1] if place else 0.0
+        return found
+
+    def _distributions(
+        self, features: NDArray[np.float64], now: int
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield for each job the waits of all cases, ascending, and the share of it below each."""
         if self._forest is None:
             self.fit(now)
         if self._leaves is None:
@@ -285,12 +309,10 @@ class Hindsight:
         order = np.lexsort((open_still, waited))
         waited, closed = waited[order], ~open_still[order]
         leaves, weight = self._leaves[order], self.weight[order]
-        found = np.empty((len(features), len(levels)))
         for job in range(len(features)):
             same = leaves == mine[job]
             near = (same / np.maximum(same.sum(axis=0), 1)).mean(axis=1) * weight
-            found[job] = _quantiles(near, waited, closed, np.asarray(levels))
-        return found
+            yield waited, _below(near, closed)
 
 
 class Learned:
@@ -320,15 +342,16 @@ class Learned:
         found[: len(self.held)][self.held] = np.inf
         return np.where(found >= ENDLESS, np.inf, found)
 
+    def chances(self, within: float) -> NDArray[np.float64]:
+        """Return the probability that each job starts within a time, s, shape (jobs,)."""
+        found = self.hindsight.chances(self.features, self.outset.state.now, within)
+        found[: len(self.held)][self.held] = 0.0
+        return found
 
-def _quantiles(
-    weight: NDArray[np.float64], waited: NDArray[np.float64], closed: NDArray[np.bool_],
-    levels: NDArray[np.float64],
-) -> NDArray[np.float64]:  # fmt: skip
-    """Return quantiles by the estimate of Kaplan and Meier, with weights, waits ascending."""
+
+def _below(weight: NDArray[np.float64], closed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the estimate of Kaplan and Meier, with weights, of waits in ascending order."""
     at_risk = np.cumsum(weight[::-1])[::-1]
     hazard = np.where(closed & (at_risk > 0), weight / np.maximum(at_risk, 1e-300), 0.0)
-    below = 1 - np.cumprod(1 - np.minimum(hazard, 1.0))
-    place = np.searchsorted(below, levels - 1e-12)
-    last = len(waited) - 1
-    return np.where(place <= last, waited[np.minimum(place, last)], ENDLESS)
+    found: NDArray[np.float64] = 1 - np.cumprod(1 - np.minimum(hazard, 1.0))
+    return found

@@ -26,6 +26,7 @@ from hpcrowd.scenarios.forecast.inputs import (
 )
 from hpcrowd.scenarios.forecast.judging import hindsight_of
 from hpcrowd.scenarios.forecast.making import make_futures
+from hpcrowd.scenarios.forecast.site import with_known_qos, without_impossible_jobs
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
@@ -163,7 +164,7 @@ class Forecast:
 
     def outset(self, state: State, jobs: tuple[str, ...] | None = None) -> Outset:
         """Return what all futures of a state have in common."""
-        site = site_of_files(self.machine)
+        site = site_of_files(self.machine, self.how.get("zone"))
         changes: list[Any] = []
         if self.platform is not None:
             from hpcrowd.scenarios.kinds.platform_files import read_platform
@@ -175,13 +176,17 @@ class Forecast:
             from hpcrowd.environment.machine.requests import Requests
 
             state.jobs.requests = Requests(len(state.jobs))
-        return Outset(
+        if site is not None:
+            site, notes = with_known_qos(site, state)
+            state = replace(state, notes=tuple(dict.fromkeys((*state.notes, *notes))))
+        outset = Outset(
             state, self.horizon,
             scheduler=self.scheduler or ("easy" if site is None else "slurm"),
             users=self.users.partition(":")[0], processors=self.processors, overrun=self.overrun,
             estimates=self.estimates, platform=changes, machine=site, model=self.model,
             asked=[parse_job(one, state) for one in (self.jobs if jobs is None else jobs)],
         )  # fmt: skip
+        return without_impossible_jobs(outset)
 
     def changed(self, outset: Outset, change: str) -> Outset:
         """Return the outset under a change."""
@@ -191,11 +196,14 @@ class Forecast:
                 raise QuantityError(f"--change {change!r}: a number of processors, at least 1")
             return replace(outset, processors=int(value))
         if name == "machine":
-            return replace(outset, machine=site_of_files([Path(value)]))
+            site = site_of_files([Path(value)], self.how.get("zone"))
+            assert site is not None
+            return replace(outset, machine=with_known_qos(site, outset.state)[0])
         if name == "overrun":
             check_choice("overrun", value, ("keep", "kill"))
-        changed: dict[str, Any] = {name: value}
-        return replace(outset, **changed)
+        settings: dict[str, Any] = {name: value}
+        changed: Outset = replace(outset, **settings)
+        return changed
 
     def run(self, progress: Progress | None = None, state: State | None = None) -> Found:
         """Make the forecast.
