@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.analysis.forecast.futures import Asked
-from hpcrowd.environment.clock import Clock, second_of
+from hpcrowd.environment.clock import DAY, Clock, second_of
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.quantities import parse_duration
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 #: Bytes at the beginning of a file that say what it is.
 HEAD = 200_000
+
+#: Days of a trace before the state that it knows: what is longer ago says little of the next weeks.
+KNOWN_DAYS = 180
 
 #: Most jobs that one would submit at once.
 MOST_ASKED = 1000
@@ -109,6 +112,11 @@ def state_of_trace(
     jobs = known_jobs(trace)
     clock = Clock.of(trace.header)
     now = int(jobs.recorded_submit.max()) if at is None else second_of(at, clock)
+    recent = np.flatnonzero(
+        (jobs.recorded_submit > now - KNOWN_DAYS * DAY) | (jobs.recorded_end > now)
+    )
+    if len(recent):  # else whoever makes the state says what is wrong
+        jobs = jobs.take(recent)
     state = State.of(jobs, now, clock, processors or trace.processors, source=trace.source)
     if processors is None:
         used = int(state.jobs.processors[state.running].sum())
@@ -176,11 +184,11 @@ def _number(state: State, field: str, name: str | None, text: str) -> int:
     raise QuantityError(f"--job {text!r}: no {field} {name!r} in {state.source}")
 
 
-def site_of_files(paths: Sequence[Path]) -> Machine | None:
-    """Return the machine that files describe; None for no files."""
+def site_of_files(paths: Sequence[Path], zone: str | None = None) -> Machine | None:
+    """Return the machine that files describe, with local times of a zone; None for no files."""
     if not paths:
         return None
     from hpcrowd.environment.machine.files.reading import read_machine
 
     found: list[str | os.PathLike[str]] = list(paths)
-    return read_machine(found)
+    return read_machine(found, zone)
