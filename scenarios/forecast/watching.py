@@ -1,8 +1,8 @@
 """Forecasts again and again: the state is read anew, and earlier forecasts are checked.
 
 The folder has ``latest/`` with the last forecast, ``forecasts.jsonl`` with what each forecast said
-of each job that waited, and ``fared.jsonl`` with what came of it once the job has started. A line
-is added, never changed.
+of each job that waited, and ``fared.jsonl`` with when the job has started, compared with that. A
+line is added, never changed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def watch(given: Forecast, every: int, out: Path, rounds: int | None = None) -> 
 
 
 def check(state: State, out: Path) -> int:
-    """Note what came of earlier forecasts; return how many are new."""
+    """Note how earlier forecasts fared; return how many are new."""
     jobs = state.jobs
     started = {
         _name(state, row): int(jobs.recorded_start[row]) + state.clock.unix_start

@@ -27,7 +27,7 @@ def command(
         typer.Argument(
             metavar="STATE",
             help="A snapshot of --snapshot; the queue of a Slurm (squeue -a -r -o %all, squeue "
-            "--json, scontrol -a show job); or a trace in any format.",
+            "--json, scontrol -a show job); a trace in any format; or a folder of results.",
         ),
     ],
     how: Reading,
@@ -210,11 +210,14 @@ def _forecast(given: Forecast, out: Path | None, *, as_json: bool) -> None:
 def _show(answers: Answers, effects: Any, eaten: Any) -> None:
     """Print tables."""
     from hpcrowd.analysis.forecast import report
+    from hpcrowd.environment.errors import printable
     from hpcrowd.scenarios.terminal import plain_table, standard_output
 
     console = standard_output()
     for line in report.headline(answers):
         console.print(line, soft_wrap=True)
+    for note in answers.notes:
+        console.print(f"  {printable(note)}", soft_wrap=True, markup=False)
     rows = report.job_rows(answers)
     if rows:
         table = plain_table(*report.JOB_HEADING, words=len(report.JOB_HEADING))
