@@ -73,7 +73,7 @@ VIEWS = [
         theme,
         marks=() if (part, theme) in (("cluster", "light"), ("user", "dark")) else pytest.mark.slow,
     )
-    for part in ("cluster", "users", "user", "delays", "differences")
+    for part in ("cluster", "users", "user", "delays", "forecast", "differences")
     for theme in ("light", "dark")
 ]
 
@@ -99,7 +99,7 @@ def test_nothing_serious_is_found_by_axe(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tab", ["cluster", "users", "user", "delays", "differences"])
+@pytest.mark.parametrize("tab", ["cluster", "users", "user", "delays", "forecast", "differences"])
 def test_every_button(browser: Browser, address: str, tab: str) -> None:
     """Whatever can be pressed on a tab does its work without an error in the browser."""
     query = f"?at={BUSY}&tab={tab}&user=3&two=1&b.scheduler=fcfs"
@@ -156,7 +156,7 @@ def test_it_fits_from_phone_to_large_screen(
     browser: Browser, address: str, width: int, height: int
 ) -> None:
     """Nothing makes the page scroll sideways; 1,300 pixels at 200 % zoom are 650."""
-    for part in ("cluster", "user"):
+    for part in ("cluster", "user", "forecast"):
         query = f"?at={BUSY}&tab={part}&user=3&two=1"
         reader = Reader(browser, address, query, width=width, height=height)
         wide = reader.page.evaluate("document.documentElement.scrollWidth")

@@ -54,7 +54,7 @@ def subject(log: Path) -> ScenarioSubject:
 ASKED = st.fixed_dictionaries(
     {
         "id": st.integers(0, 9) | st.text(max_size=3),
-        "do": st.sampled_from(["open", "show", "halt", "seeds", "save", "run"]),
+        "do": st.sampled_from(["open", "show", "halt", "seeds", "forecast", "save", "run"]),
     },
     optional={
         "at": st.none() | st.integers(-5, 10**13) | st.floats(),
@@ -63,6 +63,7 @@ ASKED = st.fixed_dictionaries(
         ),
         "panels": st.lists(st.sampled_from(["load", "secrets"])),
         "count": st.integers(-1, 200),
+        "futures": st.sampled_from([0, 20, 30]),
         "path": st.just("/etc/passwd"),
     },
 )
@@ -77,7 +78,7 @@ def test_any_message_is_a_request_or_one_line(text: str) -> None:
     except QuantityError as error:
         told = str(error)
     else:
-        assert request.do in ("open", "show", "halt", "seeds", "save")
+        assert request.do in ("open", "show", "halt", "seeds", "forecast", "save")
     assert "\n" not in told
 
 
