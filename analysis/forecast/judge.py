@@ -52,6 +52,9 @@ KNOWN_DAYS = 120
 #: Waiting jobs that are judged at a moment, drawn from all, besides the one just submitted.
 JOBS = 12
 
+#: Futures at each moment; the fair CRPS does not depend on how many there are.
+FUTURES = 12
+
 #: Earlier cases that corrections of load and queue learn from, and least number of them.
 DRIFT_CASES, DRIFT_LEAST = 60, 10
 
@@ -85,7 +88,7 @@ class Subject:
     machine: Any = None
     overrun: str = "keep"
     estimates: Any = "requested"
-    futures: int = 20
+    futures: int = FUTURES
     seed: int = 0
 
     @classmethod

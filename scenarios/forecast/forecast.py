@@ -18,6 +18,7 @@ from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.environment.state.state import State
 from hpcrowd.scenarios.forecast.inputs import (
+    file_of,
     known_jobs,
     parse_job,
     site_of_files,
@@ -281,7 +282,7 @@ class Forecast:
         if isinstance(self.source, State):
             raise QuantityError("--judge: give a trace, not a state")
         trace = (
-            read_trace(self.source, options=reading_options(**self.how))
+            read_trace(file_of(self.source), options=reading_options(**self.how))
             if isinstance(self.source, Path)
             else self.source
         )

@@ -59,8 +59,8 @@ def state_from(
     Parameters
     ----------
     path
-        A snapshot of :func:`~hpcrowd.environment.state.files.write_state`; the queue of a Slurm; or
-        a trace in any format.
+        A snapshot of :func:`~hpcrowd.environment.state.files.write_state`; the queue of a Slurm; a
+        trace in any format; or a folder with the results of a run.
     at
         Of a trace: the moment, a second since its origin or a date; its last submission unless
         given. Of a queue of Slurm: when it was printed.
@@ -78,6 +78,7 @@ def state_from(
     HpcrowdError
         In one line, where something is wrong, with the line of the file.
     """
+    path = file_of(path)
     head = read_file(path)[0][:HEAD]
     if FORMAT.encode() in head[:200]:
         if past is not None:
@@ -100,6 +101,11 @@ def state_from(
         )
     trace = read_trace(path, options=options)
     return state_of_trace(trace, at, processors)
+
+
+def file_of(path: Path) -> Path:
+    """Return the file of an input: of a folder with the results of a run, its trace."""
+    return path / "trace.swf.gz" if path.is_dir() else path
 
 
 def state_of_trace(

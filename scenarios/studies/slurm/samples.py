@@ -16,7 +16,7 @@ from itertools import pairwise
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.scenarios.studies.slurm.records import Record, text_of
-from hpcrowd.scenarios.studies.slurm.tries import Key
+from hpcrowd.scenarios.studies.slurm.tries import Key, tasks_in
 
 _MOMENT = re.compile(r"=== \S+ t=(\d+)")
 _JOB = r"JobId=(\d+)(?:_(\d+))?(?:\(\d+\))?"
@@ -37,7 +37,11 @@ KEPT, KEPT_WORD = "Nodes required for job are DOWN, DRAINED or reserved", "Nodes
 
 @dataclass(frozen=True)
 class Queued:
-    """A job in a sample of ``squeue``; ``expected`` is its start there, s, -1 for none."""
+    """A job in a sample of ``squeue``; ``expected`` is its start there, s, -1 for none.
+
+    Of a job that runs, ``expected`` is when it started. ``submit`` is its submission, s; that of a
+    requeued job is when it was requeued.
+    """
 
     moment: int
     key: Key
@@ -46,6 +50,8 @@ class Queued:
     reason: str
     expected: int
     nodes: str
+    submit: int
+    partition: str
 
 
 @dataclass(frozen=True)
@@ -109,8 +115,25 @@ def read_queue(record: Record) -> list[Queued]:
                         reason_word(cells["REASON"]),
                         _second(cells["START_TIME"], record.origin),
                         cells["NODELIST"],
+                        _second(cells["SUBMIT_TIME"], record.origin),
+                        cells["PARTITION"],
                     )
                 )
+    return found
+
+
+def read_expected(record: Record) -> dict[int, dict[Key, int]]:
+    """Return when Slurm expected waiting jobs to start, by moment, from ``squeue --start``; s.
+
+    Tasks of an array that wait together have the same start there. Jobs without one are left out.
+    """
+    found: dict[int, dict[Key, int]] = {}
+    for moment, lines in _samples(record, "squeue-start"):
+        here = found.setdefault(moment, {})
+        for cells in _cells(lines):
+            start = _second(cells["START_TIME"], record.origin)
+            if start != UNKNOWN:
+                here |= dict.fromkeys(_keys(record, cells["JOBID"]), start)
     return found
 
 
@@ -209,6 +232,19 @@ def _key(record: Record, text: str) -> Key | None:
         return record.key_of.get(int(number))
     plan = record.numbers.get(int(number))
     return None if plan is None else Key(plan, int(task))
+
+
+def _keys(record: Record, text: str) -> list[Key]:
+    """Return the jobs of ``17``, ``17_3`` or ``17_[3-7%2]``; none if it is not of the plan."""
+    number, _, tasks = text.partition("_")
+    if not tasks.startswith("["):
+        key = _key(record, text)
+        return [] if key is None else [key]
+    try:
+        plan, places = record.numbers.get(int(number)), tasks_in(tasks)
+    except ValueError:
+        raise TraceError(f"{record.folder}: sample of job {text!r}: not tasks of a job") from None
+    return [] if plan is None else [Key(plan, task) for task in places]
 
 
 def _second(text: str, origin: int) -> int:
