@@ -205,7 +205,7 @@ def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
 
 def _bounds(cases: Sequence[Case], warm_up: int, seed: int) -> dict[str, list[NDArray[np.float64]]]:
     """Return the bounds of all cases, each from what was known then, s from then."""
-    hindsight, conformal = Hindsight(seed=seed), Recalibration(LEVELS)
+    hindsight, conformal = Hindsight(seed=seed), Recalibration(LEVELS, classes=2)
     found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in BOUNDS}
     pending: list[tuple[int, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]] = []
     for place, case in enumerate(cases):
@@ -218,7 +218,7 @@ def _bounds(cases: Sequence[Case], warm_up: int, seed: int) -> dict[str, list[ND
             learned = hindsight.bounds(case.features, case.now)
         pending = _learn(conformal, cases, pending, case.now)
         found["learned"].append(learned)
-        found["recalibrated"].append(conformal.adjusted(learned))
+        found["recalibrated"].append(conformal.adjusted(learned, case.fresh.astype(np.int64)))
         if hindsight.fits:
             nothing = np.zeros(learned.shape, bool)
             pending.append((place, learned, nothing, np.zeros(len(learned), bool)))
@@ -240,8 +240,9 @@ def _learn(
         waits = case.start[open_still] > now
         outcome = np.where(waits, now, case.start[open_still]) - case.now
         known[open_still] = conformal.learn(
-            said[open_still], outcome, waits, known=known[open_still]
-        )
+            said[open_still], outcome, waits, case.fresh[open_still].astype(np.int64),
+            known=known[open_still],
+        )  # fmt: skip
         over[open_still[~waits]] = True
         if not over.all():
             left.append((place, said, known, over))
