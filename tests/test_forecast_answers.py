@@ -78,7 +78,7 @@ def made_future(
     """Return a future: starts of the jobs that run, wait and are asked for, s from now."""
     at = np.array(start)
     begin = np.where(at == UNKNOWN, UNKNOWN, NOW + at)
-    steps = HORIZON // HOUR
+    steps = HORIZON // 300
     return Future(
         number, begin, begin if end is None else NOW + np.array(end),
         np.full(steps, load), np.full(steps, number), np.full(steps, 2 * number),
@@ -207,27 +207,27 @@ def test_futures_of_another_outset_are_refused(simulated: tuple[Outset, list[Fut
     outset, futures = simulated
     with pytest.raises(QuantityError, match="no future: nothing to say"):
         answers_of(outset, [])
-    with pytest.raises(QuantityError, match=r"future 0: has 8 jobs and 12 steps, its state 4"):
+    with pytest.raises(QuantityError, match=r"future 0: has 8 jobs and 144 steps, its state 4"):
         answers_of(replace(outset, asked=()), futures)
 
 
 # ---- fans and waits ---------------------------------------------------------------------------
 
 
-def test_fans_are_bounds_by_hour_and_go_on_from_the_record() -> None:
+def test_fans_are_bounds_by_step_and_go_on_from_the_record() -> None:
     """Load is a share of the machine; before now stands what the record had."""
     outset = Outset(made_state(), HORIZON, users="none")
     futures = [made_future(n, (-HOUR, 60, 60, 60), load=n % 5) for n in range(20)]
     found = answers_of(outset, futures, reasons={})
     load, queue = found.fans["load"], found.fans["queue"]
-    assert (5, 12) == load.bounds.shape
+    assert (5, 144) == load.bounds.shape
     assert [0, 0.25, 0.5, 0.75, 1] == load.bounds[:, 3].tolist()
     assert [0, 4, 9, 14, 18] == queue.bounds[:, 0].tolist()
     assert [0.5, 9.5] == [load.mean[0], queue.mean[0]]
     assert 1.0 == load.before[-1]
     assert [0, 3] == queue.before[-2:].tolist()
     assert 7 == found.fans["queued_processors"].before[-1]
-    assert len(load.before) == len(found.edges_before) - 1 == 168
+    assert len(load.before) == len(found.edges_before) - 1 == 24 * 12
     assert NOW == found.edges_before[-1] == found.edges[0]
 
 
@@ -394,7 +394,7 @@ def test_a_folder_has_all_of_it(answers: Answers, changed: Effects, tmp_path: Pa
     keys = {key.partition(".")[0] for key in found["meaning"]}
     assert keys <= set(found)
     assert {"now_s", "jobs", "fans", "waits", "effects", "eaten_up"} <= set(found)
-    assert 12 == len(found["fans"]["load"]["p50"]) == len(found["fans"]["begin_s"])
+    assert 144 == len(found["fans"]["load"]["p50"]) == len(found["fans"]["begin_s"])
     text = (folder / "report.html").read_text()
     page = Page(text)
     assert [] == page.all("script")

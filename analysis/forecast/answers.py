@@ -25,7 +25,7 @@ from hpcrowd.analysis.forecast.bounds import (
 )
 from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.fans import FANS, Fan, edges_before_now, fans_of
-from hpcrowd.analysis.forecast.futures import STEP, Asked
+from hpcrowd.analysis.forecast.futures import Asked
 from hpcrowd.analysis.forecast.scores import quantiles
 from hpcrowd.analysis.forecast.waits import Waits, days_between
 from hpcrowd.environment.clock import Clock
@@ -52,6 +52,7 @@ MEANING = {
     "bounds": "share of futures at or below p5, p25, p50, p75, p95; null: beyond the horizon",
     "jobs": "jobs that wait, by submission, then those that one would submit now",
     "jobs.number": "job number; null for a job that one would submit",
+    "jobs.id": "its name in the resource manager; empty if it has none",
     "jobs.count": "how many jobs one would submit; the first start and the last end are given",
     "jobs.start_s": "bounds of the start, recalibrated where a recalibration was given",
     "jobs.raw_start_s": "the same before recalibration",
@@ -68,7 +69,7 @@ MEANING = {
     "waits.started_share": "share of them that start within the horizon",
     "waits.mean_wait_s": "bounds of the mean wait, with waits cut off at the horizon",
     "waits.median_wait_s": "bounds of the median wait",
-    "before": "the record of the last week, by step; not known before its first submission",
+    "before": "the record before now, by step; not known before its first submission",
 }
 
 
@@ -106,6 +107,8 @@ class JobAnswer:
         Why it waits now; empty if it starts in the first pass.
     held
         Whether it does not start by itself.
+    id
+        Its name in the resource manager, such as ``47_3``; empty if it has none.
     """
 
     number: int | None
@@ -122,18 +125,20 @@ class JobAnswer:
     at_once: float
     reason: str
     held: bool = False
+    id: str = ""
 
     @property
     def name(self) -> str:
-        """What to call it: its number, or its size and requested time."""
+        """What to call it: its name or number, or its size and requested time."""
         if self.number is not None:
-            return f"job {self.number}"
+            return f"job {self.id or self.number}"
         return name_of_asked(Asked(self.processors, self.requested, count=self.count))
 
     def to_dict(self, clock: Clock) -> dict[str, Any]:
         """Return it as plain data, see :data:`MEANING`."""
         return {
             "number": self.number,
+            "id": self.id,
             "user": known(self.user),
             "user_name": self.user_name,
             "processors": self.processors,
@@ -312,8 +317,8 @@ def answers_of(
     check_futures(outset, futures)
     state, until = outset.state, outset.state.now + outset.horizon
     reasons = reasons_now(outset) if reasons is None else reasons
-    steps = 0 if outset.jobs_only else outset.horizon // STEP
-    edges = state.now + STEP * np.arange(steps + 1)
+    steps = 0 if outset.jobs_only else outset.horizon // outset.step
+    edges = state.now + outset.step * np.arange(steps + 1)
     edges_before = edges_before_now(outset)
     waits = None
     if steps:
@@ -349,7 +354,7 @@ def check_futures(outset: Outset, futures: Sequence[Future]) -> None:
     if not futures:
         raise QuantityError("no future: nothing to say; simulate one or more")
     jobs = len(outset.rows) + sum(one.count for one in outset.asked)
-    steps = -(-outset.horizon // STEP)
+    steps = -(-outset.horizon // outset.step)
     for one in futures:
         if len(one.start) != jobs or len(one.busy) != steps:
             raise QuantityError(
@@ -438,6 +443,7 @@ def _jobs(
                 int(jobs.recorded_submit[row]), told[number], raw[number],
                 None if outset.jobs_only else ends[number], float(within[number]),
                 float(at_once[number]), reasons.get(place, ""), row in state.held,
+                jobs.names.get("job", {}).get(int(jobs.number[row]), ""),
             )
         )  # fmt: skip
     place = len(outset.rows)

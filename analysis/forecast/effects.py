@@ -18,7 +18,6 @@ from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.answers import check_futures, name_of_asked, starts_of
 from hpcrowd.analysis.forecast.bounds import BOUNDS, bounds, flat_frame, local_time, over_futures
 from hpcrowd.analysis.forecast.fans import series_of
-from hpcrowd.analysis.forecast.futures import STEP
 from hpcrowd.analysis.forecast.waits import Waits
 from hpcrowd.analysis.paired import CONFIDENCE, RESAMPLES, Estimate, t_interval
 from hpcrowd.analysis.pictures.waits import ALL
@@ -225,14 +224,15 @@ def effects_of(
         raise QuantityError(f"futures in pairs: {which}; simulate the same numbers of both")
     outsets = (first, second)
     until = first.state.now + first.horizon
-    steps = 0 if first.jobs_only else first.horizon // STEP
+    steps = 0 if first.jobs_only else first.horizon // first.step
     series = [series_of(o, some, steps) for o, some in zip(outsets, futures, strict=True)]
     fans = {name: over_futures(series[1][name] - series[0][name]) for name in series[0]}
     starts = [_starts(o, some, until) for o, some in zip(outsets, futures, strict=True)]
     totals = tuple(_totals(outsets, futures, series, starts, until)) if steps else ()
     return Effects(
         label, first.state.now, until, first.state.clock, numbers, totals,
-        tuple(_jobs(*starts)), first.state.now + STEP * np.arange(steps + 1), fans if steps else {},
+        tuple(_jobs(*starts)), first.state.now + first.step * np.arange(steps + 1),
+        fans if steps else {},
     )  # fmt: skip
 
 
@@ -252,13 +252,17 @@ class _Starts(NamedTuple):
 def _starts(outset: Outset, futures: Sequence[Future], until: int) -> _Starts:
     start, _ = starts_of(outset, futures)
     rows = outset.rows[len(outset.state.running) :]
-    waiting = [f"job {number}" for number in outset.state.jobs.number[rows].tolist()]
+    jobs = outset.state.jobs
+    called = {
+        f"job {number}": f"job {jobs.who(number, 'job')}" for number in jobs.number[rows].tolist()
+    }
+    waiting = list(called)
     asked = {f"asked {place}": name_of_asked(one) for place, one in enumerate(outset.asked)}
     keys = [*waiting, *asked]
     return _Starts(
         {key: np.minimum(row, until) for key, row in zip(keys, start, strict=True)},
         {key: np.isinf(row) for key, row in zip(keys, start, strict=True)},
-        {name: name for name in waiting} | asked,
+        called | asked,
         waiting,
     )
 

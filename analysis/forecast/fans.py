@@ -11,7 +11,6 @@ import numpy as np
 from hpcrowd.analysis import curves
 from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.forecast.conformal import LEVELS
-from hpcrowd.analysis.forecast.futures import STEP
 from hpcrowd.analysis.forecast.scores import quantiles
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -19,8 +18,8 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s
 if TYPE_CHECKING:
     from hpcrowd.analysis.forecast.futures import Future, Outset
 
-#: How far the record before now is kept for pictures, s.
-BEFORE = WEEK
+#: How far the record before now is kept for pictures: at most, s, and in horizons.
+BEFORE, HORIZONS = WEEK, 2
 
 #: Of which there is a fan: what it is, in words.
 FANS = {
@@ -75,8 +74,8 @@ def edges_before_now(outset: Outset) -> Int64s:
     """Return the edges of the steps before now, as far as the record goes."""
     state = outset.state
     first = int(state.jobs.recorded_submit.min(initial=state.now))
-    steps = min(BEFORE, state.now - first) // STEP
-    return state.now - STEP * np.arange(steps, -1, -1)
+    steps = min(BEFORE, HORIZONS * outset.horizon, state.now - first) // outset.step
+    return state.now - outset.step * np.arange(steps, -1, -1)
 
 
 def _before(outset: Outset, edges: Int64s) -> dict[str, Floats]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.forecast.run_times import RunTimes
-from hpcrowd.environment.clock import HOUR, WEEK
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 from hpcrowd.environment.streams import Streams
@@ -38,6 +38,9 @@ USERS = ("think-time", "think-time-windows", "learned", "rigid", "none")
 
 #: Time between two values of the series of a future, s.
 STEP = HOUR
+
+#: Longest horizons with shorter steps, and these, s (our choice: one to two hundred steps).
+FINER = ((2 * HOUR, 60), (12 * HOUR, 300), (2 * DAY, 900))
 
 #: How much of the past schedulers and predictors remember, s: eight half-lives of Slurm's default
 #: of a week (slurm.conf(5), PriorityDecayHalfLife).
@@ -144,6 +147,11 @@ class Outset:
     def __post_init__(self) -> None:
         if self.horizon <= 0:
             raise QuantityError(f"horizon {self.horizon} s: must be more than 0")
+
+    @property
+    def step(self) -> int:
+        """Length of the steps in which load and queue are measured, s."""
+        return next((step for most, step in FINER if self.horizon <= most), STEP)
 
     @cached_property
     def rows(self) -> Int64s:
@@ -304,7 +312,7 @@ class Outset:
         )
         begin_from(simulation, now, running, waiting, over, placed=self._placed)
         self._add_users(simulation, streams, until)
-        probe = _Probe(simulation, now, self.horizon)
+        probe = _Probe(simulation, now, self.horizon, self.step)
         if watch is not None:
             watch(simulation)
         if self.jobs_only:
@@ -351,9 +359,9 @@ class Outset:
 class _Probe:
     """Measures a future after it has run."""
 
-    def __init__(self, simulation: Simulation, now: int, horizon: int) -> None:
+    def __init__(self, simulation: Simulation, now: int, horizon: int, step: int) -> None:
         self.simulation, self.now = simulation, now
-        self.edges = now + np.arange(0, horizon + STEP, STEP)
+        self.edges = now + np.arange(0, horizon + step, step)
 
     def future(self, number: int, present: int, past: int, until: int) -> Future:
         """Return what happened to the first jobs, and to those behind what is past."""

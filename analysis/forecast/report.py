@@ -3,7 +3,7 @@
 =====================  =========================================================================
 ``forecast.json``      everything, with the meaning of its keys
 ``jobs.csv``           starts and ends of the jobs that wait, and of those that one would submit
-``fans.csv``           load and queue by hour, a row for each hour and quantity
+``fans.csv``           load and queue over time, a row for each step and quantity
 ``waits.csv``          waits of the jobs that users submit, by day and class of processors
 ``effects.csv``        the effects of a change, if there is one
 ``fans.png`` ...       the pictures of :mod:`hpcrowd.analysis.pictures.fan`

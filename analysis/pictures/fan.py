@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Titles and colours of the panels, by the name of the quantity.
 PANELS = {
-    "load": ("Busy processors, % of the machine, hourly means", "blue"),
+    "load": ("Busy processors, % of the machine", "blue"),
     "queue": ("Jobs in the queue", "vermilion"),
     "queued_processors": ("Processors requested by the queue", "green"),
 }
@@ -267,7 +267,7 @@ def _row_name(one: JobAnswer) -> str:
         return safe(plots.shortened(f"submit now: {one.name}", NAME_LETTERS))
     lasts = "" if one.requested < 0 else f" for {format_duration(one.requested)}"
     who = plots.shortened(one.user_name, USER_LETTERS)
-    return safe(f"{one.number}, {who}: {one.processors:,}{lasts}")
+    return safe(f"{one.name.removeprefix('job ')}, {who}: {one.processors:,}{lasts}")
 
 
 def _draw_effects(axes: Axes, rows: Sequence[Effect], title: str) -> None:
@@ -353,8 +353,8 @@ def _bar_legend(figure: Figure, colour: str, labels: Sequence[str], *, mean: boo
 CAPTIONS: Mapping[str, tuple[str, str]] = {
     "fans": (
         "Load and queue",
-        "The record of the last week, and what comes after now: the median over futures, with "
-        "bands that hold the central 50 % and 90 % of them in each hour. Weekends are shaded.",
+        "The record before now, and what comes after now: the median over futures, with "
+        "bands that hold the central 50 % and 90 % of them at each time. Weekends are shaded.",
     ),
     "starts": (
         "When jobs start",
@@ -365,7 +365,7 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
     ),
     "effects": (
         "Effect of the change",
-        "Left: differences of the two futures of a pair, hour by hour. Right: differences of the "
+        "Left: differences of the two futures of a pair over time. Right: differences of the "
         "mean wait over the whole horizon by size of the jobs; the red dot is the mean over pairs, "
         "with the interval in which it lies with 95 % confidence.",
     ),
