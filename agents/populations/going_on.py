@@ -104,7 +104,8 @@ class Past:
     Attributes
     ----------
     work
-        The record; jobs that are not over count as ending just now.
+        The record; jobs that are not over count as ending just now, and those that left the queue
+        before they started as starting then, for no time.
     units
         The batches of users.
     recorded_clock, pool_units
@@ -118,8 +119,9 @@ class Past:
         self.likeness = likeness or Likeness()
         known = jobs.copy()
         pending = known.recorded_end == UNKNOWN
-        known.recorded_start[known.recorded_start == UNKNOWN] = now
         known.recorded_end[pending] = now
+        never = known.recorded_start == UNKNOWN
+        known.recorded_start[never] = known.recorded_end[never]
         known.run_time[:] = known.recorded_end - known.recorded_start
         self.work = Work.of(known)
         self.units = self.work.by_batch
