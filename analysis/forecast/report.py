@@ -208,7 +208,7 @@ def _job_row(one: JobAnswer, clock: Clock, now: int) -> list[str]:
     several = f"{one.count:,} x " if one.count > 1 else ""
     lasts = "" if one.requested < 0 else f", {format_duration(one.requested)}"
     return [
-        one.name.removeprefix("job "),
+        printable(one.name.removeprefix("job ")),
         printable(one.user_name),
         f"{several}{one.processors:,}{lasts}",
         middle,

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from hpcrowd.analysis.forecast.answers import Answers, answers_of
 from hpcrowd.analysis.forecast.effects import EatenUp, Effects, eaten_up, effects_of
 from hpcrowd.analysis.forecast.futures import USERS, Future, Outset
-from hpcrowd.analysis.forecast.hindsight import Learned
+from hpcrowd.analysis.forecast.hindsight import LEAST_CASES, Learned
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.limits.numbers import check_within
+from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.state.state import State
 from hpcrowd.scenarios.forecast.inputs import (
     file_of,
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 #: Longest forecast, days.
 MOST_DAYS = 366
+
+#: Shortest record that bounds of starts are learned from, s (our choice).
+SHORTEST_RECORD = 2 * DAY
 
 #: What a change may change.
 CHANGES = ("processors", "scheduler", "overrun", "estimates", "machine")
@@ -252,20 +256,34 @@ class Forecast:
         finally:
             if engine is not None:
                 engine.close()
-        learned = self.learned(outset, say)
-        return Found(answers_of(outset, base, recalibration=learned), tuple(effects), eaten, base)
+        learned, note = self.learned(outset, say)
+        answers = answers_of(outset, base, recalibration=learned)
+        if note:
+            answers = replace(answers, notes=(*answers.notes, note))
+        return Found(answers, tuple(effects), eaten, base)
 
-    def learned(self, outset: Outset, say: Progress) -> Learned | None:
-        """Return the bounds of starts that hindcasts teach; None if there are too few."""
-        if not self.hindcasts or not (len(outset.state.waiting) + len(outset.asked)):
-            return None
+    def learned(self, outset: Outset, say: Progress) -> tuple[Learned | None, str]:
+        """Return the bounds of starts that hindcasts teach, or None and a note why not."""
+        state = outset.state
+        if not self.hindcasts or not (len(state.waiting) + len(outset.asked)):
+            return None, ""
+        record = state.now - int(state.jobs.recorded_submit.min())
+        if record < SHORTEST_RECORD:
+            return None, (
+                f"bounds of starts are those of the futures: the record of "
+                f"{format_duration(record)} is too short to learn others from, which takes "
+                f"{SHORTEST_RECORD // DAY} days"
+            )
         hindsight: Hindsight = hindsight_of(
             outset, self.hindcasts, self.seed, processes=self.workers,
             progress=lambda done, total: say("hindcasts", done, total),
         )  # fmt: skip
         if not hindsight.ready:
-            return None
-        return Learned(hindsight, outset, self.seed)
+            return None, (
+                f"bounds of starts are those of the futures: {plural(len(hindsight), 'job')} "
+                f"waited at earlier moments, and {LEAST_CASES} are needed to learn from"
+            )
+        return Learned(hindsight, outset, self.seed), ""
 
     def subject(self) -> Subject:
         """Return the log to judge forecasts of.
@@ -335,6 +353,9 @@ class Forecast:
         ):  # fmt: skip
             for value in self.plain()[name]:
                 words += [option, str(value)]
+        for name, value in self.how.items():
+            if value is not None:
+                words += [f"--{name.replace('_', '-')}", str(value)]
         default = Forecast(self.source)
         for name in (
             "processors", "days", "futures", "seed", "users", "scheduler", "estimates", "overrun",

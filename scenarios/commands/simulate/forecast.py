@@ -221,12 +221,17 @@ def _show(answers: Answers, effects: Any, eaten: Any) -> None:
     rows = report.job_rows(answers)
     if rows:
         table = plain_table(*report.JOB_HEADING, words=len(report.JOB_HEADING))
-        for row in rows[-MOST_LINES:]:
-            table.add_row(*row)
+        waiting = [
+            row for row, one in zip(rows, answers.jobs, strict=True) if one.number is not None
+        ]
+        for *row, reason in [*waiting[:MOST_LINES], *rows[len(waiting) :]]:
+            table.add_row(*row, reason.partition(";")[0])
         console.print()
         console.print(table)
-        if len(rows) > MOST_LINES:
-            console.print(f"... and {len(rows) - MOST_LINES:,} before, in jobs.csv of --out")
+        if len(waiting) > MOST_LINES:
+            console.print(
+                f"and {len(waiting) - MOST_LINES:,} more waiting jobs, in jobs.csv of --out"
+            )
     heading, lines = report.wait_rows(answers)
     if lines:
         table = plain_table(*heading, words=2)
@@ -245,8 +250,8 @@ def _show(answers: Answers, effects: Any, eaten: Any) -> None:
             console.print(line, soft_wrap=True)
 
 
-#: Largest number of jobs in a printed table, the latest ones.
-MOST_LINES = 40
+#: Most waiting jobs in a printed table, those that were submitted first.
+MOST_LINES = 30
 
 
 def _snapshot(given: Forecast, path: Path, *, as_json: bool) -> None:
