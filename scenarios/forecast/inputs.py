@@ -44,6 +44,9 @@ _JOB = re.compile(
     re.IGNORECASE,
 )
 
+#: A unit of time as people write it: the first letter is the one that is read.
+_UNIT = re.compile(r"(?<=\d)\s*(?:(s)ec\w*|(m)in\w*|(h)(?:ours?|rs?)|(d)ays?|([smhdw]))$", re.I)
+
 
 def state_from(
     path: Path,
@@ -162,7 +165,8 @@ def parse_job(text: str, state: State) -> Asked:
             "and if you like ', user NAME' and ', in QUEUE'"
         )
     processors, count = int(match["processors"]), int(match["count"] or 1)
-    time = parse_duration(re.sub(r"(?<=\d)\s+(?=[a-z])", "", match["time"].strip()))
+    words = match["time"].strip()
+    time = parse_duration(_UNIT.sub(lambda unit: unit[unit.lastindex or 0].lower(), words))
     if not 0 < processors <= state.processors:
         raise QuantityError(
             f"--job {text!r}: asks {processors:,} processors, and the machine has "
@@ -187,7 +191,9 @@ def _number(state: State, field: str, name: str | None, text: str) -> int:
     column = state.jobs.user if field == "user" else state.jobs.queue
     if name.isdecimal() and len(name) < 10 and int(name) in column:
         return int(name)
-    raise QuantityError(f"--job {text!r}: no {field} {name!r} in {state.source}")
+    raise QuantityError(
+        f"--job {text!r}: no {field} {name!r} in {state.source}; give one with jobs there, or none"
+    )
 
 
 def site_of_files(paths: Sequence[Path], zone: str | None = None) -> Machine | None:

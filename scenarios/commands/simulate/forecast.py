@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -211,7 +211,7 @@ def _show(answers: Answers, effects: Any, eaten: Any) -> None:
     """Print tables."""
     from hpcrowd.analysis.forecast import report
     from hpcrowd.environment.errors import printable
-    from hpcrowd.scenarios.terminal import plain_table, standard_output
+    from hpcrowd.scenarios.terminal import standard_output
 
     console = standard_output()
     for line in report.headline(answers):
@@ -219,35 +219,41 @@ def _show(answers: Answers, effects: Any, eaten: Any) -> None:
     for note in answers.notes:
         console.print(f"  {printable(note)}", soft_wrap=True, markup=False)
     rows = report.job_rows(answers)
-    if rows:
-        table = plain_table(*report.JOB_HEADING, words=len(report.JOB_HEADING))
-        waiting = [
-            row for row, one in zip(rows, answers.jobs, strict=True) if one.number is not None
-        ]
-        for *row, reason in [*waiting[:MOST_LINES], *rows[len(waiting) :]]:
-            table.add_row(*row, reason.partition(";")[0])
-        console.print()
-        console.print(table)
-        if len(waiting) > MOST_LINES:
-            console.print(
-                f"and {len(waiting) - MOST_LINES:,} more waiting jobs, in jobs.csv of --out"
-            )
-    heading, lines = report.wait_rows(answers)
-    if lines:
-        table = plain_table(*heading, words=2)
-        for row in lines:
-            table.add_row(*row)
-        console.print()
-        console.print(table)
+    waiting = sum(one.number is not None for one in answers.jobs)
+    asked = [[row[0], *row[3:]] for row in rows[waiting:]]
+    _table(("if you submit now", *report.JOB_HEADING[3:]), asked, reasons=True)
+    _table(report.JOB_HEADING, rows[: min(waiting, MOST_LINES)], reasons=True)
+    if waiting > MOST_LINES:
+        console.print(f"and {waiting - MOST_LINES:,} more waiting jobs, in jobs.csv of --out")
+    _table(*report.wait_rows(answers), words=2)
     for one in effects:
-        table = plain_table(*report.EFFECT_HEADING, title=one.label)
-        for row in [*report.effect_rows(one), *report.start_rows(one)]:
-            table.add_row(*row)
-        console.print()
-        console.print(table)
+        of_asked = report.start_rows(one)[waiting:]
+        _table(report.EFFECT_HEADING, [*report.effect_rows(one), *of_asked], one.label, words=1)
     if eaten is not None:
         for line in report.eaten_words(eaten):
             console.print(line, soft_wrap=True)
+
+
+def _table(
+    heading: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    title: str = "",
+    *,
+    words: int | None = None,
+    reasons: bool = False,
+) -> None:
+    """Print a table after an empty line, and nothing without rows; of reasons the first words."""
+    from hpcrowd.scenarios.terminal import plain_table, standard_output
+
+    if not rows:
+        return
+    table = plain_table(*heading, words=len(heading) if words is None else words, title=title)
+    for row in rows:
+        last = row[-1].partition(";")[0] if reasons else row[-1]
+        table.add_row(*row[:-1], last)
+    console = standard_output()
+    console.print()
+    console.print(table)
 
 
 #: Most waiting jobs in a printed table, those that were submitted first.
