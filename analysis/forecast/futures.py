@@ -206,6 +206,7 @@ class Outset:
     @cached_property
     def remembered(self) -> Int64s:
         """Rows of the jobs that are over and that the scheduler, or a predictor, remembers."""
+        from hpcrowd.environment.schedulers.base import Scheduler
         from hpcrowd.environment.schedulers.names import scheduler_for
         from hpcrowd.environment.schedulers.predictors.base import Predictor, parse_estimates
 
@@ -214,7 +215,7 @@ class Outset:
             policy = scheduler_for(policy, self.state.jobs.names)
         if isinstance(estimates, str):
             estimates = parse_estimates(estimates)
-        remembers = getattr(policy, "remembers", False) or getattr(policy, "nodes", False)
+        remembers = policy.remembers or policy.nodes or type(policy).go_on is not Scheduler.go_on
         if not remembers and not isinstance(estimates, Predictor):
             return np.zeros(0, np.int64)
         over, jobs = self.state.over, self.state.jobs
