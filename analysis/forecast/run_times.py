@@ -121,7 +121,7 @@ class RunTimes:
                 self.values, self.weights, places.tolist(), strict=True
             )
         ]
-        return np.maximum(np.rint(np.array(drawn, np.float64)).astype(np.int64), 1)
+        return np.maximum(np.floor(np.array(drawn, np.float64) + 0.5).astype(np.int64), 1)
 
 
 def _candidates(
@@ -139,8 +139,8 @@ def _candidates(
     rows = np.concatenate((mine, others))
     times = lasted[rows]
     if request > 0:
-        scale = np.where((asked[rows] > 0) & (asked[rows] != request), request / asked[rows], 1.0)
-        times = times * scale
+        other = (asked[rows] > 0) & (asked[rows] != request)
+        times = np.where(other, times * request / np.where(other, asked[rows], 1), times)
     common = np.full(len(others), WEIGHTS[3] / max(len(others), 1))
     return times, np.concatenate((weight, common))
 
@@ -153,7 +153,7 @@ def _beyond(
     If none is, they are spread evenly up to the request, or beyond it.
     """
     times, weights = known
-    longer = times > elapsed
+    longer = times >= elapsed + 0.5  # what rounds to no more has passed
     if longer.any():
         times, weights = times[longer], weights[longer]
     else:

@@ -1,13 +1,13 @@
 """Futures on all cores, on a Dask cluster, and kept in a folder so that none is made twice.
 
-``FOLDER/KEY-0000.npz`` holds a few futures; KEY is the checksum of everything that they depend on,
-so that futures of another state, setting, seed or version are never mistaken for these.
+``FOLDER/KEY-0000-SUM.npz`` holds a few futures; KEY is the checksum of everything that they depend
+on, so that futures of another state, setting, seed or version are never mistaken for these, and SUM
+that of the file itself, so that a damaged one is made again.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import pickle
 import tempfile
 from collections.abc import Callable, Sequence
@@ -136,7 +136,12 @@ def key_of(outset: Outset, seed: int) -> str:
     """
     digest = sha256(f"{__version__} {seed}".encode())
     state = outset.state
-    digest.update(np.ascontiguousarray(state.jobs.matrix[:, : len(state.jobs)]))
+    jobs = state.jobs
+    digest.update(np.ascontiguousarray(jobs.matrix[:, : len(jobs)]))
+    digest.update(repr([(name, sorted(of.items())) for name, of in jobs.names.items()]).encode())
+    if jobs.requests is not None:
+        digest.update(np.ascontiguousarray(jobs.requests.matrix))
+        digest.update(repr(jobs.requests.words).encode())
     for one in fields(outset):
         value = getattr(outset, one.name)
         if one.name == "state":
@@ -168,8 +173,9 @@ def _keep(folder: Path, key: str, futures: Sequence[Future]) -> None:
     }
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)
-    with whole_file(folder / f"{key}-{futures[0].number:04}.npz") as temporary:
-        temporary.write_bytes(packed.getvalue())
+    content = packed.getvalue()
+    with whole_file(folder / f"{key}-{futures[0].number:04}-{_sum_of(content)}.npz") as temporary:
+        temporary.write_bytes(content)
 
 
 def _kept(folder: Path, key: str) -> list[Future]:
@@ -177,12 +183,20 @@ def _kept(folder: Path, key: str) -> list[Future]:
     found = []
     for path in sorted(folder.glob(f"{key}-*.npz")):
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                by_number: dict[int, dict[str, Any]] = {}
-                for name in arrays.files:
-                    number, _, column = name.partition("-")
-                    by_number.setdefault(int(number), {})[column] = arrays[name]
-            found += [Future(number, **one) for number, one in by_number.items()]
-        except (OSError, ValueError, TypeError, EOFError, json.JSONDecodeError):
+            content = path.read_bytes()
+        except OSError:
             continue
+        if not path.stem.endswith(f"-{_sum_of(content)}"):
+            continue
+        by_number: dict[int, dict[str, Any]] = {}
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            for name in arrays.files:
+                number, _, column = name.partition("-")
+                by_number.setdefault(int(number), {})[column] = arrays[name]
+        found += [Future(number, **one) for number, one in by_number.items()]
     return found
+
+
+def _sum_of(content: bytes) -> str:
+    """Return the checksum of a file."""
+    return sha256(content).hexdigest()[:16]
