@@ -9,7 +9,7 @@ numbers, so that two futures of the same number are a pair.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.generative.generated import GeneratedUser
     from hpcrowd.agents.learned.model import LearnedModel
     from hpcrowd.agents.populations.going_on import Likeness, Past
+    from hpcrowd.environment.holds.rules import Parent
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.state.state import State
 
@@ -128,6 +129,10 @@ class Outset:
         Of users who go on; the learned model of users ``learned``.
     jobs_only
         Stop when all jobs of the state have started.
+    awaits
+        Of held jobs, by row of the state: the jobs that run or wait, or are in ``awaits``, which
+        they depend on. They join the queue when these are over as they ask; other held jobs never
+        do.
     """
 
     state: State
@@ -143,6 +148,7 @@ class Outset:
     likeness: Likeness | None = None
     model: LearnedModel | None = None
     jobs_only: bool = False
+    awaits: Mapping[int, tuple[Parent, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.horizon <= 0:
@@ -255,6 +261,15 @@ class Outset:
         users[self._held] = UNKNOWN - 1  # nobody knows when they end
         return {number: np.flatnonzero(users == number) for number in np.unique(users).tolist()}
 
+    @cached_property
+    def _parents(self) -> dict[int, tuple[Parent, ...]]:
+        """What held jobs wait for that will join the queue, by row in the table of a future."""
+        here = {row: place for place, row in enumerate(self.rows.tolist())}
+        return {
+            here[row]: tuple(one._replace(row=here[one.row]) for one in parents)
+            for row, parents in self.awaits.items()
+        }
+
     def behaviour(self) -> Behaviour[GeneratedUser] | None:
         """Return what users do in one future; None for users who submit nothing."""
         from hpcrowd.agents.populations import going_on as G
@@ -312,6 +327,7 @@ class Outset:
             machine=self.machine,
         )
         begin_from(simulation, now, running, waiting, over, placed=self._placed)
+        self._hold(simulation)
         self._add_users(simulation, streams, until)
         probe = _Probe(simulation, now, self.horizon, self.step)
         if watch is not None:
@@ -329,6 +345,18 @@ class Outset:
     def _fresh(given: Any) -> Any:
         """Return a policy for one future; each has its own."""
         return given if isinstance(given, str) else deepcopy(given)
+
+    def _hold(self, simulation: Simulation) -> None:
+        """Let jobs that wait for others join the queue when these are over."""
+        if not self._parents:
+            return
+        from hpcrowd.environment.holds.rules import Rules
+
+        size = len(simulation.jobs)
+        simulation.hold(
+            Rules(np.zeros(size, np.int64), np.zeros(size, np.bool_), parents=self._parents)
+        )
+        simulation.submit(_Nobody(), np.array(sorted(self._parents)), self.state.now)
 
     def _add_users(self, simulation: Simulation, streams: Streams, until: int) -> None:
         from hpcrowd.agents.populations.going_on import GoingOnUser
@@ -355,6 +383,13 @@ class Outset:
                 self._pending.get(number, nobody), horizon=until,
             )  # fmt: skip
             behaviour.begin(user)
+
+
+class _Nobody:
+    """The one who submitted jobs that were held; what it does next is known from the past."""
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Do nothing."""
 
 
 class _Probe:

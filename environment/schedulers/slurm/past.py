@@ -277,6 +277,63 @@ def seat_all(past: Past, how: Seating, stock: Stock) -> dict[int, QueuedJob]:
     return found
 
 
+def divided(past: Past, job_of: Callable[[int], QueuedJob], how: Seating) -> Past:
+    """Return the state with exactly what those running jobs hold of which the nodes are known.
+
+    Slurm's queue does not say how a job of several nodes divides its processors among them. Jobs of
+    one node go first, so that the others share what they leave; of these, each leaves one task on
+    each node to those behind it. One that finds no room goes before all others of several nodes,
+    once.
+
+    Raises
+    ------
+    QuantityError
+        If the nodes have no room for them.
+    """
+    placed = past.placed
+    order = [row for row in in_seating_order(past) if _is_known(placed.get(row, NOTHING_KNOWN))]
+    if all(placed[row].holding for row in order):
+        return past
+    order.sort(key=lambda row: 0 if placed[row].holding else len(placed[row].nodes))
+    first = sum(len(placed[row].nodes) <= 1 or bool(placed[row].holding) for row in order)
+    moved: set[int] = set()
+    while True:
+        stock, found, lacking = Stock(how.admission.layout), dict(placed), UNKNOWN
+        least = {row: _least(job_of(row), placed[row], how) for row in order[first:]}
+        for holding in least.values():
+            stock.take(holding)
+        for row in order:
+            stock.give(least.get(row, ()))
+            try:
+                partition, holding = seat(job_of(row), placed[row], how, stock)
+            except QuantityError:
+                if row in moved or row in order[:first]:
+                    raise
+                lacking = row
+                break
+            stock.take(holding)
+            found[row] = placed[row]._replace(
+                partition=placed[row].partition or partition, holding=holding
+            )
+        if lacking == UNKNOWN:
+            return past._replace(placed=found)
+        moved.add(lacking)
+        order.remove(lacking)
+        order.insert(first, lacking)
+
+
+def _least(job: QueuedJob, placed: Placed, how: Seating) -> Holding:
+    """Return one task on each node of a running job of which the nodes are known."""
+    demand = job.demands.get(placed.partition or next(iter(job.partitions), ""))
+    layout = how.admission.layout
+    if demand is None or any(name not in layout.names for name in placed.nodes):
+        return ()
+    cores = max(demand.cores_per_task, demand.least_cores)
+    memory = demand.memory_per_node or demand.memory_per_core * cores
+    none = (0,) * len(layout.gpu_types)
+    return tuple(Share(node, cores, memory, none) for node in bits(layout.nodes_in(placed.nodes)))
+
+
 def seat_in_turn(running: dict[int, QueuedJob], past: Past, how: Seating, stock: Stock) -> None:
     """Seat running jobs by start, or those first that find room most rarely if that fails.
 
@@ -285,6 +342,7 @@ def seat_in_turn(running: dict[int, QueuedJob], past: Past, how: Seating, stock:
     QuantityError
         If they have no room.
     """
+    past = divided(past, running.__getitem__, how)
     order = in_seating_order(past)
     try:
         _seat(order, running, past, how, stock)

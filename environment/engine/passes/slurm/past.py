@@ -16,6 +16,7 @@ from hpcrowd.environment.schedulers.slurm.past import (
     NOTHING_KNOWN,
     check_not_too_full,
     cores_of,
+    divided,
     in_seating_order,
     just_over,
     partitions_of,
@@ -133,6 +134,7 @@ def _seats(book: SlurmBook, past: Past) -> tuple[Int64s, Int64s, dict[int, Holdi
     stock = Stock(book.layout) if past.placed else None
     how = seating_of(book.controller, book.admission)
     refused = set(running[rows[N.REFUSAL, running] > 0].tolist())
+    past = divided(past, book.running_like, how)
     for row in in_seating_order(past):
         placed = past.placed.get(row, NOTHING_KNOWN)
         if placed is NOTHING_KNOWN and row not in refused:
