@@ -29,7 +29,7 @@ from hpcrowd.environment.output.guard import (
 from hpcrowd.environment.output.whole import remove_killed, whole_file
 
 #: Parameters of commands that name a file or folder to write.
-OUTPUTS = ("out", "target", "gantt", "dot", "png", "figures")
+OUTPUTS = ("out", "target", "gantt", "dot", "png", "figures", "snapshot")
 
 #: Commands that add to their folder, and check it themselves.
 ADDING = ("sweep",)

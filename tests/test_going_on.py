@@ -12,8 +12,8 @@ from forecast_cases import CLOCK, busy_moment, scheduled, site_log, state_at
 from hpcrowd.agents.populations.going_on import Likeness, Past
 from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
-from hpcrowd.environment.platform.changes import Maintenance
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.platform.changes import Maintenance
 from hpcrowd.environment.state.state import State
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -64,6 +64,8 @@ MEANING = {
     "--zone": r"^Time zone of local times (in the trace|of reservations)",
     "--queue": r"^What of Slurm is the queue of a job",
     "--map": r"^TOML file that maps the columns of your own table",
+    "--executor": r"(?i)^what (runs them|makes futures): processes, dask, or inline",
+    "--address": r"^Address of (the scheduler of )?a running Dask cluster",
     "--input-format": r"^Format of the trace",
 }
 

@@ -20,9 +20,10 @@ from writing_cases import COMMANDS, LOG
 
 Call = Callable[..., tuple[int, str, str]]
 
-#: Parameters of commands that name files and folders to read; fetch adds to its folder.
+#: Parameters of commands that name files and folders to read; fetch and forecast add to theirs.
 INPUTS = (
-    "folder", "mapping", "path", "paths", "records", "runs", "source", "trace", "traces", "what",
+    "folder", "keep", "machine", "mapping", "past", "path", "paths", "platform", "records", "runs",
+    "source", "trace", "traces", "what",
 )  # fmt: skip
 
 #: How the help of an option begins that names a file or folder to write.
@@ -48,6 +49,8 @@ WRITING = {
     "dot": "sessions c.swf --user 1 --dot OUT",
     "png": "sessions c.swf --user 1 --png OUT",
     "machine": "machine slurm.conf --out OUT",
+    "forecast": "forecast c.swf --futures 1 --hindcasts 0 --out OUT",
+    "snapshot": "forecast c.swf --snapshot OUT",
 }
 
 

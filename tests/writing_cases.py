@@ -60,6 +60,8 @@ COMMANDS = {
     "demo": "demo --days 1 --out out",
     "reproduce": "reproduce minh2012-arrivals --jobs 1000 --seeds 2 --grid-seeds 2 --loads 0.7"
     " --grid-loads 0.5 --workers 1 --out out",
+    "forecast": "forecast c.swf --days 1 --futures 5 --hindcasts 0 --out out",
+    "snapshot": "forecast c.swf --at 10d --snapshot out.json --force",
     "sweep": "sweep study.toml --workers 1 --resume --out out",
 }
 

@@ -47,7 +47,7 @@ def command(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Nodes, partitions and limits of the site: slurm.conf, scontrol show node, or a "
+            help="Nodes, partitions and rules of the machine: slurm.conf, scontrol show node, or a "
             "TOML file of `hpcrowd machine`; may be given several times.",
         ),
     ] = None,
@@ -80,7 +80,7 @@ def command(
     ] = None,
     users: Annotated[
         str,
-        typer.Option(help=f"What users do: {', '.join(USERS)}, or learned:FILE."),
+        typer.Option(help=f"How users behave: {', '.join(USERS)}, or learned:FILE."),
     ] = "think-time",
     scheduler: Annotated[
         str | None,
@@ -89,14 +89,20 @@ def command(
         ),
     ] = None,
     estimates: Annotated[
-        str, typer.Option(help="Run times that the scheduler expects, as for `hpcrowd replay`.")
+        str, typer.Option(help="Run times that the scheduler assumes, as for `hpcrowd replay`.")
     ] = "requested",
     overrun: Annotated[
-        str, typer.Option(help="Jobs that outrun their requested time: keep, or kill.")
+        str,
+        typer.Option(
+            help="Whether jobs that exceed their requested time continue (keep) or end (kill)."
+        ),
     ] = "keep",
     platform: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="TOML file of failures and other changes to come."),
+        typer.Option(
+            metavar="FILE",
+            help="TOML file of changes of the machine during the run, such as failures.",
+        ),
     ] = None,
     hindcasts: Annotated[
         int,
@@ -140,7 +146,11 @@ def command(
     ] = "processes",
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST_WORKERS, help="Processes; one for each core unless given."),
+        typer.Option(
+            min=1,
+            max=MOST_WORKERS,
+            help="Processes that share the work; one per core unless given.",
+        ),
     ] = None,
     address: Annotated[
         str | None, typer.Option(help="Address of a running Dask cluster: tcp://HOST:PORT.")
