@@ -88,6 +88,8 @@ def test_nothing_serious_is_found_by_axe(
     query += "&two=1&b.scheduler=fcfs" if part == "differences" else ""
     # axe itself is a script that is put into the page.
     reader = Reader(browser, address, query, bypass_csp=True)
+    if part == "forecast":
+        reader.page.wait_for_selector("#starts-a tbody tr")
     found = axe.Axe().run(reader.page).response["violations"]
     serious = [
         (one["id"], one["help"], one["nodes"][0]["html"][:200])
@@ -159,6 +161,8 @@ def test_it_fits_from_phone_to_large_screen(
     for part in ("cluster", "user", "forecast"):
         query = f"?at={BUSY}&tab={part}&user=3&two=1"
         reader = Reader(browser, address, query, width=width, height=height)
+        if part == "forecast":
+            reader.page.wait_for_selector("#starts-a tbody tr")
         wide = reader.page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, part
         reader.close()

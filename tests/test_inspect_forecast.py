@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,11 @@ from hpcrowd.scenarios.inspector.subjects.changes import apply_changes
 from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse
 from hpcrowd.scenarios.inspector.subjects.outset import outset_of, users_of, why_not
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
-from page_cases import BUSY, Served, started_page
+from page_cases import BUSY
 from population_cases import small_log
 from test_inspect_kinds import KINDS
 
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
-pytest.importorskip("websockets", reason="no websockets: pip install 'hpcrowd[page]'")
-
-from page_client import Client, connected
-
 Make = Callable[..., Trace]
 
 #: Kinds of runs that have no forecast, and the words that say why.
@@ -197,105 +192,3 @@ def test_users_of_the_futures(log: Path, tmp_path: Path) -> None:
     ]
     apply_changes(course, rigid)
     assert ("rigid", None) == users_of(course)
-
-
-# ---- over the websocket -----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def served(log: Path) -> Iterator[Served]:
-    """A server that shows the log."""
-    with started_page(log) as found:
-        yield found
-
-
-@pytest.fixture
-def client(served: Served) -> Iterator[Client]:
-    """A page at a busy second."""
-    with connected(served.address) as found:
-        found.ask("open", at=BUSY)
-        found.show(BUSY, "forecast")
-        yield found
-
-
-def outcome(client: Client, asked: int, run: int = 0) -> dict[str, Any]:
-    """Return the last news of a forecast."""
-    total = client.until("forecast", asked=asked, run=run)["of"]
-    return client.until("forecast", asked=asked, run=run, done=total, of=total)
-
-
-def test_a_forecast_comes_with_progress(client: Client) -> None:
-    """It is the same each time; meanwhile the page shows other things of the same second."""
-    panel = client.show(BUSY, "forecast")["runs"][0]["forecast"]
-    assert ("", "think-time") == (panel["why"], panel["users"])
-    number = client.send("forecast", futures=20)
-    assert client.answer(number)["ok"]
-    assert client.show(BUSY, "queue")["runs"][0]["queue"]["rows"]
-    found = outcome(client, number)["found"]
-    assert (BUSY, 20) == (found["at"], found["futures"])
-    again = client.send("forecast", futures=20)
-    assert found == outcome(client, again)["found"]
-
-
-def test_both_runs_have_theirs(client: Client) -> None:
-    """Each run is forecast from its own state; a mistake is one line for each."""
-    client.ask("open", at=BUSY, runs=[{}, {"settings": {"processors": "2x"}}])
-    client.show(BUSY, "forecast")
-    job = {"processors": 9, "requested": HOUR}
-    number = client.send("forecast", futures=20, days=1, jobs=[job])
-    assert 16 == outcome(client, number, run=1)["found"]["size"]
-    wrong = [one for one in client.pushed if one.get("asked") == number and "error" in one]
-    assert ["a job of 9 processors: the machine has 8; ask for that many at most"] == [
-        one["error"] for one in wrong
-    ]
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of Linux")
-def test_it_ends_with_its_second_and_with_the_page(served: Served) -> None:
-    """Another second, another run, or 0 futures end its processes; nothing more is pushed."""
-    from test_inspect_server import processes_of
-
-    def ends(do: Callable[[Client], object]) -> None:
-        with connected(served.address) as client:
-            client.ask("open", at=BUSY)
-            client.show(BUSY)
-            before = set(processes_of(served))
-            number = client.send("forecast", futures=200, days=7)
-            client.until("forecast", asked=number)
-            more = set(processes_of(served)) - before
-            assert 1 == len(more)
-            do(client)
-            limit = time.perf_counter() + 10
-            while more & set(processes_of(served)) and time.perf_counter() < limit:
-                time.sleep(0.05)
-            assert not more & set(processes_of(served))
-            if client.connection.close_code is None:
-                client.show()
-                last = [one for one in client.pushed if one.get("asked") == number]
-                assert all(one["done"] < one["of"] for one in last if "done" in one)
-
-    for do in (
-        lambda client: client.show(BUSY - HOUR),
-        lambda client: client.ask("forecast", futures=0),
-        lambda client: client.ask("open", at=BUSY, runs=[{"settings": {"scheduler": "fcfs"}}]),
-        lambda client: client.connection.close(),
-    ):
-        ends(do)
-
-
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        ({"futures": 51}, "forecast.futures"),
-        ({"futures": 50, "days": 365}, "forecast.days"),
-        ({"futures": 50, "jobs": [{"processors": 0, "requested": 60}]}, "greater than"),
-        ({"futures": 50, "jobs": [{"processors": 10**9, "requested": 60}]}, "less than"),
-        ({"futures": 50, "jobs": [{"processors": "$(id)", "requested": 60}]}, "valid integer"),
-        ({"futures": 50, "jobs": [{"processors": 1, "requested": 60, "count": 1001}]}, "count"),
-        ({"futures": 50, "jobs": [{"processors": 1, "requested": 60}] * 3}, "at most 2"),
-        ({"futures": 50, "scheduler": "own.py:Own"}, "extra inputs"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(client: Client, message: dict[str, Any], told: str) -> None:
-    """Numbers have limits and are numbers; nothing else comes in."""
-    assert told in client.ask("forecast", **message)["error"]

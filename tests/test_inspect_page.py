@@ -327,6 +327,58 @@ def test_two_runs_and_their_difference(browser: Browser, address: str) -> None:
     reader.close()
 
 
+def test_what_may_come(reader: Reader) -> None:
+    """Fans, starts of waiting jobs, and two ways to submit; the address keeps what was asked."""
+    page = reader.page
+    reader.part("Forecast")
+    page.wait_for_selector("#starts-a tbody tr")
+    assert reader.spread("fans-a") > NOT_EMPTY
+    assert re.search(r"median [\d.]+, 90 % between", reader.words("fans-a"))
+    assert all(re.search(r"\d\d:\d\d|later", row) for row in reader.rows("starts-a"))
+    first = page.get_by_role("group", name="If you submitted now")
+    first.get_by_label("processors of each job").fill("many")
+    page.get_by_role("button", name="When would they start?").click()
+    problem = page.locator("#ask [role=alert]")
+    assert '"many" processors is not possible' in problem.inner_text()
+    assert page.locator("#ask [aria-invalid=true]").count() == 1
+    first.get_by_label("processors of each job").fill("4")
+    first.get_by_label("requested time").fill("6 h")
+    instead = page.get_by_role("group", name="or instead")
+    for label, text in (("number", "4"), ("processors", "1"), ("time", "1.5 h")):
+        instead.get_by_label(label).fill(text)
+    page.keyboard.press("Enter")
+    reader.until(lambda: "ends first in" in page.locator("#starts-a").inner_text())
+    rows = reader.rows("starts-a")
+    assert ["if submitted now", "or instead"] == [row.split("\t")[0] for row in rows[:2]]
+    assert not problem.is_visible()
+    reader.until(lambda: "jobs=1x4x21600%2C4x1x5400" in page.url)
+    starts = pd.read_csv(reader.saved("starts-a", "CSV"))
+    assert [4, 1] == starts["processors"][:2].tolist()
+    first.get_by_label("processors of each job").fill("9")
+    page.keyboard.press("Enter")
+    reader.until(lambda: "the machine has 8" in problem.inner_text())
+    page.get_by_role("button", name="Remove the jobs").click()
+    reader.until(lambda: reader.rows("starts-a") and len(reader.rows("starts-a")) == len(rows) - 2)
+    reader.press("A day on")
+    reader.until(lambda: page.locator(".stale").count() == 0)
+    assert "Mon 3 Feb" in page.locator("#fans-a .about").inner_text()
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_forecast(browser: Browser, log: Path, tmp_path: Path) -> None:
+    """Of the recorded schedule the tab says why there is no forecast, and offers nothing."""
+    (tmp_path / "log.swf").write_bytes(log.read_bytes())
+    path = tmp_path / "recorded.toml"
+    path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nscheduler = "recorded"\n')
+    with started_page(path) as served:
+        reader = Reader(browser, served.address, f"?at={BUSY}&tab=forecast")
+        told = reader.page.locator("#view-forecast").inner_text()
+        assert "The schedule is the recorded one" in told
+        assert not reader.page.locator("#ask").is_visible()
+        assert not reader.page.locator("#starts-a").is_visible()
+        reader.close()
+
+
 @pytest.mark.slow
 def test_edges_go_around_boxes(browser: Browser, address: str) -> None:
     """In the graph, an edge along a lane bends around boxes between; its tooltip says the wait."""
@@ -607,6 +659,12 @@ def test_a_real_log(browser: Browser, traces: Path) -> None:
         picture(reader, "inspect-user.png", 1500)
         reader.part("Who slows whom")
         picture(reader, "inspect-delays.png", 800)
+        reader.close()
+        query = "?at=2000000&tab=forecast&days=7&jobs=1x64x43200,32x2x43200"
+        reader = Reader(browser, served.address, query)
+        reader.page.wait_for_selector("#starts-a tbody tr")
+        reader.page.wait_for_selector("#ask progress", state="hidden")
+        picture(reader, "inspect-forecast.png", 1180)
         reader.close()
         query = "?at=2000000&two=1&b.processors=2x"
         reader = Reader(browser, served.address, query, width=1700)

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -334,3 +335,86 @@ def test_a_server_that_is_started_again_keeps_its_token(
         assert first.address == second.address
         with connected(first.address) as client:
             assert HOUR == client.ask("open", at=HOUR)["at"]
+
+
+def outcome(client: Client, asked: int, run: int = 0) -> dict[str, Any]:
+    """Return the last news of a forecast."""
+    total = client.until("forecast", asked=asked, run=run)["of"]
+    return client.until("forecast", asked=asked, run=run, done=total, of=total)
+
+
+def test_a_forecast_comes_with_progress(client: Client) -> None:
+    """It is the same each time; meanwhile the page shows other things of the same second."""
+    client.ask("open", at=BUSY)
+    panel = client.show(BUSY, "forecast")["runs"][0]["forecast"]
+    assert ("", "think-time") == (panel["why"], panel["users"])
+    number = client.send("forecast", futures=20)
+    assert client.answer(number)["ok"]
+    assert client.show(BUSY, "queue")["runs"][0]["queue"]["rows"]
+    found = outcome(client, number)["found"]
+    assert (BUSY, 20) == (found["at"], found["futures"])
+    again = client.send("forecast", futures=20)
+    assert found == outcome(client, again)["found"]
+
+
+def test_both_runs_have_forecasts(client: Client) -> None:
+    """Each run is forecast from its own state; what is wrong in one is a line of its own."""
+    client.ask("open", at=BUSY, runs=[{}, {"settings": {"processors": "2x"}}])
+    client.show(BUSY, "forecast")
+    job = {"processors": 9, "requested": HOUR}
+    number = client.send("forecast", futures=20, days=1, jobs=[job])
+    assert 16 == outcome(client, number, run=1)["found"]["size"]
+    wrong = [one for one in client.pushed if one.get("asked") == number and "error" in one]
+    assert ["a job of 9 processors: the machine has 8; ask for that many at most"] == [
+        one["error"] for one in wrong
+    ]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of Linux")
+def test_a_forecast_ends_with_its_second_and_with_the_page(served: Served) -> None:
+    """Another second, another run, or 0 futures end its processes; nothing more is pushed."""
+
+    def ends(do: Callable[[Client], object]) -> None:
+        with connected(served.address) as client:
+            client.ask("open", at=BUSY)
+            client.show(BUSY)
+            before = set(processes_of(served))
+            number = client.send("forecast", futures=200, days=7)
+            client.until("forecast", asked=number)
+            more = set(processes_of(served)) - before
+            assert 1 == len(more)
+            do(client)
+            limit = time.perf_counter() + 10
+            while more & set(processes_of(served)) and time.perf_counter() < limit:
+                time.sleep(0.05)
+            assert not more & set(processes_of(served))
+            if client.connection.close_code is None:
+                client.show()
+                last = [one for one in client.pushed if one.get("asked") == number]
+                assert all(one["done"] < one["of"] for one in last if "done" in one)
+
+    for do in (
+        lambda client: client.show(BUSY - HOUR),
+        lambda client: client.ask("forecast", futures=0),
+        lambda client: client.ask("open", at=BUSY, runs=[{"settings": {"scheduler": "fcfs"}}]),
+        lambda client: client.connection.close(),
+    ):
+        ends(do)
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ({"futures": 51}, "forecast.futures"),
+        ({"futures": 50, "days": 365}, "forecast.days"),
+        ({"futures": 50, "jobs": [{"processors": 0, "requested": 60}]}, "greater than"),
+        ({"futures": 50, "jobs": [{"processors": 10**9, "requested": 60}]}, "less than"),
+        ({"futures": 50, "jobs": [{"processors": "$(id)", "requested": 60}]}, "valid integer"),
+        ({"futures": 50, "jobs": [{"processors": 1, "requested": 60, "count": 1001}]}, "count"),
+        ({"futures": 50, "jobs": [{"processors": 1, "requested": 60}] * 3}, "at most 2"),
+        ({"futures": 50, "scheduler": "own.py:Own"}, "extra inputs"),
+    ],
+)
+def test_forecasts_that_make_no_sense(client: Client, message: dict[str, Any], told: str) -> None:
+    """Numbers have limits and are numbers; nothing else comes in."""
+    assert told in client.ask("forecast", **message)["error"]

@@ -79,6 +79,7 @@ export class Forecasts {
       if (!this.working) this.app.say("The forecast is there.");
     }
     this.redraw();
+    this.app.paintHidden();
   }
 
   /** Whether futures are being simulated. */
