@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 #: Moments between two fits of the forest.
 REFIT = 20
 
-#: Step of the offsets of bounds: smaller than that for single jobs, as those of one moment share what
-#: they have in common (our choice, on KTH-SP2, LANL-CM5 and HPC2N).
+#: Step of the offsets of bounds: smaller than that for single jobs, as those of one moment are much
+#: alike (our choice, on KTH-SP2, LANL-CM5 and HPC2N).
 RATE = 0.005
 
 #: Bounds of waits that are compared, by name.
