@@ -20,7 +20,7 @@ def test_every_part_of_the_page_is_made(root: Path, referee_runs: Path) -> None:
     marks = re.findall(BEGIN.format("(.*)"), page)
     assert len(marks) == len(set(marks))
     parts = compare_records([referee_runs / "runC"], replay).page_parts()
-    assert set(marks) <= parts.keys() | {"mechanisms"}
+    assert set(marks) <= parts.keys() | {"mechanisms", "forecasts"}
     for name in marks:
         found = re.search(rf"<!-- generated: {name} -->(.*?)<!-- end of {name} -->", page, re.S)
         assert found is not None

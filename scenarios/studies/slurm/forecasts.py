@@ -20,9 +20,9 @@ anything of a run of the same plan.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -69,8 +69,8 @@ PARTS = 4
 #: Headings.
 FORECAST_TABLE = (
     "known before", "run", "Slurm says", "jobs", "Slurm: error (s)", "median", "bias",
-    "ours: error (s)", "median", "bias", "recalibrated: error (s)", "in 50 % bounds, raw (%)",
-    "recalibrated (%)", "in 90 % bounds, raw (%)", "recalibrated (%)", "90 % bounds: width (s)",
+    "ours: error (s)", "median", "bias", "recalibrated: error (s)",
+    "in 50 % bounds, raw and recalibrated (%)", "in 90 % bounds", "width of 90 % bounds (s)",
     "not started",
 )  # fmt: skip
 
@@ -302,7 +302,10 @@ class Forecasts:
     futures: int = FUTURES
 
     def scores(self, forecaster: str) -> dict[tuple[str, str], Score]:
-        """Return the scores of a forecaster by run and class; those of all runs are the last."""
+        """Return the scores of a forecaster by run and class; those of all runs are the last.
+
+        Classes without a job that started are left out.
+        """
         parts: dict[str, list[_Judged]] = {}
         for (name, run), cases in self.cases.items():
             if name == forecaster:
@@ -317,8 +320,21 @@ class Forecasts:
                 whole = _Judged(*(np.concatenate(columns) for columns in zip(*ones, strict=True)))
                 kinds = np.searchsorted(CLASS_ENDS, whole.said, "right")
                 for kind, name in enumerate(CLASSES):
-                    found[run, name] = _score(whole, kinds == kind)
+                    if ((kinds == kind) & (whole.came != UNKNOWN)).any():
+                        found[run, name] = _score(whole, kinds == kind)
         return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores as plain data."""
+        return {
+            "futures": self.futures,
+            "week_before": self.week_before,
+            "scores": [
+                {"forecaster": name, "run": run, "class": kind, **asdict(score)}
+                for name in FORECASTERS
+                for (run, kind), score in self.scores(name).items()
+            ],
+        }
 
     def rows(self) -> list[list[str]]:
         """Return the scores as the texts of :data:`FORECAST_TABLE`."""
@@ -500,37 +516,27 @@ def _judged(cases: Sequence[Case], corrected: Sequence[NDArray[np.float64]]) -> 
 def _score(judged: _Judged, which: NDArray[np.bool_]) -> Score:
     counts = which & (judged.came != UNKNOWN)
     said, came, raw, corrected = (one[counts] for one in judged)
-    middle = LEVELS.index(0.5)
+    middle, last = LEVELS.index(0.5), len(LEVELS) - 1
 
-    def errors(forecast: NDArray[np.float64]) -> tuple[float, float, float]:
-        error = np.minimum(forecast, HORIZON) - came
-        if not len(error):
-            return np.nan, np.nan, np.nan
+    def errors(forecast: NDArray[Any]) -> tuple[float, float, float]:
+        error = forecast - came
         size = np.abs(error)
         return float(size.mean()), float(np.median(size)), float(error.mean())
 
     def shares(low: int) -> tuple[float, float]:
-        high = len(LEVELS) - 1 - low
-        raw_share, share = (
-            covered(one[:, low], one[:, high], came) if len(came) else np.nan
-            for one in (raw, corrected)
-        )
-        return raw_share, share
+        first, second = (covered(one[:, low], one[:, last - low], came) for one in (raw, corrected))
+        return first, second
 
-    error = (said - came).astype(np.float64)
-    size = np.abs(error)
-    width = np.minimum(corrected[:, -1], HORIZON) - np.minimum(corrected[:, 0], HORIZON)
+    within = np.minimum(corrected, HORIZON)
     return Score(
         jobs=len(came),
         missing=int(which.sum()) - len(came),
-        slurm=(float(size.mean()), float(np.median(size)), float(error.mean()))
-        if len(came)
-        else (np.nan, np.nan, np.nan),
-        ours=errors(raw[:, middle]),
-        recalibrated=errors(corrected[:, middle]),
+        slurm=errors(said),
+        ours=errors(np.minimum(raw[:, middle], HORIZON)),
+        recalibrated=errors(within[:, middle]),
         cover50=shares(1),
         cover90=shares(0),
-        width=float(np.median(width)) if len(came) else np.nan,
+        width=float(np.median(within[:, -1] - within[:, 0])),
     )
 
 
@@ -539,8 +545,8 @@ def _row(forecaster: str, run: str, kind: str, score: Score) -> list[str]:
     return [
         known, run, kind, f"{score.jobs:,}", *(f"{one:,.0f}" for one in score.slurm),
         *(f"{one:,.0f}" for one in score.ours), f"{score.recalibrated[0]:,.0f}",
-        *(f"{100 * one:.0f}" for one in (*score.cover50, *score.cover90)), f"{score.width:,.0f}",
-        f"{score.missing:,}",
+        *(f"{100 * raw:.0f}, {100 * then:.0f}" for raw, then in (score.cover50, score.cover90)),
+        f"{score.width:,.0f}", f"{score.missing:,}",
     ]  # fmt: skip
 
 

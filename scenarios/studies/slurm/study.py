@@ -23,6 +23,12 @@ from hpcrowd.scenarios.studies.render import (
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.differences import CAUSES, Difference, by_cause, parting
 from hpcrowd.scenarios.studies.slurm.figures import starts_figure, waits_figure
+from hpcrowd.scenarios.studies.slurm.forecasts import (
+    FORECAST_TABLE,
+    FUTURES,
+    Forecasts,
+    forecasts_of,
+)
 from hpcrowd.scenarios.studies.slurm.measures import Comparison, Distance, mean
 from hpcrowd.scenarios.studies.slurm.mechanisms import (
     EFFECT_TABLE,
@@ -66,6 +72,8 @@ USER_TABLE = ("plan", "user", "wait (s)", "recorded")
 REASON_TABLE = ("plan", "simulated", "recorded", "jobs", "share (%)")
 PART_TABLE = ("plan", "part", "compared", "reproduced (%)", "mean apart", "most")
 CAUSE_TABLE = ("plan", "cause", "jobs", "share of all differences (%)")
+FORECAST_COLUMNS = {0: "known before", 1: "run", 2: "Slurm says", 3: "jobs", 4: "Slurm: error (s)",
+                    7: "ours", 10: "recalibrated", 12: "in 90 % bounds (%)"}  # fmt: skip
 DIFFERENCE_TABLE = ("plan", "job", "partition", "user", "later (s)", "simulated", "recorded",
                     "cause")  # fmt: skip
 
@@ -82,6 +90,8 @@ class Slurm(PublishedStudy):
         Simulations of each plan, and the seed of their phases.
     effects
         What mechanisms do that were switched off, if that was asked for.
+    forecasts
+        Forecasts at the samples, Slurm's and ours, if that was asked for.
     """
 
     name = "slurm"
@@ -94,6 +104,7 @@ class Slurm(PublishedStudy):
     phases: int = 1
     seed: int = 0
     effects: Sequence[Effect] = field(default_factory=list)
+    forecasts: Forecasts | None = None
 
     def tables(self) -> Sequence[Table]:
         """Return starts, partitions, users, reasons, priorities, causes and single jobs."""
@@ -142,6 +153,7 @@ class Slurm(PublishedStudy):
                 )
             ),
             *([effect_table(self.effects)] if self.effects else []),
+            *([forecast_table(self.forecasts)] if self.forecasts else []),
             required_table(self.requirements, "plan", part="required", left=2, bold=True),
         )  # fmt: skip
 
@@ -186,12 +198,17 @@ class Slurm(PublishedStudy):
             "seed": self.seed,
             "plans": {name: plan_data(one) for name, one in self.traces.items()},
             "effects": [plain(one) for one in self.effects],
+            "forecasts": None if self.forecasts is None else self.forecasts.to_dict(),
         }
 
     def more_parts(self, traces: Path) -> dict[str, str]:
-        """Return the table of mechanisms for the page, from runs with each of them off."""
-        table = effect_table(effects_of(load_all([traces]), PAGE_PHASES, self.seed))
-        return {table.part: markdown_table(table.heading, table.rows, table.left)}
+        """Return the tables of mechanisms and of forecasts for the page, from additional runs."""
+        records = load_all([traces])
+        tables = (
+            effect_table(effects_of(records, PAGE_PHASES, self.seed)),
+            forecast_table(forecasts_of(records, FUTURES, self.seed)),
+        )
+        return {one.part: markdown_table(one.heading, one.rows, one.left) for one in tables}
 
     def rows(self) -> Rows:
         """Return every job whose starts differ from those of the nearest run."""
@@ -216,6 +233,9 @@ def reproduce_slurm(
     mechanisms: Annotated[
         int, Option("Simulations with each mechanism off, for a table; 0 for none.", 0)
     ] = 0,
+    forecasts: Annotated[
+        int, Option("Futures at each sample, for a table of forecasts; 0 for none.", 0)
+    ] = 0,
     seed: Annotated[int, SEED] = 0,
     workers: Annotated[int, SHARED_BY] = 1,
 ) -> Slurm:
@@ -233,8 +253,11 @@ def reproduce_slurm(
         :mod:`hpcrowd.scenarios.studies.slurm.phases`.
     mechanisms
         Simulations with each of Slurm's mechanisms switched off; 0 leaves that table out.
+    forecasts
+        Futures at each sample of the queue, to compare forecasts of starts with Slurm's own; 0
+        leaves that table out, and 20 take some minutes.
     seed
-        Seed of the phases.
+        Seed of the phases, and of the futures.
     workers
         Processes that share the work.
 
@@ -249,12 +272,15 @@ def reproduce_slurm(
 
     check_within("phases", phases, 1, MOST_PHASES)
     check_within("mechanisms", mechanisms, 0, MOST_PHASES)
+    check_within("forecasts", forecasts, 0, MOST_PHASES)
     folders = [records] if isinstance(records, str | os.PathLike) else list(records)
     runs = load_all([Path(one) for one in folders])
     study = compare_records(runs, partial(replay, seed=seed), phases, progress, workers)
     study.seed = seed
     if mechanisms:
         study.effects = effects_of(runs, mechanisms, seed, progress, workers)
+    if forecasts:
+        study.forecasts = forecasts_of(runs, forecasts, seed, progress, workers)
     return study
 
 
@@ -396,6 +422,14 @@ def effect_table(effects: Sequence[Effect]) -> Table:
     return Table(
         "Mechanisms switched off one by one", EFFECT_TABLE, effect_rows(effects), 2, "mechanisms",
         once=True, wrap=True,
+    )  # fmt: skip
+
+
+def forecast_table(forecasts: Forecasts) -> Table:
+    """Return how near forecasts of starts were, Slurm's and ours."""
+    return Table(
+        "Forecasts of starts at the samples", FORECAST_TABLE, forecasts.rows(), 3, "forecasts",
+        once=True, wrap=True, columns=FORECAST_COLUMNS,
     )  # fmt: skip
 
 
