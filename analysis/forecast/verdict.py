@@ -46,7 +46,7 @@ BOUNDS = ("futures", "learned", "recalibrated")
 #: Forecasters of load, queue and waits.
 FORECASTERS = ("futures", "corrected", "last week", "clairvoyant")
 
-#: Longest wait that is told apart, s: raw futures know none beyond their horizon.
+#: Longest wait that is distinguished, s: raw futures know none beyond their horizon.
 LONGEST = 60 * DAY
 
 #: Upper bounds that are compared with those of QBETS.

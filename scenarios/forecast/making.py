@@ -132,7 +132,7 @@ def key_of(outset: Outset, seed: int) -> str:
     Raises
     ------
     QuantityError
-        If a policy or predictor of your own cannot be told apart from others.
+        If a policy or predictor of your own cannot be distinguished from others.
     """
     digest = sha256(f"{__version__} {seed}".encode())
     state = outset.state
