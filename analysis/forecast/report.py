@@ -189,8 +189,8 @@ def headline(answers: Answers) -> list[str]:
         last = queue.bounds[:, -1]
         lines.append(
             f"On average {100 * float(load.mean.mean()):.0f} % of the processors will be busy. At "
-            f"the end {last[2]:,.0f} jobs will wait in the median future, and between "
-            f"{last[0]:,.0f} and {last[4]:,.0f} in 90 % of the futures."
+            f"the end {plural(round(last[2]), 'job')} will wait in the median future, and "
+            f"{_range(f'{last[0]:,.0f}', f'{last[4]:,.0f}')} in 90 % of the futures."
         )
     if answers.recalibrated:
         lines.append("Starts are recalibrated by how earlier forecasts fared; loads are not.")

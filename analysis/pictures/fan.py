@@ -253,7 +253,8 @@ def _draw_start(axes: Axes, place: int, one: JobAnswer, last: int) -> None:
         "xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center",
         "fontsize": 7.5, "color": "#444444", "annotation_clip": False,
     }  # fmt: skip
-    text = f"{100 * (1 - one.within):.0f} % later" if one.within < 1 else ""
+    later = round(100 * (1 - one.within))
+    text = f"{later} % later" if later else ""
     if one.held:
         text = "held"
     elif one.at_once >= 0.5:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -235,7 +236,12 @@ def _show(answers: Answers, effects: Any, eaten: Any) -> None:
     _table(report.JOB_HEADING, rows[: min(waiting, MOST_LINES)], reasons=True)
     if waiting > MOST_LINES:
         console.print(f"and {waiting - MOST_LINES:,} more waiting jobs, in jobs.csv of --out")
-    _table(*report.wait_rows(answers), words=2)
+    heading, waits = report.wait_rows(answers)
+    days = min(MOST_DAYS, len(heading) - 2)
+    _table(
+        [*heading[: 1 + days], *heading[-1:]], [[*row[: 1 + days], row[-1]] for row in waits],
+        words=1,
+    )  # fmt: skip
     for one in effects:
         of_asked = report.start_rows(one)[waiting:]
         _table(report.EFFECT_HEADING, [*report.effect_rows(one), *of_asked], one.label, words=1)
@@ -259,7 +265,7 @@ def _table(
         return
     table = plain_table(*heading, words=len(heading) if words is None else words, title=title)
     for row in rows:
-        last = row[-1].partition(";")[0] if reasons else row[-1]
+        last = re.split(r"[;(]|: requests", row[-1])[0].strip() if reasons else row[-1]
         table.add_row(*row[:-1], last)
     console = standard_output()
     console.print()
@@ -268,6 +274,9 @@ def _table(
 
 #: Most waiting jobs in a printed table, those that were submitted first.
 MOST_LINES = 30
+
+#: Most days in a printed table of waits, the first ones.
+MOST_DAYS = 3
 
 
 def _snapshot(given: Forecast, path: Path, *, as_json: bool) -> None:
