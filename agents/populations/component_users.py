@@ -23,7 +23,7 @@ import numpy as np
 from hpcrowd.agents.behaviours.decisions import Why
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser
-from hpcrowd.agents.populations.components import REPEATED, Pool
+from hpcrowd.agents.populations.components import MOVED, REPEATED, Pool
 from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import SimulationError
@@ -128,19 +128,20 @@ class ComponentUser(GeneratedUser):
             s; how much longer its pause was at the pace of the user's week.
         """
         units, table, now = self.pool.units, self.model.jobs, self.model.time
-        rows = units.rows[units.first[unit] : units.first[unit + 1]]
-        source = self.pool.work.jobs.matrix[:, rows]
-        past = source[Column.RECORDED_SUBMIT] - source[Column.RECORDED_SUBMIT, 0]
-        count = int(np.searchsorted(past, self.horizon - now))
-        source, at = source[:, :count], now + past[:count]
-        first = len(table)
+        place = int(units.first[unit])
+        source = self.pool.repeated[:, place : units.first[unit + 1]]
+        submit = source[-MOVED]
+        past = submit - submit[0]
+        if now + past[-1] >= self.horizon:
+            past = past[: np.searchsorted(past, self.horizon - now)]
+            source = source[:, : len(past)]
+        count, at, first = len(past), now + past, len(table)
         mine = table.append(count, user=self.number, group=self.group)
-        table.matrix[REPEATED, first : first + count] = source[REPEATED, :]
+        table.matrix[REPEATED, first : first + count] = source
         if table.requests is not None and (asked := self.pool.work.jobs.requests) is not None:
-            table.requests.repeat(first, asked.take(rows[:count]))
-        moved = self.nominal(unit) - int(source[Column.RECORDED_SUBMIT, 0])
-        for column in (Column.RECORDED_SUBMIT, Column.RECORDED_START, Column.RECORDED_END):
-            table.column(column)[first:] = source[column] + moved
+            table.requests.repeat(first, asked.take(units.rows[place : place + count]))
+        moved = self.nominal(unit) - int(submit[0])
+        table.matrix[Column.RECORDED_SUBMIT : REPEATED.stop, first : first + count] += moved
         if self.log is not None:
             self.paced = paced
         self._of[self.hand_in(mine, at, after)] = unit

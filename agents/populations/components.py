@@ -28,15 +28,21 @@ from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import Column, Int64s
 from hpcrowd.environment.limits.numbers import MOST_DAYS, check_within
 
-#: Columns that a job has in common with the recorded one that it repeats.
-REPEATED = (
-    Column.EXECUTABLE,
-    Column.QUEUE,
-    Column.PROCESSORS,
-    Column.RUN_TIME,
-    Column.REQUESTED_TIME,
-    Column.REQUESTED_MEMORY,
-)
+#: Columns that a job has from the recorded one that it repeats, the last three moved in time; they
+#: stand side by side in tables.
+REPEATED = slice(Column.EXECUTABLE, Column.RECORDED_END + 1)
+
+#: How many of them are times that are moved: recorded submission, start and end.
+MOVED = 3
+
+
+def repeated(units: Units) -> Int64s:
+    """Return what jobs have from the recorded ones, in the order of the units' rows.
+
+    Shape (columns of :data:`REPEATED`, jobs).
+    """
+    found: Int64s = units.jobs.matrix[REPEATED, units.rows]
+    return np.ascontiguousarray(found)
 
 #: Shortest log that users are cut from, s: two weeks, so that some week has one after it.
 SHORTEST_LOG = 2 * WEEK
@@ -249,6 +255,11 @@ class Pool:
         """
         wall = int(self.walls[unit]) + weeks * WEEK + later
         return self.clock.second_at(self.clock.wall(0) + wall)
+
+    @cached_property
+    def repeated(self) -> Int64s:
+        """What jobs have from the recorded ones, see :func:`repeated`."""
+        return repeated(self.units)
 
     @cached_property
     def successors(self) -> list[list[tuple[int, int]]]:

@@ -36,11 +36,12 @@ from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.learned.features import ENDED
 from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop, ComponentUser
+from hpcrowd.agents.populations.components import REPEATED, repeated
 from hpcrowd.agents.populations.learned import InOrder
 from hpcrowd.agents.populations.openness import Visits
 from hpcrowd.agents.work.recorded import Work
 from hpcrowd.environment.clock import DAY, WEEK, Clock
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,6 +145,23 @@ class Past:
     def profiles(self) -> Profiles:
         """Weekly profiles of the users, by number."""
         return Profiles.fit(self.units, self.clock)
+
+    @cached_property
+    def repeated(self) -> Int64s:
+        """What jobs have from the recorded ones, as in a pool."""
+        return repeated(self.units)
+
+    def set_run_times(self, rows: Int64s, run_times: Int64s) -> None:
+        """Set how long jobs run that are not over, rows in the table of the record."""
+        row = Column.RUN_TIME - REPEATED.start
+        self.repeated[row, self._place_of[rows]] = run_times
+
+    @cached_property
+    def _place_of(self) -> Int64s:
+        """The place of each job in the order of the units' rows."""
+        place = np.empty(len(self.units.rows), np.int64)
+        place[self.units.rows] = np.arange(len(place))
+        return place
 
     @cached_property
     def successors(self) -> list[list[tuple[int, int]]]:
@@ -454,6 +472,8 @@ class GoingOnUser(ComponentUser):
         self.moved = clock.wall(self.since) - clock.wall(moment)
         length = min(past.likeness.block * DAY, past.now - moment)
         self.until = self.since + length
+        ahead = {clock.ahead(at) for at in (moment, moment + length, self.since, self.until)}
+        self.level = len(ahead) == 1  # clocks change in neither of the two times
         a, b = past._by_user[self.place : self.place + 2]
         starts = past._starts[a:b]
         first = a + int(np.searchsorted(starts, moment, side="right"))
@@ -482,6 +502,8 @@ class GoingOnUser(ComponentUser):
     @override
     def nominal(self, unit: int) -> int:
         past = self.past
+        if self.level:
+            return int(past._starts[unit]) + self.since - self.moment
         return max(past.clock.second_at(int(past.walls[unit]) + self.moved), self.since)
 
     @override

@@ -366,7 +366,7 @@ class Outset:
             return
         past, nobody = self.past, np.zeros(0, np.int64)
         # What has not ended in the record will have run as long as it is drawn to here.
-        past.work.jobs.run_time[self.rows] = simulation.jobs.run_time[: len(self.rows)]
+        past.set_run_times(self.rows, simulation.jobs.run_time[: len(self.rows)])
         whose, when = past.first_moments(streams.generator("moments"))
         numbers = past.users.tolist()
         members = [
