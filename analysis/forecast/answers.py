@@ -282,11 +282,25 @@ class Answers:
             fan.insert(0, "begin_s", found["fans"]["begin_s"])
             fan.insert(0, "quantity", name)
             steps.append(fan)
+        jobs, waits = found["jobs"], found["waits"]
+        # Tables without rows have their columns.
         return {
-            "jobs": flat_frame(found["jobs"]),
+            "jobs": flat_frame(jobs or [NO_JOB.to_dict(self.clock)])[: len(jobs)],
             "fans": pd.concat(steps, ignore_index=True) if steps else pd.DataFrame(),
-            "waits": flat_frame(found["waits"]),
+            "waits": flat_frame(waits or [NO_WAIT])[: len(waits)],
         }
+
+
+#: What stands in a row of a table if there is nothing to say.
+NOTHING = np.full(len(LEVELS), np.nan)
+NO_JOB = JobAnswer(
+    None, UNKNOWN, "", 0, UNKNOWN, 1, 0, start=NOTHING, raw_start=NOTHING, end=NOTHING, within=0.0,
+    at_once=0.0, reason="",
+)  # fmt: skip
+NO_WAIT: dict[str, Any] = {
+    "processors": "", "day": "", "begin_s": 0, "end_s": 0, "jobs_mean": 0.0, "started_share": 0.0,
+    "mean_wait_s": bounds(NOTHING), "median_wait_s": bounds(NOTHING),
+}  # fmt: skip
 
 
 def answers_of(

@@ -20,6 +20,7 @@ from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.state.state import State
 from hpcrowd.scenarios.forecast.inputs import (
     file_of,
+    is_state,
     known_jobs,
     parse_job,
     site_of_files,
@@ -168,7 +169,7 @@ class Forecast:
         return LearnedModel.named(self.users)
 
     def outset(self, state: State, jobs: tuple[str, ...] | None = None) -> Outset:
-        """Return what all futures of a state have in common."""
+        """Return what all futures of a state have in common; ``jobs`` instead of those of --job."""
         site = site_of_files(self.machine, self.how.get("zone"))
         changes: list[Any] = []
         if self.platform is not None:
@@ -184,12 +185,13 @@ class Forecast:
         if site is not None:
             site, notes = with_known_qos(site, state)
             state = replace(state, notes=tuple(dict.fromkeys((*state.notes, *notes))))
+        option, wanted = ("--job", self.jobs) if jobs is None else ("--instead", jobs)
         outset = Outset(
             state, self.horizon,
             scheduler=self.scheduler or ("easy" if site is None else "slurm"),
             users=self.users.partition(":")[0], processors=self.processors, overrun=self.overrun,
             estimates=self.estimates, platform=changes, machine=site, model=self.model,
-            asked=[parse_job(one, state) for one in (self.jobs if jobs is None else jobs)],
+            asked=[parse_job(one, state, option) for one in wanted],
         )  # fmt: skip
         return without_impossible_jobs(outset)
 
@@ -199,6 +201,12 @@ class Forecast:
         if name == "processors":
             if not value.isdecimal() or len(value) > 12 or int(value) < 1:
                 raise QuantityError(f"--change {change!r}: a number of processors, at least 1")
+            used = int(outset.state.jobs.processors[outset.state.running].sum())
+            if int(value) < used:
+                raise QuantityError(
+                    f"--change {change!r}: the jobs that run now hold {used:,}; give that at "
+                    "least, or let processors leave later, with --platform"
+                )
             return replace(outset, processors=int(value))
         if name == "machine":
             site = site_of_files([Path(value)], self.how.get("zone"))
@@ -295,10 +303,13 @@ class Forecast:
         """
         from hpcrowd.analysis.forecast.judge import Subject
         from hpcrowd.environment.clock import Clock
+        from hpcrowd.environment.traces.formats.common.files import read_file
         from hpcrowd.environment.traces.formats.registry import read_trace
 
         if isinstance(self.source, State):
             raise QuantityError("--judge: give a trace, not a state")
+        if isinstance(self.source, Path) and is_state(read_file(file_of(self.source))[0]):
+            raise QuantityError(f"--judge: {self.source} is a state; give a trace")
         trace = (
             read_trace(file_of(self.source), options=reading_options(**self.how))
             if isinstance(self.source, Path)

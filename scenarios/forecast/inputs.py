@@ -37,8 +37,11 @@ KNOWN_DAYS = 180
 #: Most jobs that one would submit at once.
 MOST_ASKED = 1000
 
+#: Characters of a job in words that messages repeat.
+LONGEST = 100
+
 _JOB = re.compile(
-    r"\s*(?:(?P<count>\d+)\s*x\s*)?(?P<processors>\d+)\s*(?:processors?|cores?|cpus?)?\s*"
+    r"\s*(?:(?P<count>\d{1,9})\s*x\s*)?(?P<processors>\d{1,12})\s*(?:processors?|cores?|cpus?)?\s*"
     r"(?:for|x)\s+(?P<time>[^,]+?)\s*(?:,\s*user\s+(?P<user>[^,]+?))?"
     r"(?:,\s*(?:in|queue|partition)\s+(?P<queue>[^,]+?))?\s*",
     re.IGNORECASE,
@@ -83,9 +86,13 @@ def state_from(
     """
     path = file_of(path)
     head = read_file(path)[0][:HEAD]
-    if FORMAT.encode() in head[:200]:
+    if is_state(head):
         if past is not None:
             raise QuantityError(f"--past {past}: {path} is a state and has its own; leave it out")
+        if at is not None:
+            raise QuantityError(
+                f"--at {at}: {path} is a state, with its own moment; leave it out, or give a trace"
+            )
         state = read_state(path)
         if processors is not None:
             state.processors = processors
@@ -104,6 +111,11 @@ def state_from(
         )
     trace = read_trace(path, options=options)
     return state_of_trace(trace, at, processors)
+
+
+def is_state(content: bytes) -> bool:
+    """Return whether a file that begins like this is a snapshot."""
+    return FORMAT.encode() in content[:200]
 
 
 def file_of(path: Path) -> Path:
@@ -142,7 +154,7 @@ def known_jobs(trace: Trace) -> JobTable:
     return converted.jobs
 
 
-def parse_job(text: str, state: State) -> Asked:
+def parse_job(text: str, state: State, option: str = "--job") -> Asked:
     """Return a job that one would submit, from text such as ``64 processors for 6 h``.
 
     Parameters
@@ -152,36 +164,42 @@ def parse_job(text: str, state: State) -> Asked:
         ``32 x 12 h``, processors and time.
     state
         Knows the names.
+    option
+        Where the text is from, for messages.
 
     Raises
     ------
     QuantityError
         If the text has another form, or a name is not known.
     """
+    what = f"{option} {text if len(text) <= LONGEST else text[:LONGEST] + '...'!r}"
     match = _JOB.fullmatch(text)
     if match is None:
         raise QuantityError(
-            f"--job {text!r}: write '64 processors for 6 h', '4 x 16 processors for 6 h', "
+            f"{what}: write '64 processors for 6 h', '4 x 16 processors for 6 h', "
             "and if you like ', user NAME' and ', in QUEUE'"
         )
     processors, count = int(match["processors"]), int(match["count"] or 1)
     words = match["time"].strip()
-    time = parse_duration(_UNIT.sub(lambda unit: unit[unit.lastindex or 0].lower(), words))
+    try:
+        time = parse_duration(_UNIT.sub(lambda unit: unit[unit.lastindex or 0].lower(), words))
+    except QuantityError as error:
+        raise QuantityError(f"{what}: {error}") from None
     if not 0 < processors <= state.processors:
         raise QuantityError(
-            f"--job {text!r}: asks {processors:,} processors, and the machine has "
+            f"{what}: asks {processors:,} processors, and the machine has "
             f"{state.processors:,}; ask for 1 to {state.processors:,}"
         )
     if not 0 < count <= MOST_ASKED:
-        raise QuantityError(f"--job {text!r}: {count:,} jobs; ask for 1 to {MOST_ASKED:,}")
+        raise QuantityError(f"{what}: {count:,} jobs; ask for 1 to {MOST_ASKED:,}")
     if time <= 0:
-        raise QuantityError(f"--job {text!r}: a time of {time} s; give a longer one")
-    user = _number(state, "user", match["user"], text)
-    queue = _number(state, "queue", match["queue"], text)
+        raise QuantityError(f"{what}: a time of {time} s; give a longer one")
+    user = _number(state, "user", match["user"], what)
+    queue = _number(state, "queue", match["queue"], what)
     return Asked(processors, time, user, queue, count)
 
 
-def _number(state: State, field: str, name: str | None, text: str) -> int:
+def _number(state: State, field: str, name: str | None, what: str) -> int:
     """Return the number of a name."""
     if name is None:
         return UNKNOWN
@@ -192,7 +210,7 @@ def _number(state: State, field: str, name: str | None, text: str) -> int:
     if name.isdecimal() and len(name) < 10 and int(name) in column:
         return int(name)
     raise QuantityError(
-        f"--job {text!r}: no {field} {name!r} in {state.source}; give one with jobs there, or none"
+        f"{what}: no {field} {name!r} in {state.source}; give one with jobs there, or none"
     )
 
 

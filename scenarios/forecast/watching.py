@@ -163,10 +163,13 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _append(path: Path, lines: Any) -> None:
-    """Add lines to a file, all at once."""
+    """Add lines to a file, all at once, in the place of a last one that is not whole."""
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     if text:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
+        with path.open("a+b") as file:
+            file.seek(0)
+            before = file.read()
+            file.truncate(before.rfind(b"\n") + 1)
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
