@@ -215,7 +215,7 @@ def test_futures_of_another_outset_are_refused(simulated: tuple[Outset, list[Fut
 
 
 def test_fans_are_bounds_by_step_and_go_on_from_the_record() -> None:
-    """Load is a share of the machine; before now stands what the record had."""
+    """Load is a share of the machine; before now it has what the record had."""
     outset = Outset(made_state(), HORIZON, users="none")
     futures = [made_future(n, (-HOUR, 60, 60, 60), load=n % 5) for n in range(20)]
     found = answers_of(outset, futures, reasons={})
