@@ -291,7 +291,7 @@ class Answers:
         }
 
 
-#: What stands in a row of a table if there is nothing to say.
+#: Value of a cell of a table if there is nothing to say.
 NOTHING = np.full(len(LEVELS), np.nan)
 NO_JOB = JobAnswer(
     None, UNKNOWN, "", 0, UNKNOWN, 1, 0, start=NOTHING, raw_start=NOTHING, end=NOTHING, within=0.0,
