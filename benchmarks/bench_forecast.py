@@ -33,7 +33,7 @@ COMMAND = """
 import resource, sys
 from pathlib import Path
 from hpcrowd.environment.state.files import read_state
-from hpcrowd.scenarios.forecast.forecast import Forecast
+from hpcrowd.scenarios.forecasts.forecast import Forecast
 import time
 if __name__ == "__main__":
     state = read_state(Path(sys.argv[1]))

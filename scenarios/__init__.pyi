@@ -1,6 +1,6 @@
 from .calibration.calibrate import Calibration, calibrate, write_posterior
 from .demo import run_demo
-from .forecast.forecast import Forecast, forecast
+from .forecasts.forecast import Forecast, forecast
 from .kinds.files import read_scenario
 from .kinds.grid import GridConfig, read_grid, run_grid
 from .kinds.part_files import reaction_from

@@ -25,10 +25,10 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.state.files import read_state, write_state
 from hpcrowd.environment.traces.formats.swf import read_swf
-from hpcrowd.scenarios.forecast import judging, watching
-from hpcrowd.scenarios.forecast.forecast import Forecast
-from hpcrowd.scenarios.forecast.inputs import parse_job, state_from
-from hpcrowd.scenarios.forecast.making import _kept
+from hpcrowd.scenarios.forecasts import judging, watching
+from hpcrowd.scenarios.forecasts.forecast import Forecast
+from hpcrowd.scenarios.forecasts.inputs import parse_job, state_from
+from hpcrowd.scenarios.forecasts.making import _kept
 from report_cases import Page
 from test_state_slurm import COLUMNS, PAST, row
 

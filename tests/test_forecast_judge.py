@@ -38,8 +38,8 @@ from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.traces.formats.swf import read_swf
-from hpcrowd.scenarios.forecast.inputs import known_jobs
-from hpcrowd.scenarios.forecast.judging import hindsight_of, judge, write
+from hpcrowd.scenarios.forecasts.inputs import known_jobs
+from hpcrowd.scenarios.forecasts.judging import hindsight_of, judge, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.quantities import parse_duration
-from hpcrowd.scenarios.forecast.forecast import Forecast
-from hpcrowd.scenarios.forecast.inputs import parse_job
+from hpcrowd.scenarios.forecasts.forecast import Forecast
+from hpcrowd.scenarios.forecasts.inputs import parse_job
 
 CONF = """ClusterName=toy
 AccountingStorageEnforce=associations,limits,qos

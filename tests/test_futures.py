@@ -16,7 +16,7 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.state.state import State
-from hpcrowd.scenarios.forecast.making import _kept, key_of, make_futures
+from hpcrowd.scenarios.forecasts.making import _kept, key_of, make_futures
 from hpcrowd.scenarios.sweeps.engines import Inline, Processes
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -18,7 +18,7 @@ from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 
 if TYPE_CHECKING:
     from hpcrowd.analysis.forecast.answers import Answers
-    from hpcrowd.scenarios.forecast.forecast import Forecast
+    from hpcrowd.scenarios.forecasts.forecast import Forecast
 
 
 @reads_traces
@@ -173,7 +173,7 @@ def command(
     hpcrowd forecast now.state.gz --change processors=128 --days 7 --out forecast
     hpcrowd forecast log.swf.gz --judge
     """
-    from hpcrowd.scenarios.forecast.forecast import Forecast
+    from hpcrowd.scenarios.forecasts.forecast import Forecast
 
     given = Forecast(
         source=source, how=how, at=at, past=past, machine=tuple(machine or ()),
@@ -306,7 +306,7 @@ def _snapshot(given: Forecast, path: Path, *, as_json: bool) -> None:
 def _judge(given: Forecast, moments: int, out: Path | None, *, as_json: bool) -> None:
     """Judge forecasts of a trace."""
     from hpcrowd.environment.output.guard import check_replaceable
-    from hpcrowd.scenarios.forecast.judging import judge, show, write
+    from hpcrowd.scenarios.forecasts.judging import judge, show, write
     from hpcrowd.scenarios.terminal import print_json, say, standard_output
 
     if out is not None:
@@ -328,7 +328,7 @@ def _judge(given: Forecast, moments: int, out: Path | None, *, as_json: bool) ->
 def _watch(given: Forecast, every: str, out: Path | None) -> None:
     """Forecast again and again."""
     from hpcrowd.environment.quantities import parse_duration
-    from hpcrowd.scenarios.forecast.watching import watch
+    from hpcrowd.scenarios.forecasts.watching import watch
 
     if out is None:
         raise QuantityError("--watch: give a folder for the forecasts, --out DIR")

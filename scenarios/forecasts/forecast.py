@@ -18,7 +18,7 @@ from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.state.state import State
-from hpcrowd.scenarios.forecast.inputs import (
+from hpcrowd.scenarios.forecasts.inputs import (
     file_of,
     is_state,
     known_jobs,
@@ -27,9 +27,9 @@ from hpcrowd.scenarios.forecast.inputs import (
     state_from,
     state_of_trace,
 )
-from hpcrowd.scenarios.forecast.judging import hindsight_of
-from hpcrowd.scenarios.forecast.making import make_futures
-from hpcrowd.scenarios.forecast.site import with_known_qos, without_impossible_jobs
+from hpcrowd.scenarios.forecasts.judging import hindsight_of
+from hpcrowd.scenarios.forecasts.making import make_futures
+from hpcrowd.scenarios.forecasts.site import with_known_qos, without_impossible_jobs
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.trace_settings import reading_options

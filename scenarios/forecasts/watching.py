@@ -28,7 +28,7 @@ from hpcrowd.scenarios.terminal import say
 
 if TYPE_CHECKING:
     from hpcrowd.environment.state.state import State
-    from hpcrowd.scenarios.forecast.forecast import Forecast, Found
+    from hpcrowd.scenarios.forecasts.forecast import Forecast, Found
 
 #: Shortest and longest time between two forecasts, s.
 SHORTEST, LONGEST = 1, 7 * 86400
