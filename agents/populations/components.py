@@ -44,6 +44,7 @@ def repeated(units: Units) -> Int64s:
     found: Int64s = units.jobs.matrix[REPEATED, units.rows]
     return np.ascontiguousarray(found)
 
+
 #: Shortest log that users are cut from, s: two weeks, so that some week has one after it.
 SHORTEST_LOG = 2 * WEEK
 
