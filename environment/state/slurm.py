@@ -47,8 +47,7 @@ from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, re
 from hpcrowd.environment.traces.formats.common.names import numbered_fields, worded
 from hpcrowd.environment.traces.formats.common.site_columns import site_numbers
 from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.formats.slurm.accounting import trace_of_queue
-from hpcrowd.environment.traces.formats.slurm.json_records import objects
+from hpcrowd.environment.traces.formats.slurm.queue import objects, trace_of_queue
 from hpcrowd.environment.traces.formats.slurm.snapshot import (
     NOT_YET,
     WAITING,
