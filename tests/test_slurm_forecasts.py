@@ -10,8 +10,15 @@ from hpcrowd.environment.clock import WEEK, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.rules import Condition, Parent
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
-from hpcrowd.environment.machine.model import Machine, NodeType, Partition
+from hpcrowd.environment.machine.model import (
+    Machine,
+    NodeType,
+    Partition,
+    Preempt,
+    SchedulingSettings,
+)
 from hpcrowd.environment.machine.past import Placed
+from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.begin import begin_from
@@ -102,6 +109,35 @@ def test_dependent_jobs_join_the_queue() -> None:
     assert [UNKNOWN, UNKNOWN] == future.start[3:].tolist()
     alone = Outset(state, 5000, scheduler=Slurm(), users="none", machine=SITE, overrun="kill")
     assert [UNKNOWN] * 4 == alone.simulate(0).start[1:].tolist()
+
+
+def test_the_first_start_of_a_job_that_is_stopped() -> None:
+    """A job that makes way for another started when it started first."""
+    site = Machine(
+        nodes=(NodeType(name="n1", cores=8),),
+        partitions=(
+            Partition(name="high", default=True, priority_tier=2),
+            Partition(name="low", priority_tier=1, preempt_mode=Preempt.REQUEUE),
+        ),
+        scheduling=SchedulingSettings(preempt_type="partition", preempt_mode=Preempt.REQUEUE),
+    )
+    jobs = JobTable()
+    jobs.append(
+        3, number=np.arange(3) + 1, user=[1, 2, 1], queue=[0, 1, 0], processors=8,
+        requested_time=[500, 5000, 500], recorded_submit=0, recorded_start=[0, -1, -1],
+    )  # fmt: skip
+    jobs.names = {"queue": {0: "high", 1: "low"}}
+    jobs.requests = Requests(3)
+    jobs.requests.set(2, Ask.BEGIN, 1500)
+    state = State(jobs, 10, Clock(), 8)
+    outset = Outset(state, 20_000, scheduler=Slurm(), users="none", machine=site, overrun="kill")
+    ran: list[Simulation] = []
+    futures = [outset.simulate(number, watch=ran.append) for number in range(8)]
+    first = np.array([one.start[1] for one in futures])
+    last = np.array([one.jobs.start[1] for one in ran])
+    assert (first < 700).all()
+    assert (last[last != first] > 1500).all()
+    assert 0 < (last != first).sum() < 8
 
 
 # ---- judging -----------------------------------------------------------------------------------

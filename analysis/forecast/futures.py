@@ -19,6 +19,7 @@ from hpcrowd.analysis.forecast.run_times import RunTimes
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
+from hpcrowd.environment.jobs import State as Outcome
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ STEP = HOUR
 
 #: Longest horizons with shorter steps, and these, s (our choice: one to two hundred steps).
 FINER = ((2 * HOUR, 60), (12 * HOUR, 300), (2 * DAY, 900))
+
+#: Time between two looks whether all jobs of the state have started, s (our choice).
+LOOK_EVERY = 2 * HOUR
 
 #: How much of the past schedulers and predictors remember, s: eight half-lives of Slurm's default
 #: of a week (slurm.conf(5), PriorityDecayHalfLife).
@@ -84,8 +88,8 @@ class Future:
     number
         Its number.
     start, end
-        Of the jobs that run or wait, in the order of :attr:`Outset.rows`, then of those that one
-        would submit; s since the origin, -1 if not within the horizon.
+        First start, and end, of the jobs that run or wait, in the order of :attr:`Outset.rows`,
+        then of those that one would submit; s since the origin, -1 if not within the horizon.
     busy, queued, asked
         Mean of the busy processors in each step, and jobs and processors in the queue at its end,
         shape (steps,).
@@ -128,7 +132,7 @@ class Outset:
     likeness, model
         Of users who go on; the learned model of users ``learned``.
     jobs_only
-        Stop when all jobs of the state have started.
+        Stop when all jobs of the state have started that can.
     awaits
         Of held jobs, by row of the state: the jobs that run or wait, or are in ``awaits``, which
         they depend on. They join the queue when these are over as they ask; other held jobs never
@@ -333,9 +337,11 @@ class Outset:
         if watch is not None:
             watch(simulation)
         if self.jobs_only:
+            coming = np.concatenate((waiting, np.array(sorted(self._parents), np.int64)))
             while simulation.time < until:
-                simulation.run(until=min(simulation.time + 6 * HOUR, until))
-                if (jobs.start[waiting] != UNKNOWN).all():
+                simulation.run(until=min(simulation.time + LOOK_EVERY, until))
+                unfinished = jobs.state[coming] == Outcome.UNFINISHED
+                if not ((jobs.start[coming] == UNKNOWN) & unfinished).any():
                     break
         else:
             simulation.run(until=until)
@@ -419,6 +425,7 @@ class _Probe:
         leaves = np.where(start[there] == UNKNOWN, np.iinfo(np.int64).max, start[there])
         queued = present_at(enqueued[there], leaves, np.ones(int(there.sum()), np.int64), edges[1:])
         asked = present_at(enqueued[there], leaves, jobs.processors[there], edges[1:])
+        start = self._first(start, until)
         new = np.arange(len(jobs)) >= present + past
         sent = new & (jobs.submit != UNKNOWN) & (jobs.submit <= until)
         waited = np.where(start[sent] == UNKNOWN, UNKNOWN, start[sent] - jobs.submit[sent])
@@ -426,6 +433,20 @@ class _Probe:
             number, start[:present], end[:present], busy, queued, asked,
             jobs.submit[sent].copy(), waited, jobs.processors[sent].copy(),
         )  # fmt: skip
+
+    def _first(self, start: Int64s, until: int) -> Int64s:
+        """Return the first starts of jobs; the table has the last ones of those that were stopped.
+
+        Only machines of nodes stop jobs for others, and remember all runs of a job.
+        """
+        policy: Any = self.simulation.cluster.engine.scheduler
+        if not policy.nodes:
+            return start
+        found = start.copy()
+        for run in reversed(policy.ledger):
+            if run.start <= until:
+                found[run.row] = run.start
+        return found
 
 
 def held_between(

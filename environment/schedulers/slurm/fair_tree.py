@@ -55,6 +55,8 @@ class FairTree:
         self._parent = np.zeros(len(members), np.int64)
         self._share = np.zeros(len(members))
         self._none = np.array([not one.shares for one in members])
+        self._key = b""  # the order of levels that the last factors follow from
+        self._found: list[float] = []
         for place, one in enumerate(members):
             if one.is_user or one.passes:
                 continue
@@ -76,6 +78,12 @@ class FairTree:
             used = np.where(above != 0, usage / above, 0.0)
             levels = np.where(used != 0, self._share / used, np.inf)
         levels[self._none] = 0.0
+        order = levels.argsort(kind="stable")
+        ranked = levels[order]
+        key = order.tobytes() + (ranked[1:] == ranked[:-1]).tobytes()
+        if key == self._key:  # as in most minutes
+            return self._found
+        self._key = key
         self._order: Any = (-levels).tolist()
         self._found = [1.0] * len(levels)
         self._next = self._tied = self._users
