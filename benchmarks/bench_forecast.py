@@ -15,7 +15,7 @@ from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment import Clock
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.state.files import write_state
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 
 HPC2N = "HPC2N-2002-2.2-cln"
 
@@ -46,14 +46,14 @@ if __name__ == "__main__":
 """
 
 
-def busy_state(load: Any) -> State:
+def busy_state(load: Any) -> ClusterState:
     """Return the first state in the second half of HPC2N in which enough jobs wait."""
     trace, jobs = load(HPC2N)
     submit, start = jobs.recorded_submit, jobs.recorded_start
     for now in np.unique(submit)[len(np.unique(submit)) // 2 :: 50].tolist():
         if ((submit <= now) & (start > now)).sum() >= WAITING:
             rows = np.flatnonzero((submit <= now) & (submit > now - KNOWN_DAYS * 86400))
-            return State.of(jobs.take(rows), now, Clock.of(trace.header), trace.processors)
+            return ClusterState.of(jobs.take(rows), now, Clock.of(trace.header), trace.processors)
     raise AssertionError(f"no state with {WAITING} jobs that wait")
 
 

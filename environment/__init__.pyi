@@ -52,6 +52,9 @@ from .schedulers.predictors.nearest import Nearest
 from .schedulers.priority import F1, F2, F3, F4, WFP3, Multifactor, Priority, Queue, Unicef
 from .schedulers.selective import Selective, SelectiveCategorized
 from .simulation import Simulation
+from .state.files import read_state, write_state
+from .state.slurm import state_of_slurm
+from .state.state import ClusterState
 from .streams import Streams
 from .traces.archive.logs import ArchiveLog, archive_logs, cache_folder, fetch, trace_path
 from .traces.cleaning import Cleaned, CleaningRules, Flurry, FlurryRule, clean
@@ -133,6 +136,7 @@ __all__ = [
     "Clock",
     "Cluster",
     "ClusterSpec",
+    "ClusterState",
     "Column",
     "Conservative",
     "Conversion",
@@ -256,10 +260,12 @@ __all__ = [
     "read_sacct",
     "read_sacct_json",
     "read_signal",
+    "read_state",
     "read_swf",
     "read_trace",
     "reasons_at",
     "reasons_of",
+    "state_of_slurm",
     "trace_path",
     "weekly_correlations",
     "window",
@@ -277,6 +283,7 @@ __all__ = [
     "write_predictor",
     "write_sacct",
     "write_sacct_json",
+    "write_state",
     "write_swf",
     "write_trace",
 ]

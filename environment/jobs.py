@@ -335,9 +335,10 @@ class JobTable:
         if self.requests is not None:
             self.requests.append(count)
         rows = np.arange(first, last)
-        self.number[first:] = rows + 1
+        matrix = self.matrix
+        matrix[Column.NUMBER, first:last] = rows + 1
         for name, values in columns.items():
-            self.column(Column[name.upper()])[first:] = values
+            matrix[Column[name.upper()], first:last] = values
         return rows
 
     def erase_outcome(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 
 #: 2024-01-08, a Monday, 00:00 UTC is second 0.
 CLOCK = Clock(1_704_672_000, known=True)
@@ -71,10 +71,10 @@ def busy_moment(jobs: JobTable, waiting: int = 3) -> int:
     raise AssertionError("the machine is never so busy")
 
 
-def state_at(now: int | None = None, jobs: JobTable | None = None) -> State:
+def state_at(now: int | None = None, jobs: JobTable | None = None) -> ClusterState:
     """Return the state of the site at a second, a busy one unless given."""
     jobs = site_log() if jobs is None else jobs
-    return State.of(jobs, busy_moment(jobs) if now is None else now, CLOCK, PROCESSORS)
+    return ClusterState.of(jobs, busy_moment(jobs) if now is None else now, CLOCK, PROCESSORS)
 
 
 def swf_of(jobs: JobTable, path: Path, *, requests: bool = True) -> Path:

@@ -23,7 +23,7 @@ from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from PIL import Image
 from report_cases import Page
 
@@ -37,7 +37,9 @@ HORIZON = 12 * HOUR
 HOSTILE = "<script>alert('$x_{$')</script>\x1b[31m"
 
 
-def made_state(waiting: Sequence[tuple[int, int]] = ((4, HOUR), (2, HOUR), (1, HOUR))) -> State:
+def made_state(
+    waiting: Sequence[tuple[int, int]] = ((4, HOUR), (2, HOUR), (1, HOUR)),
+) -> ClusterState:
     """Return a machine of 4 processors: job 301 holds them all, others wait behind it.
 
     Parameters
@@ -65,7 +67,7 @@ def made_state(waiting: Sequence[tuple[int, int]] = ((4, HOUR), (2, HOUR), (1, H
         )
     jobs.group[:], jobs.queue[:], jobs.executable[:] = 0, 0, 0
     jobs.names = {"user": {0: "ada", 1: HOSTILE, 2: "eve"}}
-    return State(jobs, NOW, CLOCK, 4, source=f"made {HOSTILE}", notes=(HOSTILE,))
+    return ClusterState(jobs, NOW, CLOCK, 4, source=f"made {HOSTILE}", notes=(HOSTILE,))
 
 
 def made_future(

@@ -15,7 +15,7 @@ from hpcrowd.analysis.forecast.run_times import BEYOND, RunTimes
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.forecasts.making import _kept, key_of, make_futures
 from hpcrowd.scenarios.sweeps.engines import Inline, Processes
 from hypothesis import given, settings
@@ -36,7 +36,7 @@ def made(
     running: Sequence[tuple[int, int, int, int]] = (),
     waiting: Sequence[tuple[int, int, int]] = (),
     processors: int = 1000,
-) -> State:
+) -> ClusterState:
     """Return a state at :data:`NOW`.
 
     Parameters
@@ -65,10 +65,10 @@ def made(
         at = NOW - len(waiting) + place
         jobs.append(1, user=user, processors=wide, requested_time=request, recorded_submit=at)
     jobs.group[:] = jobs.queue[:] = jobs.executable[:] = 1
-    return State(jobs, NOW, CLOCK, processors)
+    return ClusterState(jobs, NOW, CLOCK, processors)
 
 
-def draws(state: State, times: int = 200) -> Int64s:
+def draws(state: ClusterState, times: int = 200) -> Int64s:
     """Return many draws of the run times of what runs and waits, shape (times, jobs)."""
     known = RunTimes.of(state)
     return np.array([known.draw(np.random.default_rng(n)) for n in range(times)])

@@ -14,7 +14,7 @@ from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.platform.changes import Maintenance
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +132,7 @@ def test_jobs_that_left_the_queue(users: str) -> None:
         for end in ((UNKNOWN, day * DAY + 10 * HOUR),)
     ]
     seen: list[Any] = []
-    outset = Outset(State(table(rows), MORNING - HOUR, CLOCK, 4), DAY, users=users)
+    outset = Outset(ClusterState(table(rows), MORNING - HOUR, CLOCK, 4), DAY, users=users)
     future = outset.simulate(0, watch=seen.append)
     assert len(future.submit)
     jobs = seen[0].jobs
@@ -143,7 +143,7 @@ def test_jobs_that_left_the_queue(users: str) -> None:
 # ---- what users do --------------------------------------------------------------------------
 
 
-def pairs(now: int, busy_until: int = 0) -> State:
+def pairs(now: int, busy_until: int = 0) -> ClusterState:
     """Return a user who does A at 9:00 each day, for an hour, and B 10 min after its end.
 
     Until ``now``, on a machine of 4 processors. If it is busy with a job of user 2, which runs for
@@ -165,7 +165,7 @@ def pairs(now: int, busy_until: int = 0) -> State:
     rows = [(*row[:2], UNKNOWN if row[2] > now else row[2], *row[3:]) for row in rows]
     jobs = table(sorted(rows))
     jobs.requested_time[jobs.user == 2] = 12 * HOUR
-    return State(jobs, now, CLOCK, 4)
+    return ClusterState(jobs, now, CLOCK, 4)
 
 
 def today(times: Int64s) -> list[int]:
@@ -284,7 +284,7 @@ def test_new_users_are_new_and_submit() -> None:
         for one in range(3):
             at = week * WEEK + DAY + one * HOUR
             rows.append((at, at, at + HOUR, 1, 3 * week + one + 1))
-    outset = Outset(State(table(rows), 12 * WEEK, CLOCK, 4), WEEK, users="rigid")
+    outset = Outset(ClusterState(table(rows), 12 * WEEK, CLOCK, 4), WEEK, users="rigid")
     seen: list[Any] = []
     outset.simulate(0, watch=seen.append)
     jobs = seen[0].jobs
@@ -317,7 +317,9 @@ def test_local_time_is_kept_when_clocks_change(users: str) -> None:
     for day in (32, 37):
         now = nines[day] - 2 * HOUR
         rows = [(at, at, at + 600, 1, 1) for at in nines if at < now]
-        times = sent(Outset(State(table(rows), now, BERLIN, 4), 6 * DAY, users=users), user=1)
+        times = sent(
+            Outset(ClusterState(table(rows), now, BERLIN, 4), 6 * DAY, users=users), user=1
+        )
         assert len(times) >= 5
         late = np.array([BERLIN.wall(at) % DAY - 9 * HOUR for at in times.tolist()])
         assert (late[: 2 if day == 32 else None] == 0).all()  # until Saturday

@@ -23,7 +23,7 @@ from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.begin import begin_from
 from hpcrowd.environment.state.checks import check_state
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.studies.slurm.forecasts import (
     FORECAST_TABLE,
     HELD,
@@ -99,7 +99,7 @@ def test_dependent_jobs_join_the_queue() -> None:
         3: (Parent(0, Condition.NOT_OK),),
     }
     held = dict.fromkeys((1, 2, 3, 4), "Dependency")
-    state = State(jobs, 10, Clock(), 32, held=held)
+    state = ClusterState(jobs, 10, Clock(), 32, held=held)
     outset = Outset(
         state, 5000, scheduler=Slurm(), users="none", machine=SITE, overrun="kill", awaits=awaits
     )
@@ -129,7 +129,7 @@ def test_the_first_start_of_a_job_that_is_stopped() -> None:
     jobs.names = {"queue": {0: "high", 1: "low"}}
     jobs.requests = Requests(3)
     jobs.requests.set(2, Ask.BEGIN, 1500)
-    state = State(jobs, 10, Clock(), 8)
+    state = ClusterState(jobs, 10, Clock(), 8)
     outset = Outset(state, 20_000, scheduler=Slurm(), users="none", machine=site, overrun="kill")
     ran: list[Simulation] = []
     futures = [outset.simulate(number, watch=ran.append) for number in range(8)]

@@ -22,7 +22,7 @@ from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.checks import check_state
 from hpcrowd.environment.state.files import NUMBERS, read_state, write_state
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -33,7 +33,7 @@ Edit = Callable[[str], str]
 NOON = 1_706_702_400
 
 
-def small(**changes: Any) -> State:
+def small(**changes: Any) -> ClusterState:
     """A job that is over, one that runs, one that waits and one that is held, at second 1,000."""
     jobs = JobTable()
     jobs.append(
@@ -58,7 +58,7 @@ def small(**changes: Any) -> State:
     jobs.requests.set(2, Ask.MEMORY_PER_NODE, 0)
     jobs.requests.set(3, Ask.PARTITIONS, "gpu,main")
     jobs.requests.set(3, Ask.NICE, -5)
-    made = State(
+    made = ClusterState(
         jobs, 1000, Clock(NOON, ZoneInfo("Europe/Berlin"), known=True), 10, 2,
         ((2000, 3000), (5000, 6000)), "made", held={3: "JobHeldUser"},
         placed={
@@ -70,7 +70,7 @@ def small(**changes: Any) -> State:
     return replace(made, **changes)
 
 
-def same(one: State, other: State) -> None:
+def same(one: ClusterState, other: ClusterState) -> None:
     """Check that two states are the same, but for their sources and lines."""
     for column in (*(column for column, _, _ in NUMBERS.values()), Column.STATE, Column.SUBMIT):
         assert one.jobs.column(column).tolist() == other.jobs.column(column).tolist(), column
@@ -92,7 +92,7 @@ def same(one: State, other: State) -> None:
     assert one.clock.nominal == other.clock.nominal
 
 
-def numbers_of(state: State, field: str) -> set[int]:
+def numbers_of(state: ClusterState, field: str) -> set[int]:
     """The numbers of a field that jobs have."""
     column = state.jobs.number if field == "job" else state.jobs.column(Column[field.upper()])
     return set(column.tolist())
@@ -181,7 +181,7 @@ PLACES = st.builds(Placed, TEXTS, NODES, st.just(()), st.integers(-1, 2**53), TE
 
 
 @st.composite
-def states(draw: st.DrawFn) -> State:
+def states(draw: st.DrawFn) -> ClusterState:
     """Any state that does not contradict itself."""
     size = draw(st.integers(0, 6))
     now = draw(st.integers(0, 10**6))
@@ -210,7 +210,7 @@ def states(draw: st.DrawFn) -> State:
         for row in range(size):
             for ask in draw(st.sets(st.sampled_from(list(Ask)), max_size=4)):
                 jobs.requests.set(row, ask, draw(TEXTS if ask in WORDS else NUMBER))
-    found = State(
+    found = ClusterState(
         jobs, now,
         draw(st.sampled_from((Clock(), Clock(NOON), Clock(1, ZoneInfo("Asia/Tokyo"), known=True)))),
         10_000, draw(st.integers(0, 4000)),
@@ -228,7 +228,7 @@ def states(draw: st.DrawFn) -> State:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
 @given(state=states())
-def test_any_state(tmp_path: Path, state: State) -> None:
+def test_any_state(tmp_path: Path, state: ClusterState) -> None:
     """Whatever is in a state comes back."""
     write_state(state, tmp_path / "any")
     same(state, read_state(tmp_path / "any"))
@@ -238,7 +238,7 @@ def test_of_a_real_log(tmp_path: Path, kth: Trace) -> None:
     """A moment of a log and its past: the rows and their times come back."""
     jobs = jobs_from_trace(kth).jobs
     clock = Clock.of(kth.header)
-    state = State.of(jobs, 100 * 86400, clock, 100, source="KTH")
+    state = ClusterState.of(jobs, 100 * 86400, clock, 100, source="KTH")
     write_state(state, tmp_path / "kth.gz")
     found = read_state(tmp_path / "kth.gz")
     same(state, found)
@@ -456,7 +456,7 @@ def test_the_last_to_start_is_one_too_many(make_jobs: Callable[..., JobTable]) -
     jobs.recorded_submit[:] = 0
     jobs.recorded_start[:] = (7, 3, 5)
     jobs.recorded_end[:] = jobs.run_time[:] = -1
-    state = State(jobs, 10, Clock(), 11, lines=np.array((5, 6, 7)))
+    state = ClusterState(jobs, 10, Clock(), 11, lines=np.array((5, 6, 7)))
     with pytest.raises(ParseError, match="state, line 5, field processors: '4': job 1: 3 running"):
         check_state(state)
     assert [] == check_state(replace(state, processors=12))
@@ -486,7 +486,7 @@ def test_rejected_jobs_of_a_run_are_over(make_jobs: Callable[..., JobTable]) -> 
     run = Simulation(jobs, 10, "fcfs", plain=True)
     run.cluster.submit(np.arange(3), jobs.recorded_submit)
     run.run()
-    state = State.of(jobs, 10, Clock(), 10, simulated=True)
+    state = ClusterState.of(jobs, 10, Clock(), 10, simulated=True)
     assert ([0], [2], [1]) == tuple(
         rows.tolist() for rows in (state.running, state.waiting, state.over)
     )

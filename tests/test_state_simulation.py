@@ -14,7 +14,7 @@ from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.platform.changes import Maintenance, NodesDown, Resize
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.begin import begin_from
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.base import Staged
 from hpcrowd.scenarios.kinds.files import scenario_of
@@ -36,7 +36,7 @@ def staged(make_trace: Callable[..., Trace], tmp_path: Any, **settings: Any) -> 
     return scenario.stage(scenario.prepare())
 
 
-def same(one: State, other: State) -> None:
+def same(one: ClusterState, other: ClusterState) -> None:
     """Check that two states have the same jobs at the same second of the same machine."""
     assert one.jobs.matrix[:, : len(one.jobs)].tolist() == other.jobs.matrix.tolist()
     for name in ("now", "clock", "processors", "down", "closed", "held", "placed"):
@@ -58,9 +58,9 @@ def test_the_state_now_is_that_of_the_whole_run(
         if now in busy:  # what comes in this very second has not come yet
             continue
         model.run(until=now)
-        found = State.of_simulation(model)
-        same(State.of(whole.model.jobs, now, model.clock, PROCESSORS, simulated=True), found)
-        same(State.of(model.jobs, now, model.clock, PROCESSORS, simulated=True), found)
+        found = ClusterState.of_simulation(model)
+        same(ClusterState.of(whole.model.jobs, now, model.clock, PROCESSORS, simulated=True), found)
+        same(ClusterState.of(model.jobs, now, model.clock, PROCESSORS, simulated=True), found)
         seen["running"] += len(found.running)
         seen["waiting"] += len(found.waiting)
         seen["later"] += int((model.jobs.submit > now).sum())
@@ -75,7 +75,7 @@ def test_a_simulation_goes_on_from_its_state(
     """With the run times that came, jobs that run and wait start and end as they did."""
     model = staged(make_trace, tmp_path, users="rigid").model
     model.run(until=BUSY)
-    known = State.of_simulation(model)
+    known = ClusterState.of_simulation(model)
     assert len(known.running)
     assert len(known.waiting)
     model.run()
@@ -110,7 +110,7 @@ def test_what_changes_of_the_platform_have_done(make_jobs: Callable[..., JobTabl
     found = {}
     for hour in (1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 9):
         model.run(until=round(hour * HOUR))
-        state = State.of_simulation(model)
+        state = ClusterState.of_simulation(model)
         found[hour] = state.processors, state.down, state.closed
     window = ((5 * HOUR, 6 * HOUR),)
     expected = {
@@ -127,7 +127,7 @@ def test_jobs_that_are_held_back(make_jobs: Callable[..., JobTable]) -> None:
     model.hold(Rules(np.array([0, 5 * HOUR, 0]), np.zeros(3, bool)))
     model.cluster.submit(np.arange(3), jobs.recorded_submit)
     model.run(until=60)
-    state = State.of_simulation(model)
+    state = ClusterState.of_simulation(model)
     assert [1, 2] == state.waiting.tolist()
     assert {1: "not eligible yet: earliest start or hold"} == state.held
 
@@ -141,7 +141,7 @@ def test_nodes_keep_their_jobs(policy: str) -> None:
     model = Simulation(jobs, site.cores, policy, machine=site)
     model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
     model.run(until=20)
-    state = State.of_simulation(model)
+    state = ClusterState.of_simulation(model)
     assert len(state.running) > 1
     assert state.running.tolist() == sorted(state.placed)
     assert all(one.holding for one in state.placed.values())
@@ -160,4 +160,4 @@ def test_before_anything_came(make_jobs: Callable[..., JobTable]) -> None:
     model.cluster.submit(np.arange(1), jobs.recorded_submit)
     model.run(until=60)
     with pytest.raises(QuantityError, match="no job had been submitted"):
-        State.of_simulation(model)
+        ClusterState.of_simulation(model)

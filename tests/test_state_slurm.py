@@ -19,7 +19,7 @@ from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.state.files import read_state, write_state
 from hpcrowd.environment.state.slurm import state_of_slurm
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from test_slurm_now import SCONTROL, SQUEUE, objects
 
 Write = Callable[..., Path]
@@ -66,12 +66,12 @@ def write(tmp_path: Path) -> Write:
     return file
 
 
-def ids(state: State, rows: Int64s) -> list[str]:
+def ids(state: ClusterState, rows: Int64s) -> list[str]:
     """The numbers in Slurm of some jobs."""
     return [state.jobs.who(number, "job") for number in state.jobs.number[rows].tolist()]
 
 
-def row_of(state: State, job: str) -> int:
+def row_of(state: ClusterState, job: str) -> int:
     """The row of a job with this number in Slurm; there is only one."""
     (found,) = (r for r, one in enumerate(ids(state, state.jobs.number - 1)) if one == job)
     return found
@@ -225,7 +225,7 @@ def test_begin_times_and_places(write: Write) -> None:
 def test_the_moment(write: Write, tmp_path: Path) -> None:
     """Given, else the latest in the queue, else that of an empty file."""
 
-    def unix(state: State) -> int:
+    def unix(state: ClusterState) -> int:
         return state.clock.unix_start + state.now
 
     past = write(name="past.txt", text=PAST)

@@ -128,8 +128,8 @@ class ComponentUser(GeneratedUser):
             s; how much longer its pause was at the pace of the user's week.
         """
         units, table, now = self.pool.units, self.model.jobs, self.model.time
-        place = int(units.first[unit])
-        source = self.pool.repeated[:, place : units.first[unit + 1]]
+        place, end = self.pool.edges[unit : unit + 2]
+        source = self.pool.repeated[:, place:end]
         submit = source[-MOVED]
         past = submit - submit[0]
         if now + past[-1] >= self.horizon:

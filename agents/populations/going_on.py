@@ -164,6 +164,12 @@ class Past:
         return place
 
     @cached_property
+    def edges(self) -> list[int]:
+        """Where each unit begins among the rows of all, and the end."""
+        edges: list[int] = self.units.first.tolist()
+        return edges
+
+    @cached_property
     def successors(self) -> list[list[tuple[int, int]]]:
         """For each unit those that wait for it, with their think times, s."""
         edges = self.units.dependencies

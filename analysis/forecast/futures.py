@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.populations.going_on import Likeness, Past
     from hpcrowd.environment.holds.rules import Parent
     from hpcrowd.environment.simulation import Simulation
-    from hpcrowd.environment.state.state import State
+    from hpcrowd.environment.state.state import ClusterState
 
 #: What users do in futures.
 USERS = ("think-time", "think-time-windows", "learned", "rigid", "none")
@@ -139,7 +139,7 @@ class Outset:
         do.
     """
 
-    state: State
+    state: ClusterState
     horizon: int
     scheduler: Any = "easy"
     users: str = "think-time"
@@ -174,7 +174,7 @@ class Outset:
         return RunTimes.of(self.with_asked, np.concatenate((self.rows, self.asked_rows)))
 
     @cached_property
-    def with_asked(self) -> State:
+    def with_asked(self) -> ClusterState:
         """The state with the jobs that one would submit, as waiting since now."""
         if not self.asked:
             return self.state

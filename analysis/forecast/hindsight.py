@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hpcrowd.environment.state.state import State
+    from hpcrowd.environment.state.state import ClusterState
 
 #: The features of a job that waits, in order.
 FEATURES = {
@@ -114,7 +114,7 @@ def features_of(outset: Outset, seed: int = 0) -> NDArray[np.float64]:
     ))  # fmt: skip
 
 
-def _situation(state: State, waiting: Int64s) -> NDArray[np.float64]:
+def _situation(state: ClusterState, waiting: Int64s) -> NDArray[np.float64]:
     """Return the features that need no simulation, shape (jobs, features - 3)."""
     jobs, now, total = state.jobs, state.now, max(state.processors, 1)
     running = state.running

@@ -29,7 +29,7 @@ from hpcrowd.analysis.forecast.futures import Outset, held_between, present_at
 from hpcrowd.analysis.forecast.hindsight import features_of, log_minutes
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Subject:
             seed=seed,
         )  # fmt: skip
 
-    def outset(self, state: State) -> Outset:
+    def outset(self, state: ClusterState) -> Outset:
         """Return what futures of a state have in common."""
         return Outset(
             state, WEEK, scheduler=self.scheduler, users=self.users, model=self.model,
@@ -128,7 +128,7 @@ class Subject:
         late = np.linspace(middle, last, count)
         return order[np.concatenate((early, late)).astype(np.int64)]
 
-    def state_at(self, row: int) -> tuple[State, Int64s]:
+    def state_at(self, row: int) -> tuple[ClusterState, Int64s]:
         """Return what is known when a job is submitted, and its rows in the log.
 
         The job itself waits, even if it starts in the same second.
@@ -136,7 +136,7 @@ class Subject:
         jobs, now = self.jobs, int(self.jobs.recorded_submit[row])
         submit = jobs.recorded_submit
         rows = np.flatnonzero((submit <= now) & (submit > now - KNOWN_DAYS * DAY))
-        state = State.of(jobs.take(rows), now, self.clock, self.processors)
+        state = ClusterState.of(jobs.take(rows), now, self.clock, self.processors)
         mine = int(np.searchsorted(rows, row))
         for column in (state.jobs.recorded_start, state.jobs.recorded_end, state.jobs.run_time):
             column[mine] = UNKNOWN
@@ -226,7 +226,12 @@ def case_at(subject: Subject, row: int) -> Case:
 
 
 def _measured(
-    submit: Int64s, wait: Int64s, busy: NDArray[np.float64], queued: Int64s, state: State, now: int
+    submit: Int64s,
+    wait: Int64s,
+    busy: NDArray[np.float64],
+    queued: Int64s,
+    state: ClusterState,
+    now: int,
 ) -> dict[str, NDArray[np.float64]]:
     """Return the measures at all leads from series by hour and from waits.
 
@@ -246,7 +251,7 @@ def _measured(
     }
 
 
-def _recorded(log: JobTable, state: State, now: int) -> dict[str, NDArray[np.float64]]:
+def _recorded(log: JobTable, state: ClusterState, now: int) -> dict[str, NDArray[np.float64]]:
     """Return the measures of the record in the week after a second."""
     submit, start, end = log.recorded_submit, log.recorded_start, log.recorded_end
     edges = now + np.arange(0, WEEK + HOUR, HOUR)
@@ -262,7 +267,7 @@ def _recorded(log: JobTable, state: State, now: int) -> dict[str, NDArray[np.flo
 
 
 def _clairvoyant(
-    subject: Subject, state: State, rows: Int64s
+    subject: Subject, state: ClusterState, rows: Int64s
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
     """Return the measures of a replay that knows the future, and the starts of present jobs."""
     from hpcrowd.environment.simulation import Simulation

@@ -24,7 +24,7 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hpcrowd.environment.state.state import State as ClusterState
+    from hpcrowd.environment.state.state import ClusterState
 
 #: Weight of one candidate of each kind; the last one is the weight of all jobs of other users.
 WEIGHTS = (1.0, 0.5, 0.2, 1.0)

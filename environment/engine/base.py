@@ -205,7 +205,7 @@ class Engine(Announced, ABC):
     def hold(self, rows: Int64s, at: ArrayLike) -> None:
         """Note that jobs are submitted here, which arrive by :meth:`let_in` only."""
         self.units.check_rows(rows)
-        self._check_future(int(np.min(np.asarray(at))))
+        self._check_future(int(np.asarray(at).min()))
         self._take(rows)
         self.jobs.matrix[Column.SUBMIT, rows] = at
 

@@ -106,7 +106,10 @@ class UnitTable:
         SimulationError
             When one is not.
         """
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.jobs):
+        count = len(rows)
+        if count == 1 and 0 <= rows[0] < len(self.jobs):
+            return  # the usual case, without the cost of looking for extremes
+        if count and not 0 <= rows.min() <= rows.max() < len(self.jobs):
             raise SimulationError(
                 f"rows {rows.min()} to {rows.max()}: the table has {len(self.jobs)} jobs; append "
                 "jobs before submitting them"

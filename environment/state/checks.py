@@ -13,17 +13,18 @@ from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.limits.numbers import LARGEST_TIME
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.model import Machine
 
 
-def check_state(state: State, machine: Machine | None = None) -> list[str]:
+def check_state(state: ClusterState, machine: Machine | None = None) -> list[str]:
     """Check that a state does not contradict itself, or the machine.
 
     Jobs that are over may have asked for more than there is now, and for partitions that are gone.
-    Jobs in :attr:`State.held` may ask for more than the machine has: that may be why they wait.
+    Jobs in :attr:`ClusterState.held` may ask for more than the machine has: that may be why they
+    wait.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def check_state(state: State, machine: Machine | None = None) -> list[str]:
     return _remarks(state)
 
 
-def refuse(state: State, row: int, field: str, value: Any, rule: str) -> NoReturn:
+def refuse(state: ClusterState, row: int, field: str, value: Any, rule: str) -> NoReturn:
     """Refuse a job of a state, with its line if it comes from a file.
 
     Parameters
@@ -93,7 +94,7 @@ def refuse(state: State, row: int, field: str, value: Any, rule: str) -> NoRetur
     raise TraceError(f"{state.source}: {job}, {field} {value}: {rule}")
 
 
-def _check_times(state: State) -> None:
+def _check_times(state: ClusterState) -> None:
     """Check that every job was submitted, started and ended in this order, and not after now."""
     jobs, clock = state.jobs, state.clock
     submit, start, end = jobs.recorded_submit, jobs.recorded_start, jobs.recorded_end
@@ -118,7 +119,7 @@ def _check_times(state: State) -> None:
     check(ended & (end < submit), "end", end, early.format("submission"))
 
 
-def _check_numbers(state: State) -> None:
+def _check_numbers(state: ClusterState) -> None:
     """Check that no two jobs have the same number."""
     number = state.jobs.number
     order = np.argsort(number, kind="stable")
@@ -135,7 +136,7 @@ def _check_numbers(state: State) -> None:
         refuse(state, row, "number", int(number[row]), rule)
 
 
-def _check_sizes(state: State, size: int) -> None:
+def _check_sizes(state: ClusterState, size: int) -> None:
     """Check that the jobs that run fit into the machine together, and those that wait alone."""
     jobs, running, waiting = state.jobs, state.running, state.waiting
     here = np.concatenate((running, waiting))
@@ -162,7 +163,7 @@ def _check_sizes(state: State, size: int) -> None:
         refuse(state, row, "processors", int(jobs.processors[row]), rule)
 
 
-def _check_held(state: State) -> None:
+def _check_held(state: ClusterState) -> None:
     """Check that jobs that are held wait."""
     rows = np.fromiter(state.held, np.int64, len(state.held))
     wrong = np.setdiff1d(rows, state.waiting)
@@ -172,7 +173,7 @@ def _check_held(state: State) -> None:
         refuse(state, row, "held", state.held[row], rule)
 
 
-def _check_sums(state: State) -> None:
+def _check_sums(state: ClusterState) -> None:
     """Check that no sum of processor-seconds overflows."""
     jobs = state.jobs
     longest = np.maximum(jobs.run_time, jobs.requested_time).astype(np.float64)
@@ -187,7 +188,7 @@ def _check_sums(state: State) -> None:
         refuse(state, row, field, int(longest[row]), rule)
 
 
-def _check_partitions(state: State, machine: Machine | None) -> None:
+def _check_partitions(state: ClusterState, machine: Machine | None) -> None:
     """Check that the jobs that run or wait are in partitions that exist."""
     known = set(state.partitions)
     if machine is not None:
@@ -205,7 +206,7 @@ def _check_partitions(state: State, machine: Machine | None) -> None:
             refuse(state, row, "queue", fine[text], f"no such partition; {cure.rstrip()}")
 
 
-def partitions_of(state: State, rows: Int64s) -> list[str]:
+def partitions_of(state: ClusterState, rows: Int64s) -> list[str]:
     """Return the partitions of jobs, separated by commas; empty if they are not known.
 
     That in which a job runs, else those that it asks for, else the name of its queue.
@@ -220,7 +221,7 @@ def partitions_of(state: State, rows: Int64s) -> list[str]:
     return [here or text or queue for here, text, queue in zip(placed, asked, queues, strict=True)]
 
 
-def _remarks(state: State) -> list[str]:
+def _remarks(state: ClusterState) -> list[str]:
     """Return what is odd and not wrong."""
     jobs, running = state.jobs, state.running
     limit = jobs.requested_time[running]

@@ -73,7 +73,7 @@ from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.state.checks import check_state, refuse
 from hpcrowd.environment.state.node_lists import NodeLists
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.formats.common.files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
@@ -139,7 +139,7 @@ HEAD = 4096
 AGAIN = "write the snapshot again"
 
 
-def write_state(state: State, path: str | os.PathLike[str]) -> None:
+def write_state(state: ClusterState, path: str | os.PathLike[str]) -> None:
     """Write the state of a cluster; the file is complete or absent.
 
     The same state gives the same bytes. Of the names those are kept that a job has; of the places
@@ -171,10 +171,10 @@ def write_state(state: State, path: str | os.PathLike[str]) -> None:
     write_file("".join(lines).encode("ascii"), path)
 
 
-def read_state(path: str | os.PathLike[str]) -> State:
+def read_state(path: str | os.PathLike[str]) -> ClusterState:
     """Return the state of a cluster from a file.
 
-    Its :attr:`~hpcrowd.environment.state.state.State.source` is the file.
+    Its :attr:`~hpcrowd.environment.state.state.ClusterState.source` is the file.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
 # ---------------------------------------------------------------------------------------- writing
 
 
-def _header_of(state: State) -> dict[str, Any]:
+def _header_of(state: ClusterState) -> dict[str, Any]:
     clock = state.clock
     header: dict[str, Any] = {
         "format": FORMAT,
@@ -252,7 +252,7 @@ def _zone_name(zone: tzinfo) -> str:
     return str(name)
 
 
-def _check_ranges(state: State) -> None:
+def _check_ranges(state: ClusterState) -> None:
     """Check that every number of a job can be read back."""
     for name, (column, least, most) in NUMBERS.items():
         values = state.jobs.column(column)
@@ -270,7 +270,7 @@ def _check_ranges(state: State) -> None:
         refuse(state, row, "run_time", int(state.jobs.run_time[row]), rule)
 
 
-def _job_lines(state: State) -> Iterator[dict[str, Any]]:
+def _job_lines(state: ClusterState) -> Iterator[dict[str, Any]]:
     """Yield the keys and values of each job, in the order of :data:`KEYS`."""
     jobs = state.jobs
     columns = {name: jobs.column(column).tolist() for name, (column, _, _) in NUMBERS.items()}
@@ -310,7 +310,7 @@ def _job_lines(state: State) -> Iterator[dict[str, Any]]:
         yield found
 
 
-def _placed_of(state: State, row: int) -> dict[str, Any]:
+def _placed_of(state: ClusterState, row: int) -> dict[str, Any]:
     """Return what is known of a job beyond the table, by the keys of :data:`PLACED`."""
     one = state.placed[row]
     nodes = collapse(one.nodes)
@@ -580,7 +580,7 @@ class _Reader:
                 _whole(f"asks {key}", value, least, LATEST_MOMENT)
         return asks
 
-    def state(self) -> State:
+    def state(self) -> ClusterState:
         """Return the state, when all lines are read.
 
         Raises
@@ -600,7 +600,7 @@ class _Reader:
         jobs.names = self.names
         if header.get("requests", False):
             jobs.requests = _requests(self.rows, self.asked)
-        return State(
+        return ClusterState(
             jobs,
             header["now"],
             _clock(header),

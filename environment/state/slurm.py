@@ -41,7 +41,7 @@ from hpcrowd.environment.machine.slurm.records import Kind, Record
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.state.checks import check_state, refuse
 from hpcrowd.environment.state.node_lists import NodeLists
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.files import LONGEST_DOCUMENT, read_file
 from hpcrowd.environment.traces.formats.common.names import numbered_fields, worded
@@ -160,7 +160,7 @@ def state_of_slurm(
     processors: int | None = None,
     machine: AnyPath | Sequence[AnyPath] | None = None,
     zone: str | None = None,
-) -> State:
+) -> ClusterState:
     """Return the state of a cluster from what Slurm prints.
 
     Jobs are numbered by their submissions; ``jobs.names["job"]`` has their numbers in Slurm. Jobs
@@ -221,7 +221,7 @@ def state_of_slurm(
         times[times != UNKNOWN] -= origin
     clock = _clock(origin, zone)
     described = None if machine is None else read_machine(machine, zone)
-    state = State(
+    state = ClusterState(
         jobs, moment - origin, clock, 1, source=source, lines=np.zeros(len(jobs), np.int64),
         partitions=() if described is None else tuple(one.name for one in described.partitions),
     )  # fmt: skip
@@ -447,7 +447,7 @@ def _clock(origin: int, zone: str | None) -> Clock:
 
 
 def _describe(
-    state: State, here: _Part, order: Int64s, queued: Sequence[Queued], notes: list[str]
+    state: ClusterState, here: _Part, order: Int64s, queued: Sequence[Queued], notes: list[str]
 ) -> None:
     """Add to a state what the queue says of its jobs beyond the table.
 
@@ -513,7 +513,7 @@ def _held(queued: Queued, status: str) -> str:
 # ------------------------------------------------------------------------------------- the machine
 
 
-def _size(state: State, given: int | None, machine: Machine | None, notes: list[str]) -> int:
+def _size(state: ClusterState, given: int | None, machine: Machine | None, notes: list[str]) -> int:
     """Return the number of processors."""
     if given is not None:
         check_within("processors", given, 1, MOST_PROCESSORS)

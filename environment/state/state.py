@@ -1,7 +1,7 @@
 """The state of a cluster at one second, with what is known of the time before.
 
-Nothing in a :class:`State` is known only later: jobs that wait have no start, and jobs that run
-have no end and no run time.
+Nothing in a :class:`ClusterState` is known only later: jobs that wait have no start, and jobs that
+run have no end and no run time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HELD_BACK = "not eligible yet: {}"
 
 
 @dataclass
-class State:
+class ClusterState:
     """A cluster at one second.
 
     Attributes
@@ -76,7 +76,7 @@ class State:
 
     def __repr__(self) -> str:
         return (
-            f"<State at {moment(self.clock, self.now)}: {len(self.running):,} running, "
+            f"<ClusterState at {moment(self.clock, self.now)}: {len(self.running):,} running, "
             f"{len(self.waiting):,} waiting, {len(self.over):,} over>"
         )
 
@@ -110,7 +110,7 @@ class State:
         *,
         simulated: bool = False,
         source: str = "state",
-    ) -> State:
+    ) -> ClusterState:
         """Return the state at a second of a record, or of a run.
 
         What happens in that very second has happened: a job that ends then is over, one that is
@@ -154,7 +154,7 @@ class State:
         return cls(known, now, clock, processors, source=source)
 
     @classmethod
-    def of_simulation(cls, simulation: Simulation, *, source: str = "simulation") -> State:
+    def of_simulation(cls, simulation: Simulation, *, source: str = "simulation") -> ClusterState:
         """Return the state of a simulation now, between two calls of ``run``.
 
         It has the jobs of the first cluster with their simulated times as recorded ones; those that

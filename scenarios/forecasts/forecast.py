@@ -17,7 +17,7 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.environment.quantities import format_duration, plural
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.forecasts.inputs import (
     file_of,
     is_state,
@@ -99,7 +99,7 @@ class Forecast:
         Where futures are kept, and what makes them.
     """
 
-    source: Path | State | Trace
+    source: Path | ClusterState | Trace
     at: Any = None
     past: Path | None = None
     machine: tuple[Path, ...] = ()
@@ -141,7 +141,7 @@ class Forecast:
         """How far, in whole hours, s."""
         return max(round(self.days * DAY / HOUR), 1) * HOUR
 
-    def state(self) -> State:
+    def state(self) -> ClusterState:
         """Return the state that the futures begin with.
 
         Raises
@@ -150,7 +150,7 @@ class Forecast:
             In one line, where something is wrong.
         """
         at = None if self.at is None else parse_moment(self.at)
-        if isinstance(self.source, State):
+        if isinstance(self.source, ClusterState):
             return self.source
         if isinstance(self.source, Path):
             return state_from(
@@ -168,7 +168,7 @@ class Forecast:
 
         return LearnedModel.named(self.users)
 
-    def outset(self, state: State, jobs: tuple[str, ...] | None = None) -> Outset:
+    def outset(self, state: ClusterState, jobs: tuple[str, ...] | None = None) -> Outset:
         """Return what all futures of a state have in common; ``jobs`` instead of those of --job."""
         site = site_of_files(self.machine, self.how.get("zone"))
         changes: list[Any] = []
@@ -218,7 +218,7 @@ class Forecast:
         changed: Outset = replace(outset, **settings)
         return changed
 
-    def run(self, progress: Progress | None = None, state: State | None = None) -> Found:
+    def run(self, progress: Progress | None = None, state: ClusterState | None = None) -> Found:
         """Make the forecast.
 
         Parameters
@@ -306,7 +306,7 @@ class Forecast:
         from hpcrowd.environment.traces.formats.common.files import read_file
         from hpcrowd.environment.traces.formats.registry import read_trace
 
-        if isinstance(self.source, State):
+        if isinstance(self.source, ClusterState):
             raise QuantityError("--judge: give a trace, not a state")
         if isinstance(self.source, Path) and is_state(read_file(file_of(self.source))[0]):
             raise QuantityError(f"--judge: {self.source} is a state; give a trace")
@@ -378,7 +378,7 @@ class Forecast:
 
 
 def forecast(
-    source: State | Trace | str | os.PathLike[str],
+    source: ClusterState | Trace | str | os.PathLike[str],
     *,
     progress: Progress | None = None,
     **choices: Any,
@@ -388,9 +388,8 @@ def forecast(
     Parameters
     ----------
     source
-        A state, such as of :meth:`State.of_simulation
-        <hpcrowd.environment.state.state.State.of_simulation>`; a trace; or a file: a snapshot, the
-        queue of a Slurm, or a trace in any format.
+        A :class:`~hpcrowd.environment.state.state.ClusterState`, such as that of a running
+        simulation; a trace; or a file: a snapshot, the queue of a Slurm, or a trace in any format.
     progress
         Called now and then with what is done, how much of it, and of how much.
     **choices

@@ -18,7 +18,7 @@ from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.environment.state.checks import check_state
 from hpcrowd.environment.state.files import FORMAT, read_state
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.environment.traces.formats.common.base import FormatOptions
 from hpcrowd.environment.traces.formats.common.files import read_file
 from hpcrowd.environment.traces.formats.registry import read_trace
@@ -59,7 +59,7 @@ def state_from(
     machine: Sequence[Path] = (),
     processors: int | None = None,
     options: FormatOptions | None = None,
-) -> State:
+) -> ClusterState:
     """Return the state that a forecast begins with.
 
     Parameters
@@ -125,7 +125,7 @@ def file_of(path: Path) -> Path:
 
 def state_of_trace(
     trace: Trace, at: int | datetime | None = None, processors: int | None = None
-) -> State:
+) -> ClusterState:
     """Return the state at a moment of a trace; at its last submission unless given.
 
     If more processors are in use then than the trace says that there are, the machine is as large.
@@ -138,7 +138,7 @@ def state_of_trace(
     )
     if len(recent):  # else whoever makes the state says what is wrong
         jobs = jobs.take(recent)
-    state = State.of(jobs, now, clock, processors or trace.processors, source=trace.source)
+    state = ClusterState.of(jobs, now, clock, processors or trace.processors, source=trace.source)
     if processors is None:
         used = int(state.jobs.processors[state.running].sum())
         state.processors = max(state.processors, used)
@@ -154,7 +154,7 @@ def known_jobs(trace: Trace) -> JobTable:
     return converted.jobs
 
 
-def parse_job(text: str, state: State, option: str = "--job") -> Asked:
+def parse_job(text: str, state: ClusterState, option: str = "--job") -> Asked:
     """Return a job that one would submit, from text such as ``64 processors for 6 h``.
 
     Parameters
@@ -199,7 +199,7 @@ def parse_job(text: str, state: State, option: str = "--job") -> Asked:
     return Asked(processors, time, user, queue, count)
 
 
-def _number(state: State, field: str, name: str | None, what: str) -> int:
+def _number(state: ClusterState, field: str, name: str | None, what: str) -> int:
     """Return the number of a name."""
     if name is None:
         return UNKNOWN

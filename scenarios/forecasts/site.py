@@ -12,7 +12,7 @@ from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.jobs import State as Outcome
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.quantities import plural
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.model import Machine
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TOO_LARGE = "more processors than are up"
 
 
-def with_known_qos(site: Machine, state: State) -> tuple[Machine, tuple[str, ...]]:
+def with_known_qos(site: Machine, state: ClusterState) -> tuple[Machine, tuple[str, ...]]:
     """Return the machine with all QOS of the jobs, and a note about those that it lacked.
 
     Slurm has accepted these jobs, so their QOS exist: only the description lacks them. They get no

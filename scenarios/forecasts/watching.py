@@ -27,7 +27,7 @@ from hpcrowd.environment.quantities import plural
 from hpcrowd.scenarios.terminal import say
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.state.state import State
+    from hpcrowd.environment.state.state import ClusterState
     from hpcrowd.scenarios.forecasts.forecast import Forecast, Found
 
 #: Shortest and longest time between two forecasts, s.
@@ -83,7 +83,7 @@ def watch(given: Forecast, every: int, out: Path, rounds: int | None = None) -> 
             time.sleep(max(0.0, every - (time.monotonic() - began)))
 
 
-def check(state: State, out: Path) -> int:
+def check(state: ClusterState, out: Path) -> int:
     """Note how earlier forecasts fared; return how many are new."""
     jobs = state.jobs
     started = {
@@ -114,13 +114,13 @@ def _within(start: int, low: int | None, high: int | None) -> bool:
     return (low is not None and start >= low) and (high is None or start <= high)
 
 
-def _name(state: State, row: int) -> str:
+def _name(state: ClusterState, row: int) -> str:
     """Return what the resource manager calls a job, or its number."""
     number = int(state.jobs.number[row])
     return state.jobs.names.get("job", {}).get(number, str(number))
 
 
-def _lines_of(state: State, found: Found) -> Iterator[dict[str, Any]]:
+def _lines_of(state: ClusterState, found: Found) -> Iterator[dict[str, Any]]:
     """Yield what a forecast says of each waiting job; times are Unix seconds."""
     unix = state.clock.unix_start
     by_number = {int(state.jobs.number[row]): _name(state, row) for row in state.waiting.tolist()}
@@ -134,7 +134,7 @@ def _lines_of(state: State, found: Found) -> Iterator[dict[str, Any]]:
             }
 
 
-def _words(state: State, fared: int, out: Path) -> str:
+def _words(state: ClusterState, fared: int, out: Path) -> str:
     """Return a line about a forecast, and how those before have fared."""
     lines = list(_read(out / FARED))
     words = (

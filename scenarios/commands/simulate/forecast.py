@@ -300,7 +300,7 @@ def _snapshot(given: Forecast, path: Path, *, as_json: bool) -> None:
             }
         )  # fmt: skip
     else:
-        print(f"{path}: {state!r}".replace("<State", "state").rstrip(">"))
+        print(f"{path}: {state!r}".replace("<ClusterState", "state").rstrip(">"))
 
 
 def _judge(given: Forecast, moments: int, out: Path | None, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from hpcrowd.analysis.views.users import behaviour_words
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.names import RECORDED
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.inspector.subjects.course import LiveCourse, PlayedBack
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def outset_of(course: Course, horizon: int, asked: Sequence[Asked] = ()) -> Outs
     more: dict[str, Any] = {}
     if isinstance(course, LiveCourse):
         simulation, scenario = course.model, course.scenario
-        state = State.of_simulation(simulation, source=course.label)
+        state = ClusterState.of_simulation(simulation, source=course.label)
         cluster = simulation.cluster
         scheduler: Any = getattr(scenario, "scheduler", cluster.scheduler)
         timeline = cluster.timeline
@@ -122,7 +122,7 @@ def outset_of(course: Course, horizon: int, asked: Sequence[Asked] = ()) -> Outs
     else:
         assert isinstance(course, PlayedBack)
         run = course.run
-        state = State.of(
+        state = ClusterState.of(
             run.jobs, course.now, run.clock, run.processors, simulated=True, source=course.label
         )
         scheduler = course.scheduler_name

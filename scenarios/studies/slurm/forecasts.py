@@ -33,7 +33,7 @@ from hpcrowd.environment.holds.rules import Parent
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.machine.past import Placed
 from hpcrowd.environment.machine.requests import Ask, joined
-from hpcrowd.environment.state.state import State
+from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.studies.running import run_tasks
 from hpcrowd.scenarios.studies.slurm.records import Record
 from hpcrowd.scenarios.studies.slurm.samples import Queued, read_expected, read_queue
@@ -78,7 +78,7 @@ FORECAST_TABLE = (
 class Known(NamedTuple):
     """What is known at a moment."""
 
-    state: State
+    state: ClusterState
     key_of: dict[int, Key]  #: the jobs of the run, by row of the state
     awaits: dict[int, tuple[Parent, ...]]  #: what held jobs wait for that will be over some time
 
@@ -177,7 +177,7 @@ class Scene:
         state_jobs = jobs.take(order)
         state_jobs.number[:] = np.arange(1, len(order) + 1)
         place = np.argsort(order).tolist()
-        state = State(
+        state = ClusterState(
             state_jobs, moment + self.shift, Clock(self.record.origin - self.shift, known=True),
             self.machine.cores, source=f"{self.record.name} at {moment} s",
             held={place[row]: one.reason for row, one in enumerate(here) if one.reason in HELD},
@@ -198,7 +198,7 @@ class Scene:
         return Placed()
 
     def _awaits(
-        self, state: State, key_of: Mapping[int, Key], row_of: Mapping[Key, int]
+        self, state: ClusterState, key_of: Mapping[int, Key], row_of: Mapping[Key, int]
     ) -> dict[int, tuple[Parent, ...]]:
         """Return what held jobs wait for, those left out that wait for a job that stays held."""
         found: dict[int, tuple[Parent, ...]] = {}
