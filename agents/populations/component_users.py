@@ -27,7 +27,7 @@ from hpcrowd.agents.populations.components import MOVED, REPEATED, Pool
 from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import SimulationError
-from hpcrowd.environment.jobs import Column
+from hpcrowd.environment.jobs import Column, Int64s
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.stops import FOREVER
 
@@ -129,18 +129,20 @@ class ComponentUser(GeneratedUser):
         """
         units, table, now = self.pool.units, self.model.jobs, self.model.time
         place, end = self.pool.edges[unit : unit + 2]
-        source = self.pool.repeated[:, place:end]
-        submit = source[-MOVED]
-        past = submit - submit[0]
-        if now + past[-1] >= self.horizon:
-            past = past[: np.searchsorted(past, self.horizon - now)]
-            source = source[:, : len(past)]
-        count, at, first = len(past), now + past, len(table)
+        source, count, first = self.pool.repeated[place:end], end - place, len(table)
+        began = int(source[0, -MOVED])
+        at: int | Int64s = now
+        if count > 1:
+            past = source[:, -MOVED] - began
+            if now + past[-1] >= self.horizon:
+                count = int(past.searchsorted(self.horizon - now))
+                source, past = source[:count], past[:count]
+            at = now + past
         mine = table.append(count, user=self.number, group=self.group)
-        table.matrix[REPEATED, first : first + count] = source
+        table.matrix[REPEATED, first : first + count] = source.T
         if table.requests is not None and (asked := self.pool.work.jobs.requests) is not None:
             table.requests.repeat(first, asked.take(units.rows[place : place + count]))
-        moved = self.nominal(unit) - int(submit[0])
+        moved = self.nominal(unit) - began
         table.matrix[Column.RECORDED_SUBMIT : REPEATED.stop, first : first + count] += moved
         if self.log is not None:
             self.paced = paced

@@ -39,9 +39,9 @@ MOVED = 3
 def repeated(units: Units) -> Int64s:
     """Return what jobs have from the recorded ones, in the order of the units' rows.
 
-    Shape (columns of :data:`REPEATED`, jobs).
+    Shape (jobs, columns of :data:`REPEATED`), so that what belongs to a job stands together.
     """
-    found: Int64s = units.jobs.matrix[REPEATED, units.rows]
+    found: Int64s = units.jobs.matrix[REPEATED, units.rows].T
     return np.ascontiguousarray(found)
 
 

@@ -154,7 +154,7 @@ class Past:
     def set_run_times(self, rows: Int64s, run_times: Int64s) -> None:
         """Set how long jobs run that are not over, rows in the table of the record."""
         row = Column.RUN_TIME - REPEATED.start
-        self.repeated[row, self._place_of[rows]] = run_times
+        self.repeated[self._place_of[rows], row] = run_times
 
     @cached_property
     def _place_of(self) -> Int64s:
@@ -253,14 +253,14 @@ class Past:
         """
         a, b = self._jobs_of[place : place + 2]
         submits, ends = self._submits[a:b], self._ends[a:b]
-        sent = np.searchsorted(submits, moments, side="right")
-        over = np.searchsorted(ends, moments, side="right")
+        sent = submits.searchsorted(moments, side="right")
+        over = ends.searchsorted(moments, side="right")
         last = submits[np.maximum(sent - 1, 0)]
         silence = np.where(sent > 0, np.log1p(np.maximum(moments - last, 0) / 60), np.inf)
         a, b = self._by_user[place : place + 2]
         starts = self._starts[a:b]
-        week = np.searchsorted(starts, moments, side="right")
-        week = week - np.searchsorted(starts, moments - WEEK, side="right")
+        week = starts.searchsorted(moments, side="right")
+        week = week - starts.searchsorted(moments - WEEK, side="right")
         return np.stack((silence, np.log1p(np.maximum(sent - over, 0)), np.log1p(week)))
 
     def kernel(self, here: NDArray[np.float64], there: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -351,7 +351,7 @@ class Past:
         when = np.full(len(self.users), self.now)
         for place, (places, sums) in enumerate(self.choices):
             if len(places):
-                one = int(places[min(np.searchsorted(sums, drawn[place]), len(places) - 1)])
+                one = int(places[min(int(sums.searchsorted(drawn[place])), len(places) - 1)])
                 whose[place], which = divmod(one, len(moments))
                 when[place] = moments[which]
         return whose, when
@@ -382,7 +382,7 @@ class Past:
         weights = self._weights(wall, moments, like.block * DAY)
         weights *= np.where(np.isfinite(gap), np.exp(-0.5 * np.minimum(gap**2, 1e3)), 0.0) + 1e-9
         sums = np.cumsum(weights)
-        return int(moments[np.searchsorted(sums, stream.random() * sums[-1])])
+        return int(moments[sums.searchsorted(stream.random() * sums[-1])])
 
     def new_users(self, horizon: int, stream: np.random.Generator) -> list[tuple[int, int]]:
         """Draw who comes for the first time before a second: whose record, and from which second.
@@ -482,8 +482,8 @@ class GoingOnUser(ComponentUser):
         self.level = len(ahead) == 1  # clocks change in neither of the two times
         a, b = past._by_user[self.place : self.place + 2]
         starts = past._starts[a:b]
-        first = a + int(np.searchsorted(starts, moment, side="right"))
-        last = a + int(np.searchsorted(starts, moment + length, side="right"))
+        first = a + int(starts.searchsorted(moment, side="right"))
+        last = a + int(starts.searchsorted(moment + length, side="right"))
         self.units = list(range(first, last))
         self.left = len(self.units)
         self.missing.clear()
