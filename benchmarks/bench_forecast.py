@@ -30,12 +30,11 @@ KNOWN_DAYS = 120
 
 #: The command in a process of its own, and the memory of the largest of its processes, MB.
 COMMAND = """
-import resource, sys
-from pathlib import Path
-from hpcrowd.environment.state.files import read_state
-from hpcrowd.scenarios.forecasts.forecast import Forecast
-import time
-if __name__ == "__main__":
+if __name__ == "__main__":  # as workers of the command import nothing before they need it
+    import resource, sys, time
+    from pathlib import Path
+    from hpcrowd.environment.state.files import read_state
+    from hpcrowd.scenarios.forecasts.forecast import Forecast
     state = read_state(Path(sys.argv[1]))
     began = time.perf_counter()
     found = Forecast(state, futures=int(sys.argv[2]), hindcasts=0).run()

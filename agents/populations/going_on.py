@@ -131,6 +131,7 @@ class Past:
         self._pending_now = self._count_pending(jobs, pending)
         self._wall = clock.wall(now)
         self._ahead: dict[int, int] = {}
+        self._weights_of: dict[tuple[int, ...], NDArray[np.float64]] = {}
 
     @property
     def users(self) -> Int64s:
@@ -219,7 +220,7 @@ class Past:
 
         The first one is on the day before the local time that is not after now.
         """
-        back = max(-(-(wall - self._wall) // DAY), 0) + 1
+        back = self._back(wall)
         begin = int(self._submits.min()) if len(self._submits) else self.now
         days = min(self.likeness.days, max((self.now - begin) // DAY - back + 1, 0))
         walls = wall - (back + np.arange(days)) * DAY
@@ -278,18 +279,31 @@ class Past:
         found: NDArray[np.float64] = np.where(known, np.exp(-0.5 * (gap**2).sum(axis=0)), 0.0)
         return found
 
-    def _weights(self, wall: int, moments: Int64s, horizon: int) -> NDArray[np.float64]:
-        """Return the weights of moments by their age and their days of the week."""
-        like = self.likeness
-        age = (self.now - moments) / DAY
-        days = max(1, min(like.block, -(-horizon // DAY)))
-        weekdays = np.arange(days)
-        here = ((wall // DAY + weekdays) % 7) >= 5
-        walls = self.clock.walls(moments)
-        there = ((walls[:, None] // DAY + weekdays) % 7) >= 5
-        differs = (there != here).mean(axis=1)
-        found: NDArray[np.float64] = np.exp(-age / like.memory) * like.weekend ** (2 * differs)
-        return found
+    def _weights(self, wall: int, count: int, horizon: int) -> NDArray[np.float64]:
+        """Return the weights of the moments by their age in days and their days of the week.
+
+        Parameters
+        ----------
+        wall, count
+            Of :meth:`moments`, and how many there are.
+        horizon
+            For how long what follows them matters, s.
+        """
+        back, day = self._back(wall), wall // DAY
+        key = day, back, count, horizon
+        if key not in self._weights_of:
+            like, age = self.likeness, back + np.arange(count)
+            weekdays = np.arange(max(1, min(like.block, -(-horizon // DAY))))
+            here = ((day + weekdays) % 7) >= 5
+            there = (((day - age)[:, None] + weekdays) % 7) >= 5
+            differs = (there != here).mean(axis=1)
+            self._weights_of[key] = np.exp(-age / like.memory) * like.weekend ** (2 * differs)
+        return self._weights_of[key]
+
+    def _back(self, wall: int) -> int:
+        """Return how many days before a local time the first moment is that is before now."""
+        back: int = max(-(-(wall - self._wall) // DAY), 0) + 1
+        return back
 
     @cached_property
     def _situations(self) -> tuple[Int64s, NDArray[np.float64]]:
@@ -320,7 +334,7 @@ class Past:
         if not count:
             nothing = np.zeros(0, np.int64), np.zeros(0)
             return [nothing] * len(self.users)
-        weights = self._weights(self._wall, moments, self.likeness.block * DAY)
+        weights = self._weights(self._wall, count, self.likeness.block * DAY)
         now = np.array([self.now], np.int64)
         cache: dict[tuple[int, ...], NDArray[np.float64]] = {}
         found = []
@@ -379,8 +393,10 @@ class Past:
         there = self.features(place, moments)
         like = self.likeness
         gap = (there[0] - np.log1p(silence / 60)) / like.silence
-        weights = self._weights(wall, moments, like.block * DAY)
-        weights *= np.where(np.isfinite(gap), np.exp(-0.5 * np.minimum(gap**2, 1e3)), 0.0) + 1e-9
+        weights = self._weights(wall, len(moments), like.block * DAY)
+        weights = (
+            weights * np.where(np.isfinite(gap), np.exp(-0.5 * np.minimum(gap**2, 1e3)), 0.0) + 1e-9
+        )
         sums = np.cumsum(weights)
         return int(moments[sums.searchsorted(stream.random() * sums[-1])])
 
