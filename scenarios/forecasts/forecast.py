@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from hpcrowd.analysis.forecast.effects import EatenUp, Effects, eaten_up, effect
 from hpcrowd.analysis.forecast.futures import USERS, Future, Outset
 from hpcrowd.analysis.forecast.hindsight import LEAST_CASES, Learned
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.errors import QuantityError, check_choice, not_one_of
+from hpcrowd.environment.errors import QuantityError, check_choice, missing, not_one_of
 from hpcrowd.environment.limits.numbers import check_within
 from hpcrowd.environment.quantities import format_duration, plural
 from hpcrowd.environment.state.state import ClusterState
@@ -275,6 +276,9 @@ class Forecast:
         state = outset.state
         if not self.hindcasts or not (len(state.waiting) + len(outset.asked)):
             return None, ""
+        if find_spec("sklearn") is None:
+            without = missing("scikit-learn", "fits")
+            return None, f"bounds of starts are those of the futures; to learn them, {without}"
         record = state.now - int(state.jobs.recorded_submit.min())
         if record < SHORTEST_RECORD:
             return None, (
