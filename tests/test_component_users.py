@@ -155,7 +155,7 @@ def test_jobs_in_are_jobs_out_and_no_dependency_is_broken(
             mine = np.flatnonzero(jobs.unit == number)
             units[int(jobs.recorded_submit[mine[0]])] = mine
         for unit in user.component.units:
-            for after, think in pool.successors[unit]:
+            for after, think in pool.units.successors[unit]:
                 for turn in range(-12, 12):
                     moved = user.member.shift + turn * pool.weeks
                     before = units.get(pool.second(unit, moved))

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from forecast_cases import CLOCK, busy_moment, scheduled, site_log, state_at
-from hpcrowd.agents.populations.going_on import Likeness, Past
+from hpcrowd.agents.populations.past import Likeness, Past
 from hpcrowd.analysis.forecast.futures import Outset
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable

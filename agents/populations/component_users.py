@@ -23,11 +23,12 @@ import numpy as np
 from hpcrowd.agents.behaviours.decisions import Why
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser
-from hpcrowd.agents.populations.components import MOVED, REPEATED, Pool
+from hpcrowd.agents.populations.components import Pool
 from hpcrowd.agents.populations.openness import Happening, Visits
+from hpcrowd.agents.work.units import MOVED, REPEATED, Units
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import SimulationError
-from hpcrowd.environment.jobs import Column, Int64s
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.stops import FOREVER
 
@@ -59,7 +60,99 @@ class Member:
     later: int = 0
 
 
-class ComponentUser(GeneratedUser):
+class RepeatingUser(GeneratedUser):
+    """A user who submits recorded units again.
+
+    Parameters
+    ----------
+    model, number, behaviour, group, horizon
+        See :class:`~hpcrowd.agents.generative.generated.GeneratedUser`.
+    record
+        The units of all users of the record.
+    whose
+        The number, in the record, of the user whose units it repeats.
+
+    Attributes
+    ----------
+    units
+        Units of the present round.
+    left
+        Number of unfinished ones.
+    missing, earliest
+        For each unit that waits: the number of units it still waits for, and its earliest time.
+    """
+
+    unasked = Why.RECORDED
+
+    def __init__(
+        self,
+        model: Simulation,
+        number: int,
+        behaviour: Behaviour[GeneratedUser],
+        record: Units,
+        whose: int,
+        *,
+        group: int,
+        horizon: int = FOREVER,
+    ) -> None:
+        super().__init__(model, number, behaviour, group=group, horizon=horizon)
+        self.record, self.whose = record, whose
+        self.units: list[int] = []
+        self.left = 0
+        self.missing: dict[int, int] = {}
+        self.earliest: dict[int, int] = {}
+        self._of: dict[int, int] = {}
+
+    def nominal(self, unit: int) -> int:
+        """Return when a unit would come in the present round with waits as recorded, s."""
+        raise NotImplementedError(f"{type(self).__name__} must define nominal()")
+
+    def take_up(self, units: list[int]) -> None:
+        """Begin a round of units."""
+        self.units, self.left = units, len(units)
+        self.missing.clear()
+        self.earliest.clear()
+
+    def send(self, unit: int, after: int | None = None, paced: int = 0) -> None:
+        """Submit a unit now, with jobs spaced as recorded; none from the horizon on.
+
+        Parameters
+        ----------
+        unit
+            Its number in the record.
+        after
+            The engine's number of the unit that released it.
+        paced
+            s; how much longer its pause was at the pace of the user's week.
+        """
+        record, table, now = self.record, self.model.jobs, self.model.time
+        place, end = record.edges[unit : unit + 2]
+        source, count, first = record.repeated[place:end], end - place, len(table)
+        began = int(source[0, -MOVED])
+        at: int | Int64s = now
+        if count > 1:
+            past = source[:, -MOVED] - began
+            if now + past[-1] >= self.horizon:
+                count = int(past.searchsorted(self.horizon - now))
+                source, past = source[:count], past[:count]
+            at = now + past
+        mine = table.append(count, user=self.number, group=self.group)
+        table.matrix[REPEATED, first : first + count] = source.T
+        if table.requests is not None and (asked := record.jobs.requests) is not None:
+            table.requests.repeat(first, asked.take(record.rows[place : place + count]))
+        moved = self.nominal(unit) - began
+        table.matrix[REPEATED.stop - MOVED : REPEATED.stop, first : first + count] += moved
+        if self.log is not None:
+            self.paced = paced
+        self._of[self.hand_in(mine, at, after)] = unit
+
+    def over(self, number: int) -> int:
+        """Return the finished unit with this number in the engine, and count it."""
+        self.left -= 1
+        return self._of.pop(number)
+
+
+class ComponentUser(RepeatingUser):
     """A user who repeats the work of a component of a pool.
 
     Parameters
@@ -76,16 +169,9 @@ class ComponentUser(GeneratedUser):
     Attributes
     ----------
     shift
-        Weeks by which the present round is moved.
-    units
-        Units of the present round; those that would come before second 0 are left out.
-    left
-        Number of unfinished ones.
-    missing, earliest
-        For each unit that waits: the number of units it still waits for, and its earliest time.
+        Weeks by which the present round is moved. Units of the first round that would come before
+        second 0 are left out.
     """
-
-    unasked = Why.RECORDED
 
     def __init__(
         self,
@@ -99,59 +185,18 @@ class ComponentUser(GeneratedUser):
     ) -> None:
         self.component = pool.components[member.component]
         super().__init__(
-            model, member.number, behaviour, group=self.component.group, horizon=horizon
-        )
+            model, member.number, behaviour, pool.units, self.component.user,
+            group=self.component.group, horizon=horizon,
+        )  # fmt: skip
         self.member = member
         self.pool = pool
         self.visits = visits or Visits()
         self.shift = member.shift
-        self.units = [unit for unit in self.component.units if self.nominal(unit) >= 0]
-        self.left = len(self.units)
-        self.missing: dict[int, int] = {}
-        self.earliest: dict[int, int] = {}
-        self._of: dict[int, int] = {}
+        self.take_up([unit for unit in self.component.units if self.nominal(unit) >= 0])
 
+    @override
     def nominal(self, unit: int) -> int:
-        """Return when a unit would come in the present round with waits as recorded, s."""
         return self.pool.second(unit, self.shift, self.member.later)
-
-    def send(self, unit: int, after: int | None = None, paced: int = 0) -> None:
-        """Submit a unit now, with jobs spaced as recorded; none from the horizon on.
-
-        Parameters
-        ----------
-        unit
-            Its number in the pool.
-        after
-            The engine's number of the unit that released it.
-        paced
-            s; how much longer its pause was at the pace of the user's week.
-        """
-        units, table, now = self.pool.units, self.model.jobs, self.model.time
-        place, end = self.pool.edges[unit : unit + 2]
-        source, count, first = self.pool.repeated[place:end], end - place, len(table)
-        began = int(source[0, -MOVED])
-        at: int | Int64s = now
-        if count > 1:
-            past = source[:, -MOVED] - began
-            if now + past[-1] >= self.horizon:
-                count = int(past.searchsorted(self.horizon - now))
-                source, past = source[:count], past[:count]
-            at = now + past
-        mine = table.append(count, user=self.number, group=self.group)
-        table.matrix[REPEATED, first : first + count] = source.T
-        if table.requests is not None and (asked := self.pool.work.jobs.requests) is not None:
-            table.requests.repeat(first, asked.take(units.rows[place : place + count]))
-        moved = self.nominal(unit) - began
-        table.matrix[Column.RECORDED_SUBMIT : REPEATED.stop, first : first + count] += moved
-        if self.log is not None:
-            self.paced = paced
-        self._of[self.hand_in(mine, at, after)] = unit
-
-    def over(self, number: int) -> int:
-        """Return the finished unit with this number in the engine, and count it."""
-        self.left -= 1
-        return self._of.pop(number)
 
     def turn(self, after: int) -> None:
         """Begin a new round of all units, the first one to come later than second ``after``.
@@ -163,9 +208,7 @@ class ComponentUser(GeneratedUser):
         self.units = list(self.component.units)
         while not self.component.long_term and self.nominal(self.units[0]) <= after:
             self.shift += step
-        self.left = len(self.units)
-        self.missing.clear()
-        self.earliest.clear()
+        self.take_up(self.units)
 
     @property
     @override
@@ -185,7 +228,7 @@ class ComponentUser(GeneratedUser):
             count = int(units.first[unit + 1] - units.first[unit])
             graph.add_node(unit, start=int(self.pool.walls[unit]), jobs=count)
         for unit in self.component.units:
-            for after, think in self.pool.successors[unit]:
+            for after, think in units.successors[unit]:
                 graph.add_edge(unit, after, think_time=think)
         self._graph = nx.freeze(graph)
         return self._graph
@@ -201,7 +244,7 @@ class AsRecorded(Behaviour[GeneratedUser]):
     def _round(self, user: ComponentUser) -> None:
         """Set an alarm for each unit of a round, and one for the next round."""
         for unit in user.units:
-            user.call_at(user.nominal(unit), ComponentUser.send, unit)
+            user.call_at(user.nominal(unit), RepeatingUser.send, unit)
         if user.component.long_term:
             # A round begins before its first unit is due, at the latest with the last of this one.
             last = max((user.nominal(unit) for unit in user.units), default=0)
@@ -238,7 +281,7 @@ class ClosedLoop(Behaviour[GeneratedUser]):
     def __init__(self, profiles: Profiles | None = None) -> None:
         self.profiles = profiles
 
-    def pause(self, user: ComponentUser, unit: int, recorded: int) -> int:
+    def pause(self, user: RepeatingUser, unit: int, recorded: int) -> int:
         """Return how long the user pauses before a unit, s; override it in your own class.
 
         Parameters
@@ -259,21 +302,14 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         if not user.units and user.component.long_term:
             user.turn(0)
         for unit in self._free(user):
-            user.call_at(user.nominal(unit), ComponentUser.send, unit)
+            user.call_at(user.nominal(unit), RepeatingUser.send, unit)
 
     @override
     def finished(self, user: GeneratedUser, unit: int, now: int) -> None:
         """Release the units that waited for this one, or begin the next round, or leave."""
         user = cast(ComponentUser, user)
         ended = user.over(unit)
-        for after, think in user.pool.successors[ended]:
-            due, paced = self._due(user, after, think, now)
-            user.earliest[after] = max(due, user.earliest.get(after, 0))
-            user.missing[after] -= 1
-            if not user.missing[after]:
-                # Where another pause than this one decides, it is not told apart.
-                paced = paced if due == user.earliest[after] else 0
-                user.call_at(user.earliest[after], ComponentUser.send, after, unit, paced)
+        self._release(user, ended, unit, now)
         if user.left:
             return
         if user.component.long_term:
@@ -285,6 +321,27 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         else:
             user.done = True
             user.visits.note(now, user.number, Happening.DONE)
+
+    def _release(self, user: RepeatingUser, ended: int, unit: int, now: int) -> None:
+        """Release the units of the round that waited only for one that is over now.
+
+        Parameters
+        ----------
+        user, now
+            The user, and the second.
+        ended, unit
+            Its number in the record, and in the engine.
+        """
+        for after, think in user.record.successors[ended]:
+            if after not in user.missing:
+                continue  # of another round
+            due, paced = self._due(user, after, think, now)
+            user.earliest[after] = max(due, user.earliest.get(after, 0))
+            user.missing[after] -= 1
+            if not user.missing[after]:
+                # Where another pause than this one decides, it is not told apart.
+                paced = paced if due == user.earliest[after] else 0
+                user.call_at(user.earliest[after], RepeatingUser.send, after, unit, paced)
 
     def _again(self, user: ComponentUser, now: int, unit: int) -> None:
         """Begin the next round of a long-term user, whose last unit ended now."""
@@ -301,11 +358,11 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         nominal = user.nominal(user.units[0])
         for one in self._free(user):
             at = first + user.nominal(one) - nominal
-            user.call_at(at, ComponentUser.send, one, unit, paced)
+            user.call_at(at, RepeatingUser.send, one, unit, paced)
 
-    def _free(self, user: ComponentUser) -> list[int]:
+    def _free(self, user: RepeatingUser) -> list[int]:
         """Count the units that each unit of the round waits for; return those without any."""
-        successors, missing = user.pool.successors, user.missing
+        successors, missing = user.record.successors, user.missing
         there = set(user.units)
         for unit in user.units:
             for after, _ in successors[unit]:
@@ -313,7 +370,7 @@ class ClosedLoop(Behaviour[GeneratedUser]):
                     missing[after] = missing.get(after, 0) + 1
         return [unit for unit in user.units if unit not in missing]
 
-    def _due(self, user: ComponentUser, unit: int, pause: int, now: int) -> tuple[int, int]:
+    def _due(self, user: RepeatingUser, unit: int, pause: int, now: int) -> tuple[int, int]:
         """Return when a unit comes that was released now and has a recorded pause, s.
 
         And how much of the time until then is due to the pace of the user's week, s; 0 without log.
@@ -329,7 +386,7 @@ class ClosedLoop(Behaviour[GeneratedUser]):
         begins = user.nominal(unit) - pause
         due = now + pause
         if begins != now or paced != pause:
-            clock, profile = user.model.clock, self.profiles.of(user.component.user)
+            clock, profile = user.model.clock, self.profiles.of(user.whose)
             active = profile.between(clock, begins, begins + pause)
             if paced != pause:
                 active = active * paced / pause if pause else paced

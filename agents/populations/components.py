@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -25,25 +24,8 @@ from hpcrowd.agents.work.recorded import Work
 from hpcrowd.agents.work.units import Units
 from hpcrowd.environment.clock import DAY, WEEK, Clock
 from hpcrowd.environment.errors import TraceError
-from hpcrowd.environment.jobs import Column, Int64s
+from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.limits.numbers import MOST_DAYS, check_within
-
-#: Columns that a job has from the recorded one that it repeats, the last three moved in time; they
-#: stand side by side in tables.
-REPEATED = slice(Column.EXECUTABLE, Column.RECORDED_END + 1)
-
-#: How many of them are times that are moved: recorded submission, start and end.
-MOVED = 3
-
-
-def repeated(units: Units) -> Int64s:
-    """Return what jobs have from the recorded ones, in the order of the units' rows.
-
-    Shape (jobs, columns of :data:`REPEATED`), so that what belongs to a job stands together.
-    """
-    found: Int64s = units.jobs.matrix[REPEATED, units.rows].T
-    return np.ascontiguousarray(found)
-
 
 #: Shortest log that users are cut from, s: two weeks, so that some week has one after it.
 SHORTEST_LOG = 2 * WEEK
@@ -256,22 +238,3 @@ class Pool:
         """
         wall = int(self.walls[unit]) + weeks * WEEK + later
         return self.clock.second_at(self.clock.wall(0) + wall)
-
-    @cached_property
-    def repeated(self) -> Int64s:
-        """What jobs have from the recorded ones, see :func:`repeated`."""
-        return repeated(self.units)
-
-    @cached_property
-    def edges(self) -> list[int]:
-        """Where each unit begins among the rows of all, and the end."""
-        edges: list[int] = self.units.first.tolist()
-        return edges
-
-    @cached_property
-    def successors(self) -> list[list[tuple[int, int]]]:
-        """For each unit those that wait for it, with their think times, s."""
-        edges = self.units.dependencies
-        after, think = edges.successor.tolist(), edges.think.tolist()
-        first = edges.first.tolist()
-        return [list(zip(after[a:b], think[a:b], strict=True)) for a, b in pairwise(first)]

@@ -29,8 +29,9 @@ from hpcrowd.environment.jobs import UNKNOWN
 
 if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import LearnedModel
-    from hpcrowd.agents.populations.component_users import ComponentUser
+    from hpcrowd.agents.populations.component_users import ComponentUser, RepeatingUser
     from hpcrowd.agents.populations.components import Pool
+    from hpcrowd.agents.work.recorded import Work
     from hpcrowd.environment.jobs import Int64s
 
 
@@ -121,6 +122,14 @@ class FromPool(_Learned, DrawFromPool):
             user.call_at(at, self._go_on, ENDED, now, unit)
 
 
+def ends_awaited(work: Work) -> list[int]:
+    """Return for each batch the one whose end released it, -1 where another reason did."""
+    releases = recorded_releases(BatchOrder(work))
+    awaited = np.where(releases.reason == Reason.ENDED, releases.awaited, UNKNOWN)
+    found: list[int] = awaited.tolist()
+    return found
+
+
 class InOrder(_Learned, Behaviour[GeneratedUser]):
     """Submit the batches of a component in their order, with pauses of the model.
 
@@ -133,10 +142,9 @@ class InOrder(_Learned, Behaviour[GeneratedUser]):
     """
 
     def __init__(self, pool: Pool, model: LearnedModel) -> None:
-        releases = recorded_releases(BatchOrder(pool.work))
         self.minds = Minds(model)
         self._sent = {}
-        self._awaits = np.where(releases.reason == Reason.ENDED, releases.awaited, UNKNOWN).tolist()
+        self._awaits = ends_awaited(pool.work)
         # By user: the place of the next unit, what it waits for, and the rows of its units.
         self._next: dict[int, int] = {}
         self._waiting: dict[int, int] = {}
@@ -150,7 +158,7 @@ class InOrder(_Learned, Behaviour[GeneratedUser]):
         if user.units:
             self._round(user, user.nominal(user.units[0]), None)
 
-    def _round(self, user: ComponentUser, at: int, after: int | None) -> None:
+    def _round(self, user: RepeatingUser, at: int, after: int | None) -> None:
         """Begin a round of units, the first one at a second."""
         self._next[user.number] = 0
         self._rows[user.number] = {}
@@ -158,7 +166,7 @@ class InOrder(_Learned, Behaviour[GeneratedUser]):
 
     def _submit(self, user: GeneratedUser, reason: int, released: int, after: int | None) -> None:
         """Submit the next unit, and plan the one after it unless it waits for an end."""
-        user = cast("ComponentUser", user)
+        user = cast("RepeatingUser", user)
         number, place, jobs = user.number, self._next[user.number], user.model.jobs
         unit, first = user.units[place], len(jobs)
         user.send(unit, after)

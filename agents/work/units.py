@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from hpcrowd.agents.work.graph import Dependencies, find_dependencies
 from hpcrowd.agents.work.sessions import Sessions
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable
+
+#: Columns that a job has from the recorded one that it repeats, the last ones moved in time; they
+#: stand side by side in tables.
+REPEATED = slice(Column.EXECUTABLE, Column.RECORDED_END + 1)
+
+#: How many of them are times that are moved: recorded submission, start and end.
+MOVED = 3
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,30 @@ class Units:
         """Recorded end of the last job of each unit to end, s, shape (units,)."""
         end: Int64s = np.maximum.reduceat(self.jobs.recorded_end[self.rows], self.first[:-1])
         return end
+
+    @cached_property
+    def edges(self) -> list[int]:
+        """:attr:`first` as a list, which is read faster one by one."""
+        edges: list[int] = self.first.tolist()
+        return edges
+
+    @cached_property
+    def repeated(self) -> Int64s:
+        """What jobs have from the recorded ones, in the order of :attr:`rows`.
+
+        Shape (jobs, columns of :data:`REPEATED`), so that what belongs to a job stands together.
+        """
+        return np.ascontiguousarray(self.jobs.matrix[REPEATED, self.rows].T)
+
+    @cached_property
+    def successors(self) -> list[list[tuple[int, int]]]:
+        """For each unit those that wait for it, with their think times, s."""
+        edges = self.dependencies
+        after, think = edges.successor.tolist(), edges.think.tolist()
+        return [
+            list(zip(after[a:b], think[a:b], strict=True))
+            for a, b in pairwise(edges.first.tolist())
+        ]
 
     @cached_property
     def user(self) -> Int64s:

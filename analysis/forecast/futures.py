@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.user import Behaviour
     from hpcrowd.agents.generative.generated import GeneratedUser
     from hpcrowd.agents.learned.model import LearnedModel
-    from hpcrowd.agents.populations.going_on import Likeness, Past
+    from hpcrowd.agents.populations.past import Likeness, Past
     from hpcrowd.environment.holds.rules import Parent
     from hpcrowd.environment.simulation import Simulation
     from hpcrowd.environment.state.state import ClusterState
@@ -195,7 +195,7 @@ class Outset:
     @cached_property
     def past(self) -> Past:
         """The record that users go on with."""
-        from hpcrowd.agents.populations.going_on import Past
+        from hpcrowd.agents.populations.past import Past
 
         return Past(self.state.jobs, self.state.now, self.state.clock, self.likeness)
 
