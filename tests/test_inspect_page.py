@@ -366,14 +366,14 @@ def test_what_may_come(reader: Reader) -> None:
 
 @pytest.mark.slow
 def test_where_nothing_can_be_forecast(browser: Browser, log: Path, tmp_path: Path) -> None:
-    """Of the recorded schedule the tab says why there is no forecast, and offers nothing."""
+    """Of the recorded schedule the tab says why it cannot be forecast, and offers nothing."""
     (tmp_path / "log.swf").write_bytes(log.read_bytes())
     path = tmp_path / "recorded.toml"
     path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nscheduler = "recorded"\n')
     with started_page(path) as served:
         reader = Reader(browser, served.address, f"?at={BUSY}&tab=forecast")
-        told = reader.page.locator("#view-forecast").inner_text()
-        assert "The schedule is the recorded one" in told
+        words = reader.page.locator("#view-forecast").inner_text()
+        assert "The schedule is the recorded one" in words
         assert not reader.page.locator("#ask").is_visible()
         assert not reader.page.locator("#starts-a").is_visible()
         reader.close()

@@ -367,8 +367,8 @@ def test_both_runs_have_forecasts(client: Client) -> None:
     job = {"processors": 9, "requested": HOUR}
     number = client.send("forecast", futures=20, days=1, jobs=[job])
     assert 16 == outcome(client, number, run=1)["found"]["size"]
-    told = "a job of 9 processors: the machine has 8; ask for that many at most"
-    assert told == outcome(client, number)["error"]
+    words = "a job of 9 processors: the machine has 8; ask for that many at most"
+    assert words == outcome(client, number)["error"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of Linux")
@@ -404,7 +404,7 @@ def test_a_forecast_ends_with_its_second_and_with_the_page(served: Served) -> No
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "words"),
     [
         ({"futures": 51}, "forecast.futures"),
         ({"futures": 50, "days": 365}, "forecast.days"),
@@ -416,6 +416,6 @@ def test_a_forecast_ends_with_its_second_and_with_the_page(served: Served) -> No
         ({"futures": 50, "scheduler": "own.py:Own"}, "extra inputs"),
     ],
 )
-def test_forecasts_that_make_no_sense(client: Client, message: dict[str, Any], told: str) -> None:
+def test_forecasts_that_make_no_sense(client: Client, message: dict[str, Any], words: str) -> None:
     """Numbers have limits and are numbers; nothing else comes in."""
-    assert told in client.ask("forecast", **message)["error"]
+    assert words in client.ask("forecast", **message)["error"]

@@ -218,11 +218,11 @@ def states(draw: st.DrawFn) -> ClusterState:
         notes=tuple(draw(st.lists(TEXTS.filter(bool), max_size=2))),
     )  # fmt: skip
     held = draw(st.sets(st.sampled_from(found.waiting.tolist()))) if len(found.waiting) else set()
-    told = draw(st.sets(st.integers(0, size - 1))) if size else set()
+    known = draw(st.sets(st.integers(0, size - 1))) if size else set()
     return replace(
         found,
         held={row: draw(TEXTS.filter(bool)) for row in sorted(held)},
-        placed={row: draw(PLACES) for row in sorted(told)},
+        placed={row: draw(PLACES) for row in sorted(known)},
     )
 
 
@@ -376,7 +376,7 @@ def test_cut_short(tmp_path: Path) -> None:
     ],
 )
 def test_other_files(tmp_path: Path, data: bytes, message: str) -> None:
-    """What is no snapshot is refused at its beginning, however large it would be unpacked."""
+    """Anything but a snapshot is refused at its beginning, however large it would be unpacked."""
     (tmp_path / "now").write_bytes(data)
     with pytest.raises(TraceError, match=message):
         read_state(tmp_path / "now")

@@ -154,7 +154,7 @@ def test_nodes_keep_their_jobs(policy: str) -> None:
 
 
 def test_before_anything_came(make_jobs: Callable[..., JobTable]) -> None:
-    """There is no state of nothing, and one line says so."""
+    """A simulation of nothing has no state, and one line says so."""
     jobs = make_jobs((HOUR, HOUR, 1))
     model = Simulation(jobs, 4)
     model.cluster.submit(np.arange(1), jobs.recorded_submit)

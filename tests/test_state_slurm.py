@@ -486,9 +486,9 @@ def test_as_the_accounting_says_afterwards(referee_runs: Path, tmp_path: Path, n
         }
         this_second = {one.job for one in submitted if one.submit == now}
         assert set(runs) == set(ids(state, state.running))
-        told = set(ids(state, state.waiting))
-        assert set(waits) - told <= this_second
-        assert told - set(waits) <= set(ids(state, np.array(sorted(state.held), np.int64)))
+        listed = set(ids(state, state.waiting))
+        assert set(waits) - listed <= this_second
+        assert listed - set(waits) <= set(ids(state, np.array(sorted(state.held), np.int64)))
         jobs, requests = state.jobs, state.jobs.requests
         assert requests is not None
         for row in state.running.tolist():

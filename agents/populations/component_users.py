@@ -339,7 +339,7 @@ class ClosedLoop(Behaviour[GeneratedUser]):
             user.earliest[after] = max(due, user.earliest.get(after, 0))
             user.missing[after] -= 1
             if not user.missing[after]:
-                # Where another pause than this one decides, it is not told apart.
+                # Where another pause than this one decides, nobody knows it from its pace.
                 paced = paced if due == user.earliest[after] else 0
                 user.call_at(user.earliest[after], RepeatingUser.send, after, unit, paced)
 

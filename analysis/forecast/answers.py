@@ -326,7 +326,7 @@ def answers_of(
     Raises
     ------
     QuantityError
-        If there is no future, or one is not of this outset.
+        If futures are missing, or one is not of this outset.
     """
     check_futures(outset, futures)
     state, until = outset.state, outset.state.now + outset.horizon
@@ -364,7 +364,7 @@ def name_of_asked(one: Asked) -> str:
 
 
 def check_futures(outset: Outset, futures: Sequence[Future]) -> None:
-    """Raise a QuantityError if there is no future, or one is not of an outset."""
+    """Raise a QuantityError if futures are missing, or one is not of an outset."""
     if not futures:
         raise QuantityError("no future: nothing to say; simulate one or more")
     jobs = len(outset.rows) + sum(one.count for one in outset.asked)
@@ -435,13 +435,13 @@ def _jobs(
     if not len(start):
         return []
     raw, ends = quantiles(start, LEVELS), quantiles(end, LEVELS)
-    told = raw
+    starts = raw
     if recalibration is not None:
-        told = now + np.asarray(recalibration.adjusted(raw - now), np.float64)
-        told = np.where(told > until, np.inf, told)
+        starts = now + np.asarray(recalibration.adjusted(raw - now), np.float64)
+        starts = np.where(starts > until, np.inf, starts)
         # A job ends as much later as it starts later than in the futures.
-        moved = np.where(np.isfinite(told) & np.isfinite(raw), told - raw, 0)
-        ends = np.where(np.isfinite(told), ends + moved, np.inf)
+        moved = np.where(np.isfinite(starts) & np.isfinite(raw), starts - raw, 0)
+        ends = np.where(np.isfinite(starts), ends + moved, np.inf)
     within, at_once = np.isfinite(start).mean(axis=1), (start <= now + AT_ONCE).mean(axis=1)
     chances = getattr(recalibration, "chances", None)
     if chances is not None:
@@ -454,7 +454,7 @@ def _jobs(
             JobAnswer(
                 int(jobs.number[row]), int(jobs.user[row]), jobs.who(int(jobs.user[row])),
                 int(jobs.processors[row]), int(jobs.requested_time[row]), 1,
-                int(jobs.recorded_submit[row]), told[number], raw[number],
+                int(jobs.recorded_submit[row]), starts[number], raw[number],
                 None if outset.jobs_only else ends[number], float(within[number]),
                 float(at_once[number]), reasons.get(place, ""), row in state.held,
                 jobs.names.get("job", {}).get(int(jobs.number[row]), ""),
@@ -466,7 +466,7 @@ def _jobs(
         found.append(
             JobAnswer(
                 None, one.user, user, one.processors, one.requested, one.count, now,
-                told[number], raw[number], None if outset.jobs_only else ends[number],
+                starts[number], raw[number], None if outset.jobs_only else ends[number],
                 float(within[number]), float(at_once[number]), reasons.get(place, ""),
             )
         )  # fmt: skip

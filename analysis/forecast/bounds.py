@@ -32,7 +32,7 @@ def over_futures(values: Floats) -> Floats:
     Parameters
     ----------
     values
-        Shape (futures, ...); NaN is no value.
+        Shape (futures, ...); NaN where there is none.
 
     Returns
     -------

@@ -22,6 +22,8 @@ Sources:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -275,6 +277,66 @@ class Recalibration:
                 f"classes of shape {classes.shape}: one for each job, from 0 to {self.classes - 1}"
             )
         return raw, classes.astype(np.int64)
+
+
+class OpenForecasts:
+    """Forecasts that are still open, from which a recalibration learns as outcomes come in.
+
+    Parameters
+    ----------
+    recalibration
+        What learns.
+    """
+
+    def __init__(self, recalibration: Recalibration) -> None:
+        self.recalibration = recalibration
+        self._open: list[_Open] = []
+
+    def add(
+        self,
+        raw: Floats,
+        asked_at: int,
+        start: NDArray[np.int64],
+        classes: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Add the bounds of one moment.
+
+        Parameters
+        ----------
+        raw, classes
+            As for :meth:`Recalibration.learn`.
+        asked_at
+            The moment, s.
+        start
+            When the jobs start, s; -1 if that is never known.
+        """
+        classes = np.zeros(len(raw), np.int64) if classes is None else classes
+        never = np.where(start < 0, np.iinfo(np.int64).max, start)
+        self._open.append(_Open(raw, asked_at, never, classes, np.zeros(raw.shape, bool)))
+
+    def learn(self, now: int) -> None:
+        """Learn what is known at a second; those that are over are forgotten."""
+        left = []
+        for one in self._open:
+            waits = one.start > now
+            outcome = np.where(waits, now, one.start) - one.asked_at
+            known = self.recalibration.learn(one.raw, outcome, waits, one.classes, known=one.known)
+            if waits.any():
+                left.append(_Open(
+                    one.raw[waits], one.asked_at, one.start[waits], one.classes[waits],
+                    known[waits],
+                ))  # fmt: skip
+        self._open = left
+
+
+class _Open(NamedTuple):
+    """The jobs of one moment that have not started yet."""
+
+    raw: Floats
+    asked_at: int
+    start: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    known: Bools
 
 
 def _space(seconds: Floats) -> Floats:

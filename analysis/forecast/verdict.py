@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.analysis.forecast.conformal import LEVELS, Recalibration
+from hpcrowd.analysis.forecast.conformal import LEVELS, OpenForecasts, Recalibration
 from hpcrowd.analysis.forecast.hindsight import Hindsight, log_minutes
 from hpcrowd.analysis.forecast.judge import LEADS, MEASURES, Case, Drift, Subject, in_order
 from hpcrowd.analysis.forecast.qbets import QBETS, bounds_over
@@ -181,7 +181,8 @@ def verdict(subject: Subject, cases: Sequence[Case], warm_up: int) -> Verdict:
     cases
         In any order.
     warm_up
-        The first so many moments, in the order of time, do not count; corrections learn from them.
+        How many of the first moments, in the order of time, do not count; corrections learn from
+        them.
     """
     cases = in_order(cases)
     found = Verdict(len(cases) - warm_up)
@@ -211,7 +212,7 @@ def _bounds(cases: Sequence[Case], warm_up: int, seed: int) -> dict[str, list[ND
     """Return the bounds of all cases, each from what was known then, s from then."""
     hindsight, conformal = Hindsight(seed=seed), Recalibration(LEVELS, classes=2, rate=RATE)
     found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in BOUNDS}
-    pending: list[tuple[int, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]] = []
+    still_open = OpenForecasts(conformal)
     for place, case in enumerate(cases):
         raw = quantiles((case.raw - case.now).T, LEVELS)
         found["futures"].append(np.minimum(raw, LONGEST))
@@ -220,37 +221,14 @@ def _bounds(cases: Sequence[Case], warm_up: int, seed: int) -> dict[str, list[ND
             if place % REFIT == 0 or hindsight.fits == 0:
                 hindsight.fit(case.now)
             learned = hindsight.bounds(case.features, case.now)
-        pending = _learn(conformal, cases, pending, case.now)
+        still_open.learn(case.now)
+        kinds = case.fresh.astype(np.int64)
         found["learned"].append(learned)
-        found["recalibrated"].append(conformal.adjusted(learned, case.fresh.astype(np.int64)))
+        found["recalibrated"].append(conformal.adjusted(learned, kinds))
         if hindsight.fits:
-            nothing = np.zeros(learned.shape, bool)
-            pending.append((place, learned, nothing, np.zeros(len(learned), bool)))
+            still_open.add(learned, case.now, case.start, kinds)
         hindsight.add(case.features, case.now, case.start)
     return found
-
-
-def _learn(
-    conformal: Recalibration,
-    cases: Sequence[Case],
-    pending: list[tuple[int, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]],
-    now: int,
-) -> list[tuple[int, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Let offsets learn from what is known now; return the forecasts that are still open."""
-    left = []
-    for place, said, known, over in pending:
-        case = cases[place]
-        open_still = np.flatnonzero(~over)
-        waits = case.start[open_still] > now
-        outcome = np.where(waits, now, case.start[open_still]) - case.now
-        known[open_still] = conformal.learn(
-            said[open_still], outcome, waits, case.fresh[open_still].astype(np.int64),
-            known=known[open_still],
-        )  # fmt: skip
-        over[open_still[~waits]] = True
-        if not over.all():
-            left.append((place, said, known, over))
-    return left
 
 
 def _score(said: NDArray[np.float64], came: NDArray[np.float64]) -> BoundScores:

@@ -303,7 +303,7 @@ class Forecast:
         Raises
         ------
         QuantityError
-            If the input is no trace.
+            If the input is not a trace.
         """
         from hpcrowd.analysis.forecast.judge import Subject
         from hpcrowd.environment.clock import Clock

@@ -58,8 +58,8 @@ class Forecasting:
             done = message.header.get("done")
             if done == total:
                 return  # the answer comes now
-            told = {} if done is None else {"done": done, "of": total}
-            news = asyncio.ensure_future(self._push(run, told, message.body))
+            progress = {} if done is None else {"done": done, "of": total}
+            news = asyncio.ensure_future(self._push(run, progress, message.body))
             self._news.add(news)
             news.add_done_callback(self._news.discard)
 

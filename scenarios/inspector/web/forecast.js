@@ -89,7 +89,7 @@ export class AskPanel extends Panel {
     this.fill();
   }
 
-  /** A line of the form: so many jobs, of so many processors, for so long. */
+  /** A line of the form: how many jobs, of how many processors, for how long. */
   alternative(id, words) {
     const input = (key, size, label) =>
       el("input", { id: `${id}-${key}`, type: "text", size, autocomplete: "off", "aria-label": `${words}: ${label}`, inputmode: key === "requested" ? null : "numeric" });

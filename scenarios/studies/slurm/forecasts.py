@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hpcrowd.analysis.forecast.conformal import LEVELS, Recalibration, wait_classes
+from hpcrowd.analysis.forecast.conformal import LEVELS, OpenForecasts, Recalibration, wait_classes
 from hpcrowd.analysis.forecast.scores import covered, quantiles
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.holds.rules import Parent
@@ -468,21 +468,13 @@ def recalibrated(cases: Sequence[Case], before: Sequence[Case]) -> list[NDArray[
         there = case.came != UNKNOWN
         bounds = case.bounds[there]
         offsets.learn(bounds, case.came[there].astype(np.float64), classes=_kinds(bounds)[0])
-    found = []
-    learned = [np.zeros(case.bounds.shape, bool) for case in cases]
-    closed = [np.zeros(len(case.keys), bool) for case in cases]
-    for place, case in enumerate(cases):
-        for other, done, known in zip(cases[:place], closed, learned, strict=False):
-            since = case.moment - other.moment
-            rows = np.flatnonzero(~done)
-            waits = (other.came[rows] == UNKNOWN) | (other.came[rows] > since)
-            outcome = np.where(waits, since, other.came[rows]).astype(np.float64)
-            bounds = other.bounds[rows]
-            known[rows] = offsets.learn(
-                bounds, outcome, waits, _kinds(bounds)[0], known=known[rows]
-            )
-            done[rows[~waits]] = True
-        found.append(offsets.adjusted(case.bounds, _kinds(case.bounds)[0]))
+    found, still_open = [], OpenForecasts(offsets)
+    for case in cases:
+        still_open.learn(case.moment)
+        kinds = _kinds(case.bounds)[0]
+        start = np.where(case.came == UNKNOWN, UNKNOWN, case.moment + case.came)
+        still_open.add(case.bounds, case.moment, start, kinds)
+        found.append(offsets.adjusted(case.bounds, kinds))
     return found
 
 
