@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcrowd.analysis.forecast.answers import Answers, answers_of
+from hpcrowd.analysis.forecast.answers import Answers, answers_of, reasons_now
 from hpcrowd.analysis.forecast.effects import EatenUp, Effects, eaten_up, effects_of
 from hpcrowd.analysis.forecast.futures import USERS, Future, Outset
 from hpcrowd.analysis.forecast.hindsight import LEAST_CASES, Learned
@@ -29,11 +30,12 @@ from hpcrowd.scenarios.forecasts.inputs import (
     state_of_trace,
 )
 from hpcrowd.scenarios.forecasts.judging import hindsight_of
-from hpcrowd.scenarios.forecasts.making import make_futures
+from hpcrowd.scenarios.forecasts.making import make_futures, usual_engine
 from hpcrowd.scenarios.forecasts.site import with_known_qos, without_impossible_jobs
 from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import parse_moment
 from hpcrowd.scenarios.kinds.trace_settings import reading_options
+from hpcrowd.scenarios.sweeps.engines import Engine, engine_of
 
 if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import LearnedModel
@@ -229,16 +231,14 @@ class Forecast:
         state
             The state, if it is known already.
         """
-        from hpcrowd.scenarios.sweeps.engines import engine_of
-
         say = progress or (lambda label, done, total: None)
         outset = self.outset(state or self.state())
         rigid = "rigid" if self.users not in ("rigid", "none") else None
         plans = {change: self.changed(outset, change) for change in self.changes}
-        engine = None
-        if (self.executor, self.workers, self.address) != ("processes", None, None):
-            engine = engine_of(self.executor, address=self.address, workers=self.workers)
+        engine, aside = self._engine(), ThreadPoolExecutor(1)
         try:
+            # While other processes begin and work.
+            reasons = aside.submit(reasons_now, replace(outset))
 
             def make(one: Outset, what: str) -> list[Future]:
                 return make_futures(
@@ -263,13 +263,19 @@ class Forecast:
                 words = f"{', '.join(self.instead)} instead of {', '.join(self.jobs)}"
                 effects.append(effects_of(outset, other, base, make(other, "instead"), words))
         finally:
-            if engine is not None:
-                engine.close()
+            engine.close()
+            aside.shutdown()
         learned, note = self.learned(outset, say)
-        answers = answers_of(outset, base, recalibration=learned)
+        answers = answers_of(outset, base, recalibration=learned, reasons=reasons.result())
         if note:
             answers = replace(answers, notes=(*answers.notes, note))
         return Found(answers, tuple(effects), eaten, base)
+
+    def _engine(self) -> Engine:
+        """Return what makes all futures of all outsets."""
+        if (self.executor, self.workers, self.address) == ("processes", None, None):
+            return usual_engine(self.futures)
+        return engine_of(self.executor, address=self.address, workers=self.workers)
 
     def learned(self, outset: Outset, say: Progress) -> tuple[Learned | None, str]:
         """Return the bounds of starts that hindcasts teach, or None and a note why not."""

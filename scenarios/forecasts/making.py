@@ -68,7 +68,7 @@ def make_futures(
     seed
         Of all of them.
     engine
-        What makes them; processes, one for each core, unless given.
+        What makes them; that of :func:`usual_engine` unless given.
     folder
         Where they are kept, and taken from if they are there.
     progress
@@ -92,8 +92,7 @@ def make_futures(
         return [found[number] for number in range(count)]
     with ExitStack() as stack:
         if engine is None:
-            alone = len(missing) < FEW or cores() == 1
-            engine = Inline() if alone else Processes()
+            engine = usual_engine(len(missing))
             stack.callback(engine.close)
         if isinstance(engine, Inline):
             path = ""
@@ -115,6 +114,11 @@ def make_futures(
             if progress is not None:
                 progress(len(found), count)
     return [found[number] for number in range(count)]
+
+
+def usual_engine(count: int) -> Engine:
+    """Return what makes futures: a few are made sooner here than other processes begin."""
+    return Inline() if count < FEW or cores() == 1 else Processes()
 
 
 def make(task: Task) -> list[Future]:

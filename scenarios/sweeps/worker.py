@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from hpcrowd.environment.errors import HpcrowdError, ResultsError
 from hpcrowd.environment.output.whole import whole_file
-from hpcrowd.scenarios.kinds.files import scenario_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -186,6 +185,7 @@ def failed(key: str, error: str, wall_s: float = 0.0) -> Outcome:
 
 def _run(task: Task) -> dict[str, int | float | None]:
     from hpcrowd.analysis.comparison.sweeps import row_of
+    from hpcrowd.scenarios.kinds.files import scenario_of
 
     landed = task.out / "runs" / f"{task.key}.parquet"
     if landed.exists():  # by a worker that died before it reported
