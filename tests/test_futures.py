@@ -17,7 +17,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.state.state import ClusterState
 from hpcrowd.scenarios.forecasts.making import _kept, key_of, make_futures
-from hpcrowd.scenarios.sweeps.engines import Inline, Processes
+from hpcrowd.scenarios.sweeps.engines import Inline, Processes, engine_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -374,6 +374,17 @@ def test_futures_are_the_same_in_processes(outset: Outset, alone: list[bytes]) -
     assert alone == contents(found)
     assert (0, 12) == seen[0]
     assert (12, 12) == seen[-1]
+
+
+@pytest.mark.slow
+def test_dask_makes_the_same(outset: Outset, alone: list[bytes]) -> None:
+    """A Dask cluster makes the same futures."""
+    pytest.importorskip("distributed")
+    engine = engine_of("dask", workers=2)
+    try:
+        assert alone == contents(make_futures(outset, 12, 3, engine=engine))
+    finally:
+        engine.close()
 
 
 def test_what_is_kept_is_not_made_again(
