@@ -276,11 +276,11 @@ class Outset:
 
     def behaviour(self) -> Behaviour[GeneratedUser] | None:
         """Return what users do in one future; None for users who submit nothing."""
+        if self.users == "none":
+            return None
         from hpcrowd.agents.populations import going_on as G
 
         past = self.past
-        if self.users == "none":
-            return None
         if self.users == "rigid":
             return G.OnAsRecorded()
         if self.users == "think-time":

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hpcrowd.environment.limits.numbers import LARGEST_SEED
+from hpcrowd.environment.limits.numbers import LARGEST_SEED, MOST_WORKERS
 from hpcrowd.environment.traces.archive.logs import ARCHIVE_PREFIX, trace_path
 from hpcrowd.scenarios.terminal import progress_bar
 
@@ -75,6 +75,22 @@ ReportFile = Annotated[
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on standard output, and nothing else.")
+]
+
+Executor = Annotated[
+    str, typer.Option(help="What runs them: processes, dask, or inline (this process alone).")
+]
+
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=MOST_WORKERS, help="Processes that share the work; one per core unless given."
+    ),
+]
+
+Address = Annotated[
+    str | None,
+    typer.Option(help="Address of the scheduler of a running Dask cluster: tcp://HOST:PORT."),
 ]
 
 LogDecisions = Annotated[

@@ -12,8 +12,8 @@ import typer
 
 from hpcrowd.analysis.forecast.futures import USERS
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.limits.numbers import MOST_RUNS, MOST_WORKERS
-from hpcrowd.scenarios.commands.options import AsJson, Seed
+from hpcrowd.environment.limits.numbers import MOST_RUNS
+from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Seed, Workers
 from hpcrowd.scenarios.commands.setting_options import Reading, reads_traces
 
 if TYPE_CHECKING:
@@ -142,20 +142,9 @@ def command(
             metavar="FOLDER", help="Keep futures there, and go on with those that are there."
         ),
     ] = None,
-    executor: Annotated[
-        str, typer.Option(help="What makes futures: processes, dask, or inline.")
-    ] = "processes",
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_WORKERS,
-            help="Processes that share the work; one per core unless given.",
-        ),
-    ] = None,
-    address: Annotated[
-        str | None, typer.Option(help="Address of a running Dask cluster: tcp://HOST:PORT.")
-    ] = None,
+    executor: Executor = "processes",
+    workers: Workers = None,
+    address: Address = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder for tables, pictures and a page.")

@@ -13,9 +13,8 @@ import typer
 
 from hpcrowd.analysis.comparison.sweeps import SweepResult, scale_of
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.environment.limits.numbers import MOST_WORKERS
 from hpcrowd.environment.quantities import format_duration, plural
-from hpcrowd.scenarios.commands.options import AsJson
+from hpcrowd.scenarios.commands.options import Address, AsJson, Executor, Workers
 from hpcrowd.scenarios.status import status
 from hpcrowd.scenarios.sweeps.engines import engine_of
 from hpcrowd.scenarios.sweeps.methods import methods_text
@@ -52,22 +51,9 @@ def command(
         typer.Argument(metavar="STUDY", help="TOML file with a scenario and the axes to vary."),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder for runs, tables and pictures.")] = None,
-    executor: Annotated[
-        str,
-        typer.Option(help="What runs them: processes, dask, or inline (this process alone)."),
-    ] = "processes",
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_WORKERS,
-            help="Processes that share the work; one per core unless given.",
-        ),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(help="Address of the scheduler of a running Dask cluster: tcp://HOST:PORT."),
-    ] = None,
+    executor: Executor = "processes",
+    workers: Workers = None,
+    address: Address = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted sweep.")
     ] = False,
