@@ -303,8 +303,9 @@ class CompiledEngine(Engine):
         """Sort bulk submissions; put a few later submissions into the heap."""
         if not self._pending:
             return
-        rows = np.concatenate(self._pending)
-        self._pending.clear()
+        pending = self._pending
+        rows = pending[0] if len(pending) == 1 else np.concatenate(pending)
+        pending.clear()
         if (
             self.scalars[S.SORTED_NEXT] == self.scalars[S.SORTED_END]
             and len(rows) > FIRST_ROOM // 8
