@@ -24,7 +24,7 @@ from .machine.files.reading import read_machine
 from .machine.files.toml_text import machine_toml, write_machine
 from .machine.model import Machine
 from .platform.changes import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
-from .platform.signals import Signal, parse_signal, read_signal
+from .signals.signal import Signal, parse_signal, read_signal
 from .schedulers.adaptive import Adaptive
 from .schedulers.base import (
     EndedJob,

@@ -33,6 +33,14 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION = re.compile(r"(\d{1,10}(?:\.\d{1,20})?)\s*([smhdw]?)", re.ASCII)
 _FACTOR = re.compile(r"(\d{1,15}(?:\.\d{1,20})?)\s*x", re.ASCII)
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
+_AMOUNT = re.compile(r"(-?\d{1,15}(?:\.\d{1,20})?)\s*([A-Za-z]*)", re.ASCII)
+
+#: W in each unit of power, and J in each unit of energy.
+WATTS = {"W": 1.0, "kW": 1e3, "MW": 1e6}
+JOULES = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3.6e3, "kWh": 3.6e6, "MWh": 3.6e9}
+
+#: J in a kWh.
+KWH = JOULES["kWh"]
 
 
 def parse_duration(text: str) -> int:
@@ -54,6 +62,37 @@ def parse_duration(text: str) -> int:
             f"duration {text!r}: more than {LONGEST_DURATION:,} s, which is 317 years"
         )
     return seconds
+
+
+def parse_power(text: str) -> float:
+    """Return the W that ``text`` means: ``90 W``, ``1.2 kW``, ``3 MW``.
+
+    Raises
+    ------
+    QuantityError
+        When it is not a non-negative number with one of these units.
+    """
+    return _amount(text, "power", WATTS, "90 W, 1.2 kW or 3 MW")
+
+
+def parse_energy(text: str) -> float:
+    """Return the J that ``text`` means: ``500 J``, ``40 kJ``, ``2 kWh``.
+
+    Raises
+    ------
+    QuantityError
+        When it is not a non-negative number with one of these units.
+    """
+    return _amount(text, "energy", JOULES, "500 J, 40 kJ, 2 MJ or 1.5 kWh")
+
+
+def _amount(text: str, what: str, units: dict[str, float], example: str) -> float:
+    match = _AMOUNT.fullmatch(text.strip())
+    if not match or match[2] not in units:
+        raise QuantityError(f"{what} {text!r}: not a number with a unit; write for example {example}")
+    if float(match[1]) < 0:
+        raise QuantityError(f"{what} {text!r}: must be 0 or more")
+    return float(match[1]) * units[match[2]]
 
 
 def duration_text(seconds: int) -> str:

@@ -13,7 +13,7 @@ from hpcrowd.agents import Recipe
 from hpcrowd.analysis import Run
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import JobTable, State
-from hpcrowd.environment.platform.signals import Signal
+from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf, read_swf
 from hpcrowd.environment.traces.trace import Trace, take_jobs
 from hpcrowd.scenarios.kinds.replay import replay

@@ -23,7 +23,7 @@ import numpy as np
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.platform.signals import Signal
+from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What machines and jobs draw, and policies that save power."""

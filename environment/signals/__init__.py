@@ -1,0 +1,1 @@
+"""Signals over time: prices, carbon intensity, temperatures, limits."""
