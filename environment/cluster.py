@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.platform.changes import Change
     from hpcrowd.environment.platform.timeline import Lost, Timeline
+    from hpcrowd.environment.power.description import Power
 
 
 #: Name of the first cluster.
@@ -72,6 +73,8 @@ class ClusterSpec:
     machine
         The nodes, partitions and rules of a site; ``processors`` are its cores then. None for a
         pool of equal processors.
+    power
+        What it draws, with the rules that limit that during the run; None if nothing does.
 
     Raises
     ------
@@ -85,6 +88,7 @@ class ClusterSpec:
     estimates: str | Estimates | Predictor = "requested"
     platform: Sequence[Change] = ()
     machine: Machine | None = None
+    power: Power | None = None
 
     def __post_init__(self) -> None:
         # Of two clusters, one may be as slow and the other as fast as can be.

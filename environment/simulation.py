@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.holds.rules import Rules
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.platform.changes import Change
+    from hpcrowd.environment.power.description import Power
 
 
 #: Events between two checks of the keyboard and the progress bar, at first and at most; between
@@ -90,6 +91,8 @@ class Simulation(Frame):
         Name of the first cluster.
     machine
         Nodes, partitions and rules of the first cluster; None for equal processors.
+    power
+        What the first cluster draws, with the rules that limit that during the run.
 
     Attributes
     ----------
@@ -133,6 +136,7 @@ class Simulation(Frame):
         grid: GridSpec | None = None,
         name: str = HOME,
         machine: Machine | None = None,
+        power: Power | None = None,
     ) -> None:
         super().__init__(seed)
         self.jobs = jobs
@@ -148,6 +152,7 @@ class Simulation(Frame):
             estimates=estimates,
             platform=platform,
             machine=None if machine is None else machine.since(self.clock.unix_start),
+            power=power,
         )
         _check_apart([home, *(others or {}).values()])
         for called, spec in (name, home), *(others or {}).items():
