@@ -6,6 +6,9 @@ once, as Slurm does with ``kill_invalid_depend``; otherwise it would wait for ev
 
 The ends of jobs that others depend on are noticed without a pass over all jobs: each of them is a
 unit of its own, counted for the unit of its user when it is over.
+
+Jobs that only wait for a window (``Rules.window``) cost no event of their own: windows open at few
+moments, each of which lets in all its jobs.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcrowd.environment.holds.rules import Cause, Condition, Rules, account_of
 from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, State
+from hpcrowd.environment.quantities import time_at_speed
 
 #: Why jobs were let go that waited for each other.
 AROUND = "waited for a job that waited for it: let go"
@@ -56,7 +60,9 @@ class Holds:
             for parent in parents:
                 self._children[parent.row].append(row)
         self._coming: dict[int, Cluster] = {}  # to be submitted at a known second
-        self._held: dict[int, Cluster] = {}  # submitted and not eligible
+        self._held: dict[int, Cluster] = {}  # submitted, or to be, and not eligible
+        self._opens: dict[int, int] = {}  # when the windows of these open, by row
+        self._opening: dict[int, list[int]] = {}  # jobs by the second at which their window opens
         self._cause: dict[int, Cause] = {}  # the last cause for which jobs were held
         self._entered: set[int] = set()  # that were eligible before
         self._absent: set[int] = set()  # never to be submitted
@@ -98,7 +104,9 @@ class Holds:
 
     def rows_at(self, cluster: Cluster) -> Int64s:
         """Return the rows of the jobs that are held at a cluster, in order."""
-        return np.array(sorted(row for row, at in self._held.items() if at is cluster), np.int64)
+        submit, now = self._model.jobs.submit, self._model.time
+        held = (row for row, at in self._held.items() if at is cluster)
+        return np.array(sorted(row for row in held if 0 <= submit[row] <= now), np.int64)
 
     def cause_of(self, row: int) -> Cause:
         """Return why a job is held, or was held last."""
@@ -140,7 +148,10 @@ class Holds:
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         seconds = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
         mine = self._is_concerned(rows)
-        submit(rows[~mine], seconds[~mine])
+        late = self._put_by(cluster, rows, seconds, ~mine)
+        submit(rows[~mine & ~late], seconds[~mine & ~late])
+        if late.any():
+            cluster.engine.hold(rows[late], seconds[late])
         if mine.any():
             cluster.engine.hold(rows[mine], seconds[mine])
             self._expect(cluster, rows[mine], seconds[mine])
@@ -149,22 +160,86 @@ class Holds:
         """Submit jobs again; those that were eligible before are not held again."""
         rows = np.atleast_1d(np.asarray(rows, np.int64))
         seconds = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
-        mine = self._is_concerned(rows)
-        mine &= [row not in self._entered for row in rows.tolist()]
-        if len(rows[~mine]):
-            submit(rows[~mine], seconds[~mine])
-        if mine.any():
-            self._model.jobs.column(Column.SUBMIT)[rows[mine]] = seconds[mine]
+        new = np.array([row not in self._entered for row in rows.tolist()], bool)
+        mine = self._is_concerned(rows) & new
+        late = self._put_by(cluster, rows, seconds, ~mine & new, again=True)
+        others = ~mine & ~late
+        if others.any():
+            submit(rows[others], seconds[others])
+        if not others.all():
+            self._model.jobs.column(Column.SUBMIT)[rows[~others]] = seconds[~others]
             self._expect(cluster, rows[mine], seconds[mine])
 
     def _submit_unit(self, cluster: Cluster, submit: Any, unit: int, at: int) -> None:
         """Submit a unit, with its jobs spaced as recorded."""
         units = self._model.units
         rows = units.rows[units.first[unit] : units.first[unit + 1]]
-        if self._is_concerned(rows).any():
+        if self.rules.window is not None or self._is_concerned(rows).any():
             cluster.submit(*units.as_recorded(unit, at))
         else:
             submit(unit, at)
+
+    def _put_by(
+        self,
+        cluster: Cluster,
+        rows: Int64s,
+        at: Int64s,
+        which: NDArray[np.bool_],
+        *,
+        again: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Return which jobs wait for a window and for nothing else, and note when it opens.
+
+        Parameters
+        ----------
+        cluster, rows, at
+            The jobs that are submitted.
+        which
+            Those that nothing else holds, shape (jobs,).
+        again
+            Whether their requested times are those at the cluster already.
+        """
+        late = np.zeros(len(rows), np.bool_)
+        window, jobs = self.rules.window, self._model.jobs
+        if window is None:
+            return late
+        requested, speed = jobs.requested_time[rows], cluster.engine.speed
+        if speed != 1 and not again:
+            requested = time_at_speed(requested, speed)
+        which = which & (jobs.state[rows] == State.UNFINISHED)
+        opens = window.starts(jobs.user[rows].tolist(), requested.tolist(), at.tolist())
+        whole = zip(rows.tolist(), at.tolist(), opens, which.tolist(), strict=True)
+        for place, (row, second, open_at, free) in enumerate(whole):
+            if free and open_at > second:
+                late[place] = True
+                self._held[row] = cluster
+                self._wait_until(row, open_at)
+            elif free:  # forget a submission that was withdrawn
+                self._entered.add(row)
+                self._opens.pop(row, None)
+                self._held.pop(row, None)
+        return late
+
+    def _wait_until(self, row: int, opens: int) -> None:
+        """Hold a job until its window opens."""
+        window = self.rules.window
+        assert window is not None  # it has chosen the second
+        self._cause[row] = window.cause
+        self._opens[row] = opens
+        if opens not in self._opening:
+            self._opening[opens] = []
+            self._model.call_at(opens, self._open, opens)
+        self._opening[opens].append(row)
+
+    def _open(self, now: int) -> None:
+        """Let jobs into the queue whose window opens."""
+        for row in sorted(self._opening.pop(now)):
+            if self._opens.get(row) != now:
+                continue  # it was taken back, or put off
+            if self._model.jobs.submit[row] == UNKNOWN:  # its submission was withdrawn
+                del self._held[row], self._opens[row], self._cause[row]
+            else:
+                self._try(row)
 
     def _expect(self, cluster: Cluster, rows: Int64s, at: Int64s) -> None:
         for row, second in zip(rows.tolist(), at.tolist(), strict=True):
@@ -184,6 +259,7 @@ class Holds:
         if name is not None and row not in self._named[name]:
             self._named[name].append(row)
         self._held[row] = cluster
+        self._opens.pop(row, None)
         if rules.delay[row] > 0:
             self._model.call_at(at + int(rules.delay[row]), self._try, row)
         self._try(row)
@@ -205,10 +281,26 @@ class Holds:
             self.cancel(np.array([row]))
             self._model.on_taken_back(np.array([row]))
             return
+        if self._waits_for_window(row):
+            return
         self._let_in(row)
+
+    def _waits_for_window(self, row: int) -> bool:
+        """Return whether the window of a job, chosen once nothing else holds it, is yet to open."""
+        window, now = self.rules.window, self._model.time
+        if window is None:
+            return False
+        if row not in self._opens:
+            jobs = self._model.jobs
+            user, requested = int(jobs.user[row]), int(jobs.requested_time[row])
+            (opens,) = window.starts([user], [requested], [now])
+            if opens > now:
+                self._wait_until(row, opens)
+        return self._opens.get(row, now) > now
 
     def _let_in(self, row: int) -> None:
         cluster = self._held.pop(row)
+        self._opens.pop(row, None)
         self._entered.add(row)
         if row in self.rules.array:
             self._tasks[self.rules.array[row]].add(row)
@@ -217,6 +309,8 @@ class Holds:
     def _holding(self, row: int) -> Cause | None:
         """Return what holds a submitted job; None if nothing does, or nothing can let it go."""
         rules, jobs = self.rules, self._model.jobs
+        if row >= len(self._concerned) or not self._concerned[row]:
+            return None
         if row in rules.parents and not self._met(row) and not self._never(row):
             return Cause.DEPENDENCY
         if row in rules.singletons:
@@ -284,10 +378,14 @@ class Holds:
         jobs, now = self._model.jobs, self._model.time
         others = []
         for row in rows.tolist():
-            if self._held.pop(row, None) is not None:
+            held, coming = self._held.pop(row, None), self._coming.pop(row, None)
+            self._opens.pop(row, None)
+            if held is not None and jobs.submit[row] <= now:
                 jobs.column(Column.STATE)[row] = State.CANCELLED
                 jobs.end[row] = now
-            elif self._coming.pop(row, None) is not None:
+            elif held is not None or coming is not None:
+                if held is not None:  # it was never submitted, so it was not held either
+                    del self._cause[row]
                 jobs.column(Column.STATE)[row] = State.RENOUNCED
                 jobs.submit[row] = jobs.cluster[row] = UNKNOWN
             else:

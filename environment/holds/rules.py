@@ -2,16 +2,17 @@
 
 A job is *eligible* when it could start if there were room: all jobs that it depends on are over as
 it asked, its earliest start has come, and its array has fewer tasks in the queue and on the machine
-than its throttle allows.
+than its throttle allows. A policy that waits for clean or cheap energy then chooses when it joins
+the queue.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,31 @@ class Cause(StrEnum):
     SINGLETON = "singleton"
     THROTTLE = "throttle"
     BEGIN = "earliest start or hold"
+    CLEAN = "window of clean energy"
+    CHEAP = "window of cheap energy"
+
+
+class Window(Protocol):
+    """Chooses when jobs join the queue that nothing else holds.
+
+    Attributes
+    ----------
+    cause
+        Why they are held until then.
+    """
+
+    cause: Cause
+
+    def starts(
+        self, users: Sequence[int], requested: Sequence[int], at: Sequence[int]
+    ) -> list[int]:
+        """Return the second for each job, ``at`` or later.
+
+        Parameters
+        ----------
+        users, requested, at
+            For each job its user, its requested time, s, and since when nothing else holds it.
+        """
 
 
 @dataclass
@@ -94,6 +120,9 @@ class Rules:
         Jobs of a user with one name, of which some are singletons: the number of these two.
     singletons
         Jobs that wait for all earlier ones of their user with their name.
+    window
+        Chooses when jobs join the queue that nothing else holds, also those that are added to the
+        table later; None for at once.
     notes
         Numbers of jobs whose rules could not be taken as they are, by reason.
     """
@@ -106,14 +135,20 @@ class Rules:
     throttle: Mapping[int, int] = field(default_factory=dict)
     name_of: Mapping[int, int] = field(default_factory=dict)
     singletons: frozenset[int] = frozenset()
+    window: Window | None = None
     notes: Counter[str] = field(default_factory=Counter)
 
+    @classmethod
+    def none(cls, jobs: int) -> Self:
+        """Return rules that hold none of the jobs of a table."""
+        return cls(np.zeros(jobs, np.int64), np.zeros(jobs, np.bool_))
+
     def __bool__(self) -> bool:
-        return bool(self.concerned.any())
+        return self.window is not None or bool(self.concerned.any())
 
     @property
     def concerned(self) -> NDArray[np.bool_]:
-        """The jobs whose submission matters, shape (jobs,)."""
+        """The jobs whose submission matters but for the window, shape (jobs,)."""
         found: NDArray[np.bool_] = self.delay > 0
         for rows in (self.parents, self.array, self.name_of):
             found[list(rows)] = True

@@ -1,0 +1,281 @@
+"""Jobs wait for a window of clean or cheap energy before they join the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment.clock import HOUR, Clock
+from hpcrowd.environment.cluster import ClusterSpec
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.held import Holds
+from hpcrowd.environment.holds.rules import Condition, Parent, Rules
+from hpcrowd.environment.power.windows import StartWindow, best_start, forecast
+from hpcrowd.environment.signals.steps import Steps
+from hpcrowd.environment.streams import Streams
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+MakeJobs = Callable[..., JobTable]
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+#: g/kWh: dirty for two hours, clean for one, dirty again.
+NOON = Steps(np.array([0, 2, 3, 24]) * HOUR, np.array([400.0, 100.0, 300.0]))
+
+
+class Owner:
+    """Notes when units are over."""
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Note it."""
+        self.heard.append(now)
+
+
+def waiting(
+    jobs: JobTable,
+    policy: StartWindow,
+    steps: Steps = NOON,
+    rules: Rules | None = None,
+    **options: Any,
+) -> tuple[Simulation, Owner]:
+    """A machine of four processors whose jobs wait for a window, all of them one unit."""
+    model, owner = Simulation(jobs, 4, **options), Owner()
+    rules = Rules.none(len(jobs)) if rules is None else rules
+    model.hold(replace(rules, window=policy.rule(steps, model.streams, model.clock)))
+    model.submit(owner, np.arange(len(jobs)), jobs.recorded_submit.copy())
+    return model, owner
+
+
+def holds_of(model: Simulation) -> Holds:
+    """Return what holds the jobs of a run."""
+    assert model.holds is not None
+    return model.holds
+
+
+def test_best_of_all_starts() -> None:
+    """The start with the smallest mean over the length; of equals the earliest."""
+    assert 2 * HOUR == best_start(NOON, 0, 4 * HOUR, HOUR)
+    assert 2 * HOUR == best_start(NOON, 600, 4 * HOUR, 1800)
+    assert 2 * HOUR == best_start(NOON, 600, 4 * HOUR, 5 * HOUR)  # then all is less dirty
+    assert 0 == best_start(NOON, 0, HOUR, HOUR)  # not within its slack
+    assert 5 * HOUR == best_start(NOON, 5 * HOUR, 9 * HOUR, HOUR)
+
+
+def test_steps_are_of_local_time() -> None:
+    """Starts are now, and the multiples of the step on the clock on the wall."""
+    falling = Steps(np.arange(200) * 900, -np.arange(199.0))
+    india = Clock(zone=ZoneInfo("Asia/Kolkata"))  # 5:30 ahead
+    assert 3 * HOUR == best_start(falling, 60, 3 * HOUR, HOUR, HOUR)
+    assert 2 * HOUR + 1800 == best_start(falling, 60, 3 * HOUR, HOUR, HOUR, clock=india)
+
+
+def test_gains_that_are_worth_it() -> None:
+    """A job starts at once if the gain is less than asked; negative prices count by their size."""
+    steps = Steps([0, 3600, 7200], [100.0, 90.0])
+    assert 3600 == best_start(steps, 0, 3600, 1800, min_gain=0.1)
+    assert 0 == best_start(steps, 0, 3600, 1800, min_gain=0.11)
+    below = Steps([0, 3600, 7200], [-100.0, -110.0])
+    assert 3600 == best_start(below, 0, 3600, 1800, min_gain=0.1)
+    assert 0 == best_start(below, 0, 3600, 1800, min_gain=0.11)
+
+
+signals = st.builds(
+    lambda lengths, values: Steps(
+        np.concatenate([[0], np.cumsum(lengths[: len(values)])]), values[: len(lengths)]
+    ),
+    st.lists(st.integers(1, 7000), min_size=1, max_size=30),
+    st.lists(st.floats(-500, 900).map(lambda one: round(one, 1)), min_size=1, max_size=30),
+)
+
+
+@settings(max_examples=60)
+@given(
+    signals, st.integers(0, 90_000), st.integers(0, 60_000), st.integers(0, 40_000),
+    st.sampled_from([300, 900, 1800, 7200]), st.sampled_from([0.0, 0.2]),
+)  # fmt: skip
+def test_no_start_is_better(
+    steps: Steps, now: int, slack: int, length: int, step: int, gain: float
+) -> None:
+    """No other start within the slack has a smaller mean, and both ways to search it agree."""
+    found = best_start(steps, now, slack, length, step, min_gain=gain)
+    assert now <= found <= now + slack
+    assert found == now or found % step == 0
+    other = range(now + -now % step, now + slack + 1, step)
+    length = max(length, 1)
+    # Beyond its end a signal goes on with its last value.
+    longer = Steps(np.append(steps.edges, 10**6), np.append(steps.values, steps.values[-1]))
+    best = min(float(longer.mean(one, one + length)) for one in [now, *other])
+    if not gain:
+        assert float(longer.mean(found, found + length)) == pytest.approx(best, abs=1e-6)
+    policy = StartWindow(slack=slack, step=step, min_gain=gain)
+    rule = policy.rule(steps, Streams(0))
+    assert [found] == rule.starts([1], [length], [now])
+
+
+@settings(max_examples=40)
+@given(signals, st.integers(0, 90_000), st.integers(0, 60_000), st.floats(-500, 900))
+def test_first_second_below_a_threshold(
+    steps: Steps, now: int, slack: int, threshold: float
+) -> None:
+    """A job starts in the first second within its slack that is not above it, else at once."""
+    rule = StartWindow(slack=slack, threshold=threshold).rule(steps, Streams(0))
+    seconds = np.arange(now, now + slack + 1)
+    low = seconds[steps.at(seconds) <= threshold]
+    assert [int(low[0]) if len(low) and slack else now] == rule.starts([1], [100], [now])
+
+
+@both
+def test_story_of_three_jobs(make_jobs: MakeJobs, plain: bool) -> None:
+    """Submitted as recorded, they join the queue at noon; their user hears of the last."""
+    jobs = make_jobs((0, 600, 4), (1000, 600, 4), (4 * HOUR, 600, 4))
+    model, owner = waiting(jobs, StartWindow(), plain=plain)
+    model.run(until=900)
+    assert [0] == holds_of(model).rows_at(model.cluster).tolist()  # the second is yet to come
+    model.run()
+    assert [0, 1000, 4 * HOUR] == jobs.submit.tolist()
+    assert [2 * HOUR, 2 * HOUR, 4 * HOUR] == jobs.enqueued.tolist()
+    assert [2 * HOUR, 2 * HOUR + 600, 4 * HOUR] == jobs.start.tolist()
+    assert [4 * HOUR + 600] == owner.heard
+    account = holds_of(model).account()
+    assert (2, {"window of clean energy": 2}) == (account["jobs_held"], account["causes"])
+    assert 2 * HOUR - 500 == account["held_mean_s"]
+
+
+@both
+def test_dependencies_first(make_jobs: MakeJobs, plain: bool) -> None:
+    """The window is chosen when all else lets a job go, and its slack counts from then."""
+    jobs = make_jobs((0, 600, 1), (0, 600, 1), (0, 600, 1))
+    parents = {2: (Parent(1, Condition.OK),)}
+    rules = replace(Rules.none(3), parents=parents)
+    rules.delay[0] = 1800
+    model, _ = waiting(jobs, StartWindow(slack=2 * HOUR), rules=rules, plain=plain)
+    model.run()
+    # The third could start at 2:10, in the same clean hour.
+    assert [2 * HOUR, 2 * HOUR, 2 * HOUR + 600] == jobs.start.tolist()
+    assert {"window of clean energy": 2, "dependency": 1} == holds_of(model).account()["causes"]
+
+
+@both
+def test_price_of_the_day_after(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job that depends on another one waits again when that is over, if that pays."""
+    price = Steps(np.array([0, 1, 2, 5, 6]) * HOUR, np.array([50.0, -10.0, 80.0, 20.0]))
+    jobs = make_jobs((0, HOUR, 1), (0, HOUR, 1))
+    rules = replace(Rules.none(2), parents={1: (Parent(0, Condition.OK),)})
+    model, _ = waiting(jobs, StartWindow("price", slack=4 * HOUR), price, rules, plain=plain)
+    model.run()
+    assert [HOUR, 5 * HOUR] == jobs.start.tolist()
+    assert {"window of cheap energy": 2} == holds_of(model).account()["causes"]
+
+
+@both
+def test_taken_back_and_put_off(make_jobs: MakeJobs, plain: bool) -> None:
+    """Users take back what waits for its window; what they put off gets another window."""
+    jobs = make_jobs((0, 600, 1), (0, 600, 1), (500, 600, 1), (0, 600, 1))
+    model, owner = waiting(jobs, StartWindow(), plain=plain)
+    model.run(until=400)
+    model.cancel([0, 2])
+    model.put_off(np.array([1]), 3 * HOUR)
+    model.run()
+    assert [State.CANCELLED, State.COMPLETED, State.RENOUNCED, State.COMPLETED] == [
+        State(one) for one in jobs.state.tolist()
+    ]
+    assert [400, -1] == jobs.end[[0, 2]].tolist()
+    assert [3 * HOUR, 2 * HOUR] == jobs.start[[1, 3]].tolist()
+    assert [3 * HOUR + 600] == owner.heard
+
+
+@both
+def test_withdrawn_and_submitted_again(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job that is withdrawn is not let in by its first window."""
+    jobs = make_jobs((1000, 600, 1), (1000, 600, 1))
+    model, _ = waiting(jobs, StartWindow(), plain=plain)
+    model.withdraw(np.array([0, 1]))
+    model.cluster.submit([0], 4 * HOUR)
+    model.run()
+    assert [4 * HOUR, -1] == jobs.start.tolist()
+
+
+@both
+def test_jobs_that_are_added_later(make_jobs: MakeJobs, plain: bool) -> None:
+    """Jobs that users make up during the run wait as well."""
+    jobs = make_jobs((0, 600, 1))
+    model, owner = waiting(jobs, StartWindow(slack=3 * HOUR), plain=plain)
+    made = {"user": 7, "processors": 1, "run_time": 600, "requested_time": 600}
+    model.run(until=300)
+    rows = jobs.append(2, **made)
+    model.submit(owner, rows, [HOUR, 5 * HOUR])
+    model.run()
+    assert [2 * HOUR, 2 * HOUR, 5 * HOUR] == jobs.start.tolist()
+
+
+@both
+def test_speed_of_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
+    """The length is the requested time at the cluster that a job is submitted to."""
+    steps = Steps(np.array([0, 2, 3, 24]) * HOUR, np.array([200.0, 100.0, 500.0]))
+    jobs = make_jobs((0, 8 * HOUR, 1), (0, 8 * HOUR, 1))
+    model, owner = (
+        Simulation(jobs, 4, plain=plain, others={"fast": ClusterSpec(4, speed=8.0)}),
+        Owner(),
+    )
+    rule = StartWindow().rule(steps, model.streams, model.clock)
+    model.hold(replace(Rules.none(2), window=rule))
+    model.submit(owner, np.array([0]), 0)
+    model.submit(owner, np.array([1]), 0, "fast")
+    model.run()
+    assert [0, 2 * HOUR] == jobs.start.tolist()
+
+
+def test_only_some(make_jobs: MakeJobs) -> None:
+    """Short jobs and those of users who do not take part start at once; shares are nested."""
+    jobs = make_jobs((0, 600, 1), (0, 599, 1))
+    model, _ = waiting(jobs, StartWindow(shortest=600))
+    model.run()
+    assert [2 * HOUR, 0] == jobs.start.tolist()
+    few, many = (StartWindow(share=one).rule(NOON, Streams(3)) for one in (0.3, 0.6))
+    users = range(500)
+    assert all(many.moves(user) for user in users if few.moves(user))
+    assert 0.3 == pytest.approx(np.mean([few.moves(user) for user in users]), abs=0.08)
+    assert not StartWindow(share=0.0).rule(NOON, Streams(3)).moves(1)
+
+
+def test_slack_by_requested_time() -> None:
+    """Up to the largest one."""
+    policy = StartWindow(slack_factor=1.5, most_slack=4 * HOUR)
+    assert [1500, 4 * HOUR, 0] == [policy.slack_of(one) for one in (1000, 4 * HOUR, -1)]
+    rule = policy.rule(NOON, Streams(0))
+    assert [5400, 2 * HOUR] == rule.starts([1, 1], [HOUR, 2 * HOUR], [0, 0])
+
+
+def test_wrong_forecasts() -> None:
+    """Noise is relative to the mean, and the same for all jobs of a run; none for no error."""
+    flat = Steps.constant(200.0, 0, 10)
+    assert flat is forecast(flat, 0.0, Streams(0))
+    long = Steps(np.arange(5001), np.full(5000, 200.0))
+    noisy = forecast(long, 0.1, Streams(1))
+    assert 20 == pytest.approx(noisy.values.std(), rel=0.05)
+    assert np.array_equal(noisy.values, forecast(long, 0.1, Streams(1)).values)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"follow": "wind"}, "start window, follow 'wind': not known; choose carbon, price"),
+        ({"slack": -1}, "start window: slack -1: must be 0 or more"),
+        ({"step": 0}, "start window: step 0 s: must be 1 s or more"),
+        ({"share": 1.5}, "start window: share 1.5: from 0 to 1"),
+        ({"forecast_error": float("nan")}, "start window: forecast_error nan: must be 0 or more"),
+    ],
+)
+def test_mistakes(wrong: dict[str, Any], message: str) -> None:
+    """Are refused in one line."""
+    with pytest.raises(QuantityError, match=message):
+        StartWindow(**wrong)
