@@ -9,20 +9,19 @@ from .behaviours.activity import (
 )
 from .behaviours.composed import Composed, Rigid, ThinkTime
 from .behaviours.decisions import Decision, DecisionLog, Decisions
+from .behaviours.energy.budget import Budget
+from .behaviours.energy.sufficiency import Degrade, Reconfigure, Renounce
 from .behaviours.heldout import HeldOut, OpenOrder, PausePool, SimilarPauses
 from .behaviours.machine.requests import FewerGpus, LessMemory, LessTime, SwitchPartition
 from .behaviours.machine.standing import AtLimit, FairShareBelow
 from .behaviours.patience import Patience
 from .behaviours.profiles import ActiveTime, Fitted, Profiles, WeeklyProfile
 from .behaviours.reactions import (
-    Degrade,
     Delay,
     Intention,
     LookAgain,
     Note,
     Reaction,
-    Reconfigure,
-    Renounce,
     Response,
     Switch,
 )
@@ -89,6 +88,7 @@ __all__ = [
     "Attendance",
     "BatchOrder",
     "Behaviour",
+    "Budget",
     "Casting",
     "Chains",
     "ClosedLoop",

@@ -142,7 +142,7 @@ def test_what_is_not_a_moment(value: Any) -> None:
         (
             {"do": "renounce", "when": "recent-waits", "wiat": "6h"},
             "wiat '6h': no setting of do = 'renounce', when = 'recent-waits'; choose wait, times, "
-            "last, memory, share, probability, name",
+            "last, memory, share, probability, fatigue, recovery, name, rebound, rebound_after",
         ),
         ({"do": "delay", "factor": 0.5, **PERIOD}, "factor 0.5: no setting of do = 'delay'"),
         ({"do": "degrade", "factor": 2, **PERIOD}, "factor 2: Input should be less than 1"),
@@ -208,7 +208,7 @@ def test_every_response_goes_with_every_trigger(do: str, when: str, tmp_path: Pa
         "during": {"periods": [[0, 1]]}, "recent-waits": {"wait": 1},
         "signal": {"file": "s.csv", "below": 2}, "switch": {"to": "home"}, "delay": {"by": 1},
         "queue": {"longer_than": 5}, "expected-wait": {"above": "2h"},
-        "fair-share": {"below": 0.5}, "at-limit": {}, "always": {},
+        "fair-share": {"below": 0.5}, "at-limit": {}, "always": {}, "budget": {"kwh": 5},
     }  # fmt: skip
     config = {"do": do, "when": when, **needed.get(do, {}), **needed[when]}
     reaction = reaction_from(config, tmp_path)

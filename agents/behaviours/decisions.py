@@ -67,6 +67,7 @@ class What(IntEnum):
     WENT_ON = 15
     LEFT_QUEUE = 16
     CUT = 17  #: a piece of a task was submitted
+    RETURNED = 18  #: work that a reaction had saved was submitted as a new job
 
 
 class Why(IntEnum):

@@ -205,9 +205,9 @@ WINDOWS: Registry[type[Activity]] = Registry(
 RESPONSES: Registry[type[Response]] = Registry(
     {
         "delay": "hpcrowd.agents.behaviours.reactions:Delay",
-        "degrade": "hpcrowd.agents.behaviours.reactions:Degrade",
-        "reconfigure": "hpcrowd.agents.behaviours.reactions:Reconfigure",
-        "renounce": "hpcrowd.agents.behaviours.reactions:Renounce",
+        "degrade": "hpcrowd.agents.behaviours.energy.sufficiency:Degrade",
+        "reconfigure": "hpcrowd.agents.behaviours.energy.sufficiency:Reconfigure",
+        "renounce": "hpcrowd.agents.behaviours.energy.sufficiency:Renounce",
         "look-again": "hpcrowd.agents.behaviours.reactions:LookAgain",
         "switch": "hpcrowd.agents.behaviours.reactions:Switch",
         "switch-partition": "hpcrowd.agents.behaviours.machine.requests:SwitchPartition",
@@ -230,6 +230,7 @@ TRIGGERS: Registry[Sequence[type[Trigger]]] = Registry(
         "expected-wait": "hpcrowd.agents.behaviours.triggers:EXPECTED_WAIT",
         "fair-share": "hpcrowd.agents.behaviours.machine.standing:FAIR_SHARE",
         "at-limit": "hpcrowd.agents.behaviours.machine.standing:AT_LIMIT",
+        "budget": "hpcrowd.agents.behaviours.energy.budget:BUDGET",
         "always": "hpcrowd.agents.behaviours.triggers:ALWAYS",
     },
     own="trigger",

@@ -2,29 +2,31 @@
 
 See :mod:`composed`. When a unit of work is due, each reaction gets the planned submission, an
 :class:`Intention`, and may change it. The user keeps a :class:`Note` of each change. The reactions
-here are responses to a trigger, instead of the usual submission:
+are responses to a trigger, instead of the usual submission:
 
-==================== ================================ ========================================
-class                a job that the trigger concerns  its work, processors times run time
-==================== ================================ ========================================
-:class:`Delay`       is submitted later               the same, later
-:class:`Degrade`     gets fewer processors            less: the run time stays
-:class:`Reconfigure` gets fewer processors            the same (or more): it runs longer
-:class:`Renounce`    is never run                     lost
-:class:`Switch`      is submitted to another cluster  there
-:class:`LookAgain`   is looked at again later         the same, later
-==================== ================================ ========================================
+================ ================================ ========================================
+do               a job that the trigger concerns  its work, processors times run time
+================ ================================ ========================================
+``delay``        is submitted later               the same, later
+``degrade``      gets fewer processors            less: the run time stays
+``reconfigure``  gets fewer processors            the same (or more): it runs longer
+``renounce``     is never run                     lost
+``switch``       is submitted to another cluster  there
+``look-again``   is looked at again later         the same, later
+================ ================================ ========================================
 
 The first four are the behaviours of Madon et al. 2022 (Euro-Par, "Characterization of different
 user behaviors for demand response in data centers"), whose exact rules are unconfirmed here; each
 parameter has its default. The last one is mentioned in Madon et al. 2024, section 4.1.
-Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`, responses on a machine of nodes in
+Triggers are in :mod:`hpcrowd.agents.behaviours.triggers`; the three by which users need less are in
+:mod:`hpcrowd.agents.behaviours.energy.sufficiency`, responses on a machine of nodes in
 :mod:`hpcrowd.agents.behaviours.machine.requests`, and jobs are cut into pieces in
 :mod:`hpcrowd.agents.behaviours.tasks.cut`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, override
@@ -34,10 +36,10 @@ import numpy as np
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.triggers import Trigger
+from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.resizing import resize
-from hpcrowd.environment.quantities import round_half_up
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -314,6 +316,12 @@ class Response(Reaction):
         Probability that a user reacts to the trigger at all, drawn once for each user.
     probability
         Probability that a user who reacts does so for a job, drawn for each of its jobs.
+    fatigue
+        Factor on the probability for each request that the user has seen before and not forgotten.
+        A request is a unit of work for which the trigger is active, whether the user follows it or
+        not. 1 for users who never tire.
+    recovery
+        s after which a request is forgotten.
     name
         Name in the accounts; by default the response and its trigger. Draws depend on the name:
         with the same name the same users react, also in another run.
@@ -321,7 +329,7 @@ class Response(Reaction):
     Raises
     ------
     QuantityError
-        If a probability is not between 0 and 1.
+        If a probability or the fatigue is not between 0 and 1.
     """
 
     #: One word for tables and files.
@@ -334,38 +342,50 @@ class Response(Reaction):
     _: KW_ONLY
     share: float = setting(1.0, "probability that a user reacts at all", least=0, most=1)
     probability: float = setting(1.0, "for each job of a user who reacts", least=0, most=1)
+    fatigue: float = setting(
+        1.0,
+        "factor on the probability for each request seen before and not forgotten (unconfirmed)",
+        least=0,
+        most=1,
+    )
+    recovery: int = setting(
+        30 * DAY, "after which a request is forgotten (our choice; unconfirmed)", "s", above=0
+    )
     name: str = setting(
         "", "for the accounts and the draws; by default the response and the trigger"
     )
 
     def __post_init__(self) -> None:
-        for what in ("share", "probability"):
+        for what in ("share", "probability", "fatigue"):
             value = getattr(self, what)
             if not 0 <= value <= 1:
                 raise QuantityError(f"{what} {value:g}: must be between 0 and 1")
+        if self.recovery <= 0:
+            raise QuantityError(f"recovery {self.recovery} s: must be more than 0")
         self.name = self.name or f"{self.response} {self.trigger.when}"
         self.listens = self.trigger.listens
         self._unwilling: set[int] = set()
-        self._jobs: JobTable | None = None
-        self._draws: np.ndarray = np.zeros(0)
+        self._chances = Draws()
+        # By user: second and unit of the requests that are not forgotten.
+        self._requests: dict[int, deque[tuple[int, int]]] = {}
 
     @override
     def begin(self, user: ReplayUser) -> None:
         self.trigger.begin(user)
-        if self.share == 1 and self.probability == 1:
+        if self.share == 1 and not self._draws:
             return
         stream = user.model.streams.generator("reaction", self.name, user.number)
         self._unwilling.discard(user.number)
         if stream.random() >= self.share:
             self._unwilling.add(user.number)
-        elif self.probability < 1:
-            jobs = user.model.jobs
-            if self._jobs is not jobs:
-                self._jobs, self._draws = jobs, np.zeros(len(jobs))
-            units = user.behaviour.units or user.work.by_session
-            first, last = units.first[user.units.start], units.first[user.units.stop]
-            # By row, so that the same jobs react whatever the units are and whenever they come.
-            self._draws[np.sort(units.rows[first:last])] = stream.random(last - first)
+        elif self._draws:
+            self._chances.begin(user, stream)
+            self._requests[user.number] = deque()
+
+    @property
+    def _draws(self) -> bool:
+        """Whether it depends on the job if its user reacts."""
+        return self.probability < 1 or self.fatigue < 1
 
     @override
     def heard(self, user: ReplayUser, unit: int, now: int) -> None:
@@ -379,14 +399,51 @@ class Response(Reaction):
         if not which.any():
             return
         which &= intention.stands
-        if self.probability < 1:
-            which &= self._draws[intention.rows] < self.probability
+        if self._draws:
+            chance = self.probability
+            if self.fatigue < 1:
+                chance *= self.fatigue ** self._seen(user, intention.unit)
+            which &= self._chances.of(intention.rows) < chance
         for place in np.flatnonzero(which).tolist():
             self.respond(user, intention, place)
+
+    def _seen(self, user: ReplayUser, unit: int) -> int:
+        """Return how many requests the user had seen before the one for a unit; count this one."""
+        seen, now = self._requests[user.number], user.model.time
+        while seen and seen[0][0] <= now - self.recovery:
+            seen.popleft()
+        for place, (_, asked) in enumerate(seen):
+            if asked == unit:  # the user looks again
+                return place
+        seen.append((now, unit))
+        return len(seen) - 1
 
     def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
         """Change one job of an intention."""
         raise NotImplementedError(f"{type(self).__name__} must define respond()")
+
+
+class Draws:
+    """A uniform number for each job of users, so that the same jobs react whenever they come."""
+
+    def __init__(self) -> None:
+        self._jobs: JobTable | None = None
+        self._drawn: np.ndarray = np.zeros(0)
+
+    def begin(self, user: ReplayUser, stream: np.random.Generator) -> None:
+        """Draw the numbers of the jobs of a user."""
+        jobs = user.model.jobs
+        if self._jobs is not jobs:
+            self._jobs, self._drawn = jobs, np.zeros(len(jobs))
+        units = user.behaviour.units or user.work.by_session
+        first, last = units.first[user.units.start], units.first[user.units.stop]
+        # By row, whatever the units are.
+        self._drawn[np.sort(units.rows[first:last])] = stream.random(last - first)
+
+    def of(self, rows: Int64s) -> NDArray[np.float64]:
+        """Return the numbers of some jobs."""
+        found: NDArray[np.float64] = self._drawn[rows]
+        return found
 
 
 @dataclass(eq=False, kw_only=True)
@@ -395,7 +452,7 @@ class Delay(Response):
 
     Parameters
     ----------
-    trigger, share, probability, name
+    trigger, share, probability, fatigue, recovery, name
         See :class:`Response`.
     by
         s later; None for the end of the period that triggers.
@@ -432,85 +489,6 @@ class Delay(Response):
 
 
 @dataclass(eq=False, kw_only=True)
-class Degrade(Response):
-    """Request fewer processors for the same time: less work.
-
-    A job of p processors gets max(1, round(factor * p)); if that is p, it stays as it is.
-
-    Parameters
-    ----------
-    trigger, share, probability, name
-        See :class:`Response`.
-    factor
-        Share of the processors that is left; see :data:`FACTOR`.
-    """
-
-    response = "degrade"
-    logged = What.DEGRADED
-
-    factor: float = setting(
-        FACTOR, "share of the processors that is left (unconfirmed)", above=0, below=1
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.factor < 1:
-            raise QuantityError(
-                f"{self.response} factor {self.factor:g}: between 0 and 1, such as 0.5"
-            )
-
-    @override
-    def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
-        jobs, row = user.model.jobs, intention.rows[place]
-        before = int(jobs.processors[row])
-        after = max(1, round_half_up(self.factor * before))
-        if after < before:
-            run, requested = self.times(
-                int(jobs.run_time[row]), int(jobs.requested_time[row]), before, after
-            )
-            intention.resize(place, after, run, requested, self.name, self.response)
-
-    def times(self, run: int, requested: int, before: int, after: int) -> tuple[int, int]:
-        """Return run time and requested time, s, of a job with fewer processors."""
-        return run, requested
-
-
-@dataclass(eq=False, kw_only=True)
-class Reconfigure(Degrade):
-    """Request fewer processors for a longer time: the same work.
-
-    A job of p processors and run time r gets p' = max(1, round(factor * p)) processors and the run
-    time p * r / (p' * efficiency); its requested time likewise. A job that would not get fewer
-    processors stays as it is.
-
-    Parameters
-    ----------
-    trigger, factor, share, probability, name
-        See :class:`Degrade`.
-    efficiency
-        Work per second of one of the fewer processors, relative to one of the original ones. Below
-        1 the job needs more work than before, above 1 less. 1 is unconfirmed (Madon et al. 2022).
-    """
-
-    response = "reconfigure"
-    logged = What.RECONFIGURED
-
-    efficiency: float = setting(
-        1.0, "work of a second on one of the fewer processors (unconfirmed)", above=0
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.efficiency < float("inf"):
-            raise QuantityError(f"efficiency {self.efficiency:g}: must be positive, such as 0.9")
-
-    @override
-    def times(self, run: int, requested: int, before: int, after: int) -> tuple[int, int]:
-        fewer = after * self.efficiency
-        return round_half_up(before * run / fewer), round_half_up(before * requested / fewer)
-
-
-@dataclass(eq=False, kw_only=True)
 class LookAgain(Response):
     """Submit nothing now, and look again later.
 
@@ -518,7 +496,7 @@ class LookAgain(Response):
 
     Parameters
     ----------
-    trigger, share, probability, name
+    trigger, share, probability, fatigue, recovery, name
         See :class:`Response`.
     every
         s until the user looks again.
@@ -555,24 +533,13 @@ class LookAgain(Response):
         intention.look_again(user.model.time + self.every)
 
 
-class Renounce(Response):
-    """Do not run it. It is recorded; for its user it is finished when it would be submitted."""
-
-    response = "renounce"
-    logged = What.RENOUNCED
-
-    @override
-    def respond(self, user: ReplayUser, intention: Intention, place: int) -> None:
-        intention.renounce(place, self.name)
-
-
 @dataclass(eq=False)
 class Switch(Response):
     """Submit to another cluster of the simulation.
 
     Parameters
     ----------
-    trigger, share, probability, name
+    trigger, share, probability, fatigue, recovery, name
         See :class:`Response`.
     to
         Its name, see ``hpcrowd.environment.Simulation``.

@@ -2,11 +2,11 @@
 
 Work is processors times run time, in whole processor-seconds: nothing is rounded. For every run::
 
-    recorded work = work of all jobs as they are now + lost - added
+    recorded work = work of all jobs as they are now + lost - added - returned
 
 The left side is what the jobs needed before any user reacted, the first term on the right what they
-need afterwards; renounced jobs need none. If every submitted job has run, that term is the work
-done.
+need afterwards; renounced jobs need none. Returned is lost work that came back as new jobs. If
+every submitted job has run, the first term is the work done.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ MEANING = {
     "user": "user number; -1 unknown",
     "reaction": "name of the reaction",
     "response": "delay, degrade, reconfigure, renounce, switch, switch-partition, fewer-gpus, "
-    "less-time, less-memory, cut or leave",
+    "less-time, less-memory, cut, leave, or rebound for work that came back as a new job",
     "decided": "s since the origin; when the unit of work was due, the job left its queue, or the "
-    "piece of a task was submitted",
-    "processors": "processors before the reaction; 0 for a new piece of a task",
-    "run_time": "s; run time before the reaction; 0 for a new piece of a task",
+    "new job was submitted",
+    "processors": "processors before the reaction; 0 for a new job",
+    "run_time": "s; run time before the reaction; 0 for a new job",
     "processors_after": "processors after it; 0 if renounced",
     "run_time_after": "s; run time after it; 0 if renounced",
     "delay": "s; how much later the job was submitted because of the reaction",
     "cluster": "name of the cluster it was moved to; empty if it stayed",
     "waited": "s; how long it had waited, if it left its queue",
     "request": "what else it asked for otherwise: partition, gpus, requested_time and so on; task "
-    "for a new piece of a task; empty for nothing",
+    "for a new piece of a task, rebound for work that came back; empty for nothing",
     "request_before": "that before the reaction: a name, GPUs, s or MB",
-    "request_after": "and after it; for a new piece, the number of the job that was cut",
+    "request_after": "and after it; for a new job, the number of the job that was cut or changed",
 }
 
 #: Fields of :func:`account` and of each reaction in it, with their meaning.
@@ -52,6 +52,8 @@ ACCOUNTS = {
     "jobs": "jobs that reactions changed",
     "users": "users of these jobs",
     "work_lost_processor_s": "work no longer done: degraded and renounced jobs",
+    "work_returned_processor_s": "lost work that came back later as new jobs (rebound)",
+    "jobs_returned": "these new jobs",
     "work_moved_processor_s": "work submitted later",
     "delay_mean_s": "mean delay of the jobs submitted later; null if none was",
     "delay_max_s": "longest delay; null if none was",
@@ -67,6 +69,9 @@ TEXTS = ("reaction", "response", "cluster", "request", "request_before", "reques
 
 #: Responses that remove work for good; other responses add (or save) work.
 LOSING = ("degrade", "renounce", "leave")
+
+#: The response of a new job that is lost work that came back.
+REBOUND = "rebound"
 
 
 def notes_of(users: Iterable[User]) -> list[Note]:
@@ -102,7 +107,8 @@ def account(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
         **whole,
         "work_recorded_processor_s": needed(jobs, notes)
         + whole["work_lost_processor_s"]
-        - whole["work_added_processor_s"],
+        - whole["work_added_processor_s"]
+        - whole["work_returned_processor_s"],
         "work_done_processor_s": int((jobs.processors * jobs.lasted)[ran].sum()),
         "by_reaction": {name: _sums(jobs, by_name[name]) for name in sorted(by_name)},
     }
@@ -145,13 +151,16 @@ def reaction_lines(accounts: dict[str, Any]) -> list[str]:
 
 
 def _sums(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
-    lost = moved = switched = added = 0
+    lost = moved = switched = added = returned = 0
     delays = []
+    back = [note for note in notes if note.response == REBOUND]
     for note in notes:
         before = note.processors * note.run_time
         after = note.processors_after * note.run_time_after
         if note.response in LOSING:
             lost += before - after
+        elif note.response == REBOUND:
+            returned += after
         else:
             added += after - before
         if note.delay:
@@ -159,11 +168,13 @@ def _sums(jobs: JobTable, notes: Sequence[Note]) -> dict[str, Any]:
             delays.append(note.delay)
         if note.cluster:
             switched += before
-    rows = np.array(sorted({note.row for note in notes}), np.int64)
+    rows = np.array(sorted({note.row for note in notes} - {note.row for note in back}), np.int64)
     return {
         "jobs": len(rows),
         "users": len(np.unique(jobs.user[rows])),
         "work_lost_processor_s": lost,
+        "work_returned_processor_s": returned,
+        "jobs_returned": len(back),
         "work_moved_processor_s": moved,
         "delay_mean_s": sum(delays) / len(delays) if delays else None,
         "delay_max_s": max(delays, default=None),

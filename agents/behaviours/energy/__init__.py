@@ -1,0 +1,1 @@
+"""Users and energy: budgets, and saved work that comes back."""

@@ -1,0 +1,129 @@
+"""Rebound: work that users saved comes back later, as new jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpcrowd.agents.behaviours.decisions import What, Why
+from hpcrowd.agents.behaviours.reactions import Draws, Note
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Column
+from hpcrowd.environment.machine.resizing import resize
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.reactions import Intention
+    from hpcrowd.agents.behaviours.user import ReplayUser
+    from hpcrowd.environment.jobs import JobTable
+
+#: What a job that comes back has in common with the one whose work was lost.
+SHARED = [
+    Column.USER, Column.GROUP, Column.EXECUTABLE, Column.QUEUE, Column.PROCESSORS,
+    Column.REQUESTED_MEMORY, Column.SESSION, Column.BATCH,
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a job lost, as it was when its user decided.
+
+    Attributes
+    ----------
+    row
+        Of the job.
+    processors, run_time, requested_time
+        Of the job that comes back; s.
+    """
+
+    row: int
+    processors: int
+    run_time: int
+    requested_time: int
+
+
+class Rebound:
+    """The work that comes back after one reaction.
+
+    Parameters
+    ----------
+    name
+        Of the reaction.
+    share
+        Probability that what a job lost comes back.
+    after
+        s until it does.
+    """
+
+    def __init__(self, name: str, share: float, after: int) -> None:
+        self.name, self.share, self.after = name, share, after
+        self._draws = Draws()
+        self._jobs: JobTable | None = None
+        self._numbers = 0, 0  # jobs of which the highest number is known, and that number
+
+    def begin(self, user: ReplayUser) -> None:
+        """Prepare for a user, before the run begins.
+
+        Raises
+        ------
+        QuantityError
+            Under the recorded schedule.
+        """
+        if any(engine.scheduler is None for engine in user.site.look().engines):
+            raise QuantityError(
+                f"reaction {self.name}: rebound {self.share:g}: under the recorded schedule jobs "
+                "start as recorded, and what comes back has no record; choose a scheduler"
+            )
+        if self._jobs is not user.model.jobs:
+            self._jobs, self._numbers = user.model.jobs, (0, 0)
+        stream = user.model.streams.generator("rebound", self.name, user.number)
+        self._draws.begin(user, stream)
+
+    def expect(self, intention: Intention, place: int, processors: int) -> None:
+        """Let the work of some processors of a job come back, with the probability that it does."""
+        user, row = intention.user, int(intention.rows[place])
+        if self._draws.of(intention.rows[place : place + 1])[0] >= self.share:
+            return
+        jobs = user.model.jobs
+        saved = Saved(row, processors, int(jobs.run_time[row]), int(jobs.requested_time[row]))
+        user.model.call_at(int(intention.at[place]) + self.after, self._come_back, user, saved)
+
+    def _come_back(self, user: ReplayUser, saved: Saved) -> None:
+        """Submit the work as a new job, when the user is at work."""
+        from hpcrowd.agents.behaviours.user import Gone  # a simulation, which files do not need
+
+        model, now = user.model, user.model.time
+        if isinstance(user.behaviour, Gone):
+            return
+        at = user.behaviour.at_work(user, now, 0)
+        if at > now:
+            model.call_at(at, self._come_back, user, saved)
+            return
+        row = self._add(user, saved)
+        rows = np.array([row])
+        user.site.submit(rows, now)
+        if user.leaving is not None:
+            user.leaving.submitted(user, rows)
+        jobs = model.jobs
+        after, number = (saved.processors, int(jobs.run_time[row])), str(jobs.number[saved.row])
+        user.notes.append(
+            Note(row, self.name, "rebound", now, 0, 0, *after, 0, "", 0, "rebound", "", number)
+        )
+        user.note_jobs(What.RETURNED, Why.REACTION, rows, [UNKNOWN], self.name)
+
+    def _add(self, user: ReplayUser, saved: Saved) -> int:
+        """Add a job to the table, and return its row."""
+        jobs = user.model.jobs
+        known, highest = self._numbers
+        self._numbers = len(jobs), max(highest, int(jobs.number[known:].max(initial=0)))
+        row = int(jobs.append(1, number=self._numbers[1] + 1)[0])
+        jobs.matrix[SHARED, row] = jobs.matrix[SHARED, saved.row]
+        if jobs.requests is not None:
+            jobs.requests.repeat(row, jobs.requests.take(np.array([saved.row])))
+        before = int(jobs.processors[row])
+        jobs.processors[row] = saved.processors
+        jobs.run_time[row] = saved.run_time
+        jobs.requested_time[row] = saved.requested_time
+        resize(jobs, row, before)
+        return row
