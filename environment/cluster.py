@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, override
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
 from hpcrowd.environment.engine.public_state import PublicState, public_state
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.platform.changes import Change
     from hpcrowd.environment.platform.timeline import Lost, Timeline
+    from hpcrowd.environment.power.caps import CapPlan
     from hpcrowd.environment.power.description import Power
 
 
@@ -131,6 +133,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         Called with jobs that their users must submit again after a platform change.
     over
         Called with jobs that were taken back.
+    clock
+        Local time of a power cap with dates.
 
     Attributes
     ----------
@@ -156,6 +160,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         units: UnitTable | None = None,
         lost: Lost,
         over: Callable[[Int64s], None],
+        clock: Clock | None = None,
     ) -> None:
         super().__init__(model)
         self._over = over
@@ -197,10 +202,11 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         #: What holds jobs back before they are eligible; see ``Simulation.hold``.
         self.holds: Holds | None = None
         self.timeline: Timeline | None = None
-        if spec.platform or adaptive is not None:
+        cap = _cap(spec, policy, jobs, clock)
+        if spec.platform or adaptive is not None or cap is not None:
             from hpcrowd.environment.platform.timeline import Timeline
 
-            self.timeline = Timeline(self.engine, spec.platform, model.streams, lost, adaptive)
+            self.timeline = Timeline(self.engine, spec.platform, model.streams, lost, adaptive, cap)
             self.engine.timeline = self.timeline
 
     @override
@@ -304,6 +310,30 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
                 f"{self.jobs.processors[row]} processors, {engine.free} are free; select() must "
                 "name each job at some time, or wake() must return when to call it again"
             )
+
+
+def _cap(
+    spec: ClusterSpec, policy: Scheduler | None, jobs: JobTable, clock: Clock | None
+) -> CapPlan | None:
+    """Return the power cap of a cluster, None if it has none.
+
+    Raises
+    ------
+    QuantityError
+        If the cluster cannot have one.
+    """
+    if spec.power is None or spec.power.cap is None:
+        return None
+    if spec.machine is not None:
+        raise QuantityError(
+            "power cap: of a pool of equal processors, not of a machine of nodes; leave out "
+            "--machine"
+        )
+    if policy is None:
+        raise QuantityError(
+            "power cap: the recorded schedule starts jobs whatever they draw; choose a scheduler"
+        )
+    return spec.power.cap.of(spec.power, jobs, clock or Clock())
 
 
 def _on_machine(policy: Scheduler | None, spec: ClusterSpec, jobs: JobTable) -> Scheduler | None:

@@ -155,6 +155,12 @@ class Simulation(Frame):
             power=power,
         )
         _check_apart([home, *(others or {}).values()])
+        for called, other in (others or {}).items():
+            if other.power is not None:
+                raise QuantityError(
+                    f"cluster {called!r} with power: only the first cluster has; give it to "
+                    "Simulation(power=...)"
+                )
         for called, spec in (name, home), *(others or {}).items():
             if called in self.clusters:
                 raise QuantityError(f"cluster {called!r}: name of the first; choose another")
@@ -169,6 +175,7 @@ class Simulation(Frame):
                 units=units,
                 lost=self.on_lost,
                 over=self.on_taken_back,
+                clock=self.clock,
             )
         self.cluster = self.clusters[name]
         engines = [cluster.engine for cluster in self.clusters.values()]

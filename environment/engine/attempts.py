@@ -19,7 +19,7 @@ class Attempt:
     start: Annotated[int, "s since the origin; when the run began"]
     end: Annotated[int, "s since the origin; when it was stopped"]
     processors: Annotated[int, "processors that it held"]
-    cause: Annotated[str, "what stopped it: down, failure, maintenance or preempted"]
+    cause: Annotated[str, "what stopped it: down, failure, maintenance, power or preempted"]
     fate: Annotated[str, "what happened to the job then: requeue, resubmit or fail"]
 
     @property

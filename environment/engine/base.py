@@ -55,6 +55,7 @@ class Changes(Protocol):
     """Changes an engine during the run, see ``platform.timeline.Timeline``."""
 
     next_at: int
+    quiet: bool
     expecting: Callable[[], bool]
     separate: Callable[[int, str, str], bool]
 
@@ -65,6 +66,10 @@ class Changes(Protocol):
     @property
     def step_at(self) -> int:
         """Time of the next change that is not a check of an adaptive scheduler."""
+
+    @property
+    def up(self) -> int:
+        """Processors that are up, whether a power cap lets them be busy or not."""
 
     @property
     def planned(self) -> bool:
@@ -117,7 +122,8 @@ class Engine(Announced, ABC):
     scheduler
         The plain form of the policy; None for the recorded schedule.
     up
-        Processors that are up, which schedulers see as the size of the machine.
+        Processors that are up and that a power cap, if any, lets be busy; schedulers see them as
+        the size of the machine.
     closed, windows
         Whether the cluster is closed for maintenance, and announced windows that have not ended,
         from and to, s since the origin.
@@ -456,9 +462,10 @@ class Engine(Announced, ABC):
         self._take(here)
         waiting = self._admitted(waiting)
         needs = int(jobs.processors[running].sum())
-        if needs > self.up:
+        up = self.up if self.timeline is None else self.timeline.up
+        if needs > up:
             raise QuantityError(
-                f"running jobs: they need {needs:,} processors, and the machine has {self.up:,}; "
+                f"running jobs: they need {needs:,} processors, and the machine has {up:,}; "
                 "give its size with --processors"
             )
         self._estimate_all(np.concatenate((over, running, waiting)))

@@ -189,7 +189,9 @@ class CompiledEngine(Engine):
             self._check_future(at)
         units = self.units
         first, last = units.bounds[unit], units.bounds[unit + 1]
-        if self.speed != 1 or self.timeline is not None or self._on_nodes:
+        timeline = self.timeline
+        changes = timeline is not None and not timeline.quiet
+        if self.speed != 1 or changes or self._on_nodes:
             self._take(units.rows[first:last])
         self._reserve(self._state[S.HEAP_SIZE] + last - first)
         loop.submit_unit(self.jobs.matrix, self.scalars, self._heap, at, first, last, units.rows)
@@ -360,7 +362,7 @@ class CompiledEngine(Engine):
 
     @override
     def catch_up(self) -> None:
-        if self.timeline is not None:
+        if self.timeline is not None and not self.timeline.quiet:
             super().catch_up()
             self._set_platform()
 

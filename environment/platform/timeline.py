@@ -4,7 +4,8 @@ Each run of a job that a change stops is an :class:`Attempt`. :class:`Reviews` a
 adaptive scheduler, which decide which policy is to be in charge.
 
 At one second: an adaptive scheduler has its look, processors come up, maintenance ends, the size,
-the speed and the policy change, maintenance is announced, processors go down, maintenance begins.
+the speed and the policy change, maintenance is announced, processors go down, maintenance begins,
+the power cap changes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +47,9 @@ from hpcrowd.environment.schedulers.names import scheduler_for
 from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.streams import Streams
 
+if TYPE_CHECKING:
+    from hpcrowd.environment.power.caps import CapPlan
+
 #: Number of times that one job may be stopped before that is an error: it would never end.
 LARGEST_RESTARTS = 10_000
 
@@ -53,7 +57,7 @@ LARGEST_RESTARTS = 10_000
 Lost = Callable[[Int64s, int], None]
 
 # The order within a second.
-UP, OPEN, SIZE, SPEED, POLICY, ANNOUNCE, DOWN, CLOSE = range(8)
+UP, OPEN, SIZE, SPEED, POLICY, ANNOUNCE, DOWN, CLOSE, CAP = range(9)
 
 
 class Timeline:
@@ -71,11 +75,15 @@ class Timeline:
         Called with jobs that their users must submit again.
     adaptive
         The adaptive scheduler that chooses the policy from the beginning, if any.
+    cap
+        A cap on the power of the machine, if any.
 
     Attributes
     ----------
     next_at
         Time of the next change, FOREVER if none is left.
+    quiet
+        Whether nothing will change any more, so that run times of later jobs are as submitted.
     attempts
         Runs of jobs that were stopped, in order.
     down
@@ -85,6 +93,9 @@ class Timeline:
     history
         Second, number of processors from then on, and how many of these were neither down nor
         closed for maintenance, in order.
+    caps, capped, levels
+        Second, and from then on the limit in W, how many of the processors that are up may be busy
+        under it, and their clock relative to full speed, in order; empty without a cap.
     reviews
         The policy in use.
 
@@ -101,14 +112,20 @@ class Timeline:
         streams: Streams,
         lost: Lost,
         adaptive: Adaptive | None = None,
+        cap: CapPlan | None = None,
     ) -> None:
         check_changes(changes, engine.processors)
+        if cap is not None:
+            cap.check(changes, engine.processors)
         self.engine = engine
-        self.next_at = FOREVER
+        self.next_at, self.quiet = FOREVER, False
         self.attempts = engine.attempts
         self.down = 0
         self.failures = 0
         self.history = [(0, engine.processors, engine.processors)]
+        self.caps: list[tuple[int, float]] = []
+        self.capped: list[tuple[int, int]] = []
+        self.levels: list[tuple[int, float]] = []
         self.reviews = Reviews(engine, adaptive)
         #: Whether anything else than random failures is to happen here, or in the whole grid.
         self.expecting: Callable[[], bool] = self._expects
@@ -127,10 +144,14 @@ class Timeline:
         self._over: list[int] = []
         self._told: list[int] = []
         self._successor: Scheduler | None = None
-        if any(isinstance(change, SpeedChange) for change in changes):
+        self._cap, self._cap_changes = cap, False
+        self._speed = Fraction(1)  # by changes of speed, without the clock under a cap
+        slows = cap is not None and cap.law is not None
+        if slows or any(isinstance(change, SpeedChange) for change in changes):
             engine.work = np.full(len(engine.jobs), UNKNOWN)
         for change, name in zip(changes, stream_names(changes), strict=True):
             self._plan(change, streams.within("failures", engine.number, *name))
+        self._plan_cap(0)
         self._look_ahead()
 
     def _plan(self, change: Change, streams: Streams) -> None:
@@ -171,14 +192,25 @@ class Timeline:
             self._add(at, DOWN, step, single=0)
             return
 
+    def _plan_cap(self, place: int) -> None:
+        """Schedule the next limit of the power cap."""
+        if self._cap is not None and place < len(self._cap.limits):
+            self._add(self._cap.limits[place][0], CAP, partial(self._set_cap, place))
+
     def _look_ahead(self) -> None:
         step = self._steps[0][0] if self._steps else FOREVER
         self.next_at = min(step, self.reviews.next_at)
+        self.quiet = self.next_at == FOREVER and self.engine.work is None
 
     @property
     def step_at(self) -> int:
         """Time of the next change that is not a check of an adaptive scheduler."""
         return self._steps[0][0] if self._steps and self.next_at < FOREVER else FOREVER
+
+    @property
+    def up(self) -> int:
+        """Processors that are up, whether the power cap lets them be busy or not."""
+        return max(0, self.engine.processors - self.down)
 
     @property
     def planned(self) -> bool:
@@ -201,6 +233,8 @@ class Timeline:
         self.reviews.next_at = looks
         self._since = self._now = now
         self._down_area = self._closed_s = 0
+        if self._cap is not None:  # what runs already has to fit as well
+            self._add(now, CAP, self._fit_again)
         self._look_ahead()
 
     def apply(self, now: int) -> list[int]:
@@ -223,8 +257,8 @@ class Timeline:
             self._single -= single
             step()
         self._look_ahead()
-        engine.up = max(0, engine.processors - self.down)
-        there = (now, engine.processors, 0 if engine.closed else engine.up)
+        engine.up = self.up if self._cap is None else self._within(self._cap)
+        there = (now, engine.processors, 0 if engine.closed else self.up)
         if there[1:] != self.history[-1][1:]:
             self.history.append(there)
         engine.take_over(self._waiting, self._running)
@@ -253,7 +287,7 @@ class Timeline:
     def _account(self, now: int) -> None:
         """Add up the processors that were down or closed since the last change."""
         passed = now - self._since
-        self._down_area += passed * (self.engine.processors - self.engine.up)
+        self._down_area += passed * (self.engine.processors - self.up)
         self._closed_s += passed * self.engine.closed
         self._since = self._now = now
 
@@ -347,9 +381,16 @@ class Timeline:
         self._successor = made
 
     def _set_speed(self, factor: float) -> None:
+        speed = (self._speed * Fraction(Decimal(str(factor)))).limit_denominator(10**6)
+        self._speed = max(speed, Fraction(1, 10**6))
+        self._set_pace()
+
+    def _set_pace(self) -> None:
+        """Let jobs run on at the present speed and clock."""
         engine, jobs, running, now = self.engine, self.engine.jobs, self._running, self._now
-        before = engine.pace
-        pace = (before * Fraction(Decimal(str(factor)))).limit_denominator(10**6)
+        before, pace = engine.pace, self._speed
+        if self._cap is not None and self.levels:
+            pace = (pace * self._cap.pace(self.levels[-1][1])).limit_denominator(10**6)
         engine.pace = max(pace, Fraction(1, 10**6))
         started = jobs.start[running]
         left = started + jobs.run_time[running] - now
@@ -358,6 +399,52 @@ class Timeline:
         if self._exact:
             jobs.estimate[running] = engine.stays(running)
         self._set_run_times(self._waiting)
+
+    def _set_cap(self, place: int) -> None:
+        assert self._cap is not None
+        self.caps.append((self._now, float(self._cap.limits[place][1])))
+        self._fit_again()
+        self._plan_cap(place + 1)
+
+    def _fit_again(self) -> None:
+        self._cap_changes = True
+
+    def _within(self, cap: CapPlan) -> int:
+        """Keep what runs within the power cap; return how many processors may be busy.
+
+        The clock goes up only when the limit changes.
+        """
+        processors, now = self.engine.jobs.processors, self._now
+        limit = cap.limits[len(self.caps) - 1][1]
+        # Jobs may go on that run on processors which the machine no longer has.
+        up = max(self.up, int(processors[self._running].sum()))
+        most = cap.room(limit, up, cap.levels[-1])
+        if cap.stop != "none" and processors[self._running].sum() > most:
+            self._stop(self._beyond(most), "power", cap.stop)
+        busy = int(processors[self._running].sum())
+        level = self.levels[-1][1] if self.levels else cap.levels[0]
+        if self._cap_changes or busy > cap.room(limit, up, level):
+            level = cap.level(limit, up, busy)
+        self._cap_changes = False
+        if not self.levels or level != self.levels[-1][1]:
+            self.levels.append((now, level))
+            if cap.law is not None:
+                self._set_pace()
+        room = min(self.up, cap.room(limit, up, level))
+        if not self.capped or room != self.capped[-1][1]:
+            self.capped.append((now, room))
+        return room
+
+    def _beyond(self, most: int) -> Int64s:
+        """Return the running jobs that do not fit, with those that started before them kept."""
+        jobs, running = self.engine.jobs, self._running
+        beyond = []
+        for row in running[np.lexsort((running, jobs.start[running]))].tolist():
+            if jobs.processors[row] <= most:
+                most -= int(jobs.processors[row])
+            else:
+                beyond.append(row)
+        return np.array(sorted(beyond), np.int64)
 
     @property
     def _exact(self) -> bool:
