@@ -106,6 +106,34 @@ class Steps:
         """Return the values on finer steps, shape (edges - 1,)."""
         return self.at(edges[:-1])
 
+    def merged(self) -> Self:
+        """Return the same function with one step where neighbours have the same value."""
+        first = np.append(True, self.values[1:] != self.values[:-1])
+        return type(self)(np.append(self.edges[:-1][first], self.edges[-1]), self.values[first])
+
+    def periods(
+        self, *, above: float | None = None, below: float | None = None
+    ) -> list[tuple[int, int]]:
+        """Return (from, to), s of the run, of periods with values above or below a threshold."""
+        active = np.zeros(len(self.values), bool)
+        if above is not None:
+            active |= self.values > above
+        if below is not None:
+            active |= self.values < below
+        change = np.diff(np.concatenate([[0], active.astype(np.int64), [0]]))
+        begins, ends = self.edges[change == 1].tolist(), self.edges[change == -1].tolist()
+        return list(zip(begins, ends, strict=True))
+
+
+def total(terms: Sequence[Steps], begin: int, end: int) -> Steps:
+    """Return the sum of step functions between two seconds, within all of them."""
+    edges = np.unique(np.concatenate([[begin, end], *(one.edges for one in terms)]))
+    edges = edges[(edges >= begin) & (edges <= end)]
+    values = np.zeros(len(edges) - 1)
+    for one in terms:
+        values = values + one.on(edges)
+    return Steps(edges, values)
+
 
 def product(factors: Sequence[Steps], begin: int, end: int) -> Steps:
     """Return the product of step functions between two seconds, within all of them."""

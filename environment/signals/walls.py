@@ -1,0 +1,66 @@
+"""Step functions of local time: what the clock on the wall shows decides the value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from hpcrowd.environment.clock import FIRST_MONDAY, Clock
+from hpcrowd.environment.jobs import Float64s, Int64s
+from hpcrowd.environment.signals.steps import Steps
+
+#: Gives the beginnings and values of the steps between two local times (:meth:`Clock.wall`); the
+#: first step begins at the first of them.
+Pieces = Callable[[int, int], tuple[Int64s, Float64s]]
+
+
+def stretches(clock: Clock, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (from, to, difference) for each stretch without a change of clocks.
+
+    Parameters
+    ----------
+    clock
+        The clock.
+    begin, end
+        s of the run.
+
+    Yields
+    ------
+    tuple
+        s of the run, and what to add to a second to have its local time (:meth:`Clock.wall`).
+    """
+    while begin < end:
+        change = clock.next_change(begin, end - 1)
+        until = end if change is None else change
+        yield begin, until, clock.wall(begin) - begin
+        begin = until
+
+
+def walls_of(clock: Clock, seconds: Int64s) -> Int64s:
+    """Return :meth:`Clock.wall` of many ascending seconds; fast where clocks change rarely."""
+    found = list(stretches(clock, int(seconds[0]), int(seconds[-1]) + 1))
+    firsts = np.array([first for first, _, _ in found])
+    ahead = np.array([difference for _, _, difference in found])
+    walls: Int64s = seconds + ahead[np.searchsorted(firsts, seconds, side="right") - 1]
+    return walls
+
+
+def local_steps(clock: Clock, begin: int, end: int, pieces: Pieces) -> Steps:
+    """Return a function of local time as one of the seconds from ``begin`` to ``end``.
+
+    A local hour that occurs twice has the same values twice; one that clocks leave out has none.
+    """
+    edges, values = [], []
+    for first, last, difference in stretches(clock, begin, max(end, begin + 1)):
+        starts, found = pieces(first + difference, last + difference)
+        edges.append(starts - difference)
+        values.append(found)
+    edges.append(np.array([max(end, begin + 1)]))
+    return Steps(np.concatenate(edges), np.concatenate(values))
+
+
+def days_since_epoch(wall: Int64s) -> Int64s:
+    """Return the days from 1970-01-01 to local times (:meth:`Clock.wall`)."""
+    days: Int64s = (wall + FIRST_MONDAY) // 86400
+    return days

@@ -1,0 +1,407 @@
+"""Signals as grid operators publish them: what is detected, filled in, and refused in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hpcrowd.environment.errors import QuantityError, SignalError
+from hpcrowd.environment.signals.published import SignalFile
+from hpcrowd.environment.signals.signal import Signal, read_signal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+HOUR = 3600
+
+# All samples are made up; only names of columns and ways of writing are as published.
+MAPS = [
+    "Datetime (UTC),Country,Zone name,Carbon intensity gCO\u2082eq/kWh (direct),"
+    "Carbon intensity gCO\u2082eq/kWh (Life cycle),Data source",
+    "2023-01-01 00:00:00,Nowhere,NO-WHERE,20.5,31,x.org",
+    "2023-01-01 01:00:00,Nowhere,NO-WHERE,21.5,32,x.org",
+    "2023-01-01 02:00:00,Nowhere,NO-WHERE,22.5,33,x.org",
+]
+BRITAIN = [
+    '"Datetime (UTC)","Actual Carbon Intensity (gCO2/kWh)","Forecast (gCO2/kWh)","Index"',
+    '"2023-01-01T00:00Z","120","118","low"',
+    '"2023-01-01T00:30Z","130","128","low"',
+    '"2023-01-01T01:00Z","125","128","low"',
+]
+FRANCE = [
+    "P\u00e9rim\u00e8tre\tNature\tDate\tHeures\tConsommation\tTaux de Co2\t",
+    "France\tDonn\u00e9es\t2023-01-01\t00:00\t50000\t40\t",
+    "France\tDonn\u00e9es\t2023-01-01\t00:15\t\t\t",
+    "France\tDonn\u00e9es\t2023-01-01\t00:30\t51000\t42\t",
+    "France\tDonn\u00e9es\t2023-01-01\t00:45\t\t\t",
+    "France\tDonn\u00e9es\t2023-01-01\t01:00\t52000\t43\t",
+]
+ENTSOE_OLD = [
+    '"MTU (CET/CEST)","Day-ahead Price [EUR/MWh]","Currency","BZN|XX"',
+    '"01.01.2023 00:00 - 01.01.2023 01:00","-5.02","EUR",""',
+    '"01.01.2023 01:00 - 01.01.2023 02:00","0.00","EUR",""',
+    '"01.01.2023 02:00 - 01.01.2023 03:00","12.50","EUR",""',
+]
+ENTSOE_NEW = [
+    '"MTU (CET/CEST)","Area","Sequence","Day-ahead Price (EUR/MWh)",'
+    '"Intraday Period (CET/CEST)","Intraday Price (EUR/MWh)"',
+    '"26/10/2025 01:45:00 (CEST) - 26/10/2025 02:00:00 (CEST)","BZN|XX","1","1.5","",""',
+    '"26/10/2025 02:00:00 (CEST) - 26/10/2025 02:15:00 (CEST)","BZN|XX","1","2.5","",""',
+    '"26/10/2025 02:15:00 (CEST) - 26/10/2025 02:30:00 (CEST)","BZN|XX","1","3.5","",""',
+]
+SMARD = [
+    "Datum von;Datum bis;Deutschland/Luxemburg [\u20ac/MWh] Originalaufl\u00f6sungen",
+    "01.01.2023 00:00;01.01.2023 01:00;1.234,50",
+    "01.01.2023 01:00;01.01.2023 02:00;-0,10",
+    "01.01.2023 02:00;01.01.2023 03:00;95",
+]
+WEATHER = [
+    "latitude,longitude,timezone",
+    "59.3,18.1,GMT",
+    "",
+    "time,temperature_2m (\u00b0C)",
+    "2023-01-01T00:00,-3.2",
+    "2023-01-01T01:00,-3.4",
+    "2023-01-01T02:00,0.0",
+]
+STATION = [
+    "Datum;Tid (UTC);Lufttemperatur;Kvalitet;;Tidsutsnitt:",
+    "2023-01-01;00:00:00;1.5;G;;Kvalitetskontrollerade data",
+    "2023-01-01;01:00:00;1.7;G;;",
+    "2023-01-01;02:00:00;1.2;Y;;",
+]
+PLAIN = ["STATIONS_ID;MESS_DATUM;TT_TU", "9;2023010100;5.0", "9;2023010101;6.0", "9;2023010102;7"]
+
+NEW_YEAR = int(datetime(2023, 1, 1, tzinfo=UTC).timestamp())
+AUTUMN = int(datetime(2025, 10, 25, 23, 45, tzinfo=UTC).timestamp())
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "begin", "step", "values"),
+    [
+        (MAPS, {}, NEW_YEAR, HOUR, [20.5, 21.5, 22.5]),
+        (
+            MAPS,
+            {"column": "Carbon intensity gCO2eq/kWh (Life cycle)"},
+            NEW_YEAR,
+            HOUR,
+            [31, 32, 33],
+        ),
+        (BRITAIN, {}, NEW_YEAR, 1800, [120, 130, 125]),
+        (FRANCE, {"zone": "Europe/Paris"}, NEW_YEAR - HOUR, 1800, [40, 42, 43]),
+        (ENTSOE_OLD, {}, NEW_YEAR - HOUR, HOUR, [-5.02, 0, 12.5]),
+        (ENTSOE_NEW, {"rows": (("Area", "BZN|XX"),)}, AUTUMN, 900, [1.5, 2.5, 3.5]),
+        (
+            SMARD,
+            {"zone": "Europe/Berlin", "factor": 0.001},
+            NEW_YEAR - HOUR,
+            HOUR,
+            [1.2345, -0.0001, 0.095],
+        ),
+        (WEATHER, {"zone": "UTC"}, NEW_YEAR, HOUR, [-3.2, -3.4, 0]),
+        (STATION, {}, NEW_YEAR, HOUR, [1.5, 1.7, 1.2]),
+        (
+            PLAIN,
+            {"zone": "UTC", "column": "TT_TU", "time_column": "mess_datum"},
+            NEW_YEAR,
+            HOUR,
+            [5, 6, 7],
+        ),
+    ],
+    ids=["maps", "maps-column", "britain", "france", "entsoe-old", "entsoe-new", "smard", "weather",
+         "station", "plain"],
+)  # fmt: skip
+def test_published_files(
+    tmp_path: Path, lines: list[str], options: dict, begin: int, step: int, values: list[float]
+) -> None:
+    """Columns, delimiters, decimal commas, dates and zones of published files are found out."""
+    path = tmp_path / "signal.csv"
+    path.write_text("\r\n".join(lines) + "\r\n", encoding="utf-8-sig", newline="")
+    signal = SignalFile(path, **options).read()
+    assert [begin + step * place for place in range(len(values))] == signal.times.tolist()
+    assert np.array(values) == pytest.approx(signal.values)
+    assert signal.absolute
+    assert 0 == signal.filled
+    assert "signal.csv" == signal.source
+
+
+def test_old_encodings(tmp_path: Path) -> None:
+    """A file in Latin-1 or the code page of Windows is read as well."""
+    for encoding, lines in (("latin-1", FRANCE), ("cp1252", SMARD)):
+        path = tmp_path / f"{encoding}.csv"
+        path.write_text("\n".join(lines), encoding=encoding)
+        assert 3 == len(SignalFile(path, zone="Europe/Paris").read().values)
+
+
+def test_read_signal_reads_published_files(tmp_path: Path) -> None:
+    """``read_signal`` reads them by itself, and with options."""
+    path = tmp_path / "carbon.csv"
+    path.write_text("\n".join(MAPS))
+    assert [20.5, 21.5, 22.5] == read_signal(path).values.tolist()
+    options = SignalFile("other.csv", factor=2.0, repeat="week")
+    signal = read_signal(path, least=0, options=options)
+    assert ([41, 43, 45], "week") == (signal.values.tolist(), signal.repeat)
+
+
+def test_seconds_of_the_run_have_options_too() -> None:
+    """Gaps of the strict format are filled as well if that is said; quotes do not matter."""
+    lines = ['"time","value"', "0,1", "60,2", "120,3", "240,5"]
+    signal = SignalFile("s.csv", gaps="interpolate").parse(lines)
+    assert ([0, 60, 120, 180, 240], False) == (signal.times.tolist(), signal.absolute)
+    assert [1, 2, 3, 4, 5] == signal.values.tolist()
+    assert 1 == signal.filled
+
+
+def test_units_are_found() -> None:
+    """The unit comes from the name of the column; a factor makes it unknown."""
+    assert "EUR/MWh" == SignalFile("s").parse(ENTSOE_OLD).unit
+    assert "EUR/MWh" == SignalFile("s").parse(ENTSOE_NEW).unit
+    assert "gCO\u2082eq/kWh" == SignalFile("s").parse(MAPS).unit
+    assert "" == SignalFile("s", factor=0.001).parse(ENTSOE_OLD).unit
+
+
+# ---- local time -------------------------------------------------------------------------------
+
+
+def local(*walls: str) -> list[str]:
+    """Return lines with local times, with values from 0 on."""
+    return ["timestamp;price", *(f"{wall};{value},0" for value, wall in enumerate(walls))]
+
+
+PARIS = SignalFile("s.csv", zone="Europe/Paris")
+
+
+def test_spring_has_no_gap() -> None:
+    """The hour that local clocks leave out is not missing."""
+    signal = PARIS.parse(local("2024-03-31 01:00", "2024-03-31 03:00", "2024-03-31 04:00"))
+    assert [HOUR, HOUR] == np.diff(signal.times).tolist()
+    assert 0 == signal.filled
+
+
+def test_autumn_hour_by_order() -> None:
+    """The second pass of the hour that occurs twice is standard time, also in quarters."""
+    quarters = [f"2024-10-27 02:{minute:02}" for minute in (0, 15, 30, 45)]
+    signal = PARIS.parse(local("2024-10-27 01:45", *quarters, *quarters, "2024-10-27 03:00"))
+    begin = int(datetime(2024, 10, 26, 23, 45, tzinfo=UTC).timestamp())
+    assert [begin + 900 * place for place in range(10)] == signal.times.tolist()
+
+
+def test_autumn_hour_that_occurs_once_is_a_gap() -> None:
+    """If the file has the hour only once, an hour is missing: an error, or filled in."""
+    lines = local("2024-10-27 00:00", "2024-10-27 01:00", "2024-10-27 02:00", "2024-10-27 03:00")
+    told = (
+        "s.csv, line 5, field timestamp: '2024-10-27 03:00': 7200 s after the step before, the "
+        'usual step is 3600 s: a gap of 1h; fill it in, or say gaps = "hold" or "interpolate"'
+    )
+    with pytest.raises(SignalError) as caught:
+        PARIS.parse(lines, "s.csv")
+    assert told == str(caught.value)
+    for gaps, value in (("hold", 2), ("interpolate", 2.5)):
+        signal = SignalFile("s", zone="Europe/Paris", gaps=gaps).parse(lines)
+        assert ([0, 1, 2, value, 3], 1) == (signal.values.tolist(), signal.filled)
+
+
+def test_spring_hour_that_does_not_exist() -> None:
+    """A local time that clocks leave out is an error, unless its value is missing."""
+    walls = ["2024-03-31 01:00", "2024-03-31 02:00", "2024-03-31 03:00"]
+    told = (
+        "s.csv, line 3, field timestamp: '2024-03-31 02:00': does not exist in Europe/Paris, where "
+        'clocks are put forward; give the zone of the file, such as zone = "UTC", or remove the '
+        "line"
+    )
+    with pytest.raises(SignalError) as caught:
+        PARIS.parse(local(*walls), "s.csv")
+    assert told == str(caught.value)
+    lines = local(*walls)
+    lines[2] = "2024-03-31 02:00;-"
+    assert [HOUR] == np.diff(PARIS.parse(lines).times).tolist()
+
+
+def test_zone_of_the_place() -> None:
+    """With times in UTC, ``zone`` says whose hours repeat; local times have that zone anyway."""
+    assert None is SignalFile("s").parse(MAPS).zone
+    assert ZoneInfo("Europe/Oslo") == SignalFile("s", zone="Europe/Oslo").parse(MAPS).zone
+    assert NEW_YEAR == SignalFile("s", zone="Europe/Oslo").parse(MAPS).times[0]
+    assert ZoneInfo("Europe/Brussels") == SignalFile("s").parse(ENTSOE_OLD).zone
+
+
+def test_fixed_offsets_of_columns() -> None:
+    """A column that says GMT+1 has that offset all year."""
+    lines = ["Datum (GMT+1),value", "31.03.2024 02:00,1", "31.03.2024 03:00,2"]
+    signal = SignalFile("s").parse(lines)
+    assert int(datetime(2024, 3, 31, 1, tzinfo=UTC).timestamp()) == signal.times[0]
+    assert HOUR == signal.step
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> tuple[str, int, int, int]:
+    """Return a zone, the beginning of some steps, their length and number."""
+    zone = draw(st.sampled_from(["Europe/Paris", "America/New_York", "Australia/Lord_Howe", "UTC"]))
+    day = draw(st.integers(0, 4000))
+    step = draw(st.sampled_from([900, 1800, 3600]))
+    return zone, 1_000_000_800 // HOUR * HOUR + day * 86400, step, draw(st.integers(2, 200))
+
+
+@settings(max_examples=60)
+@given(spans())
+def test_local_times_are_read_as_they_were_written(span: tuple[str, int, int, int]) -> None:
+    """Local times of any zone, written without offsets, give the same instants, in any season."""
+    zone, begin, step, number = span
+    times = [begin + step * place for place in range(number)]
+    walls = [f"{datetime.fromtimestamp(one, ZoneInfo(zone)):%d.%m.%Y %H:%M}" for one in times]
+    if walls[0] == f"{datetime.fromtimestamp(begin - HOUR, ZoneInfo(zone)):%d.%m.%Y %H:%M}":
+        return  # begins in the second pass, which the file does not show
+    if zone == "Australia/Lord_Howe" and step > 1800:
+        return  # clocks change there by half an hour, within such a step
+    assert times == SignalFile("s", zone=zone).parse(local(*walls)).times.tolist()
+
+
+# ---- steps and gaps ---------------------------------------------------------------------------
+
+
+def utc(*steps: int, values: Iterator[str] | None = None) -> list[str]:
+    """Return lines with times in UTC, one for each length of a step and one more."""
+    at = datetime(2025, 9, 30, tzinfo=UTC)
+    lines = ["Datetime (UTC),Price"]
+    for place, step in enumerate([*steps, 0]):
+        lines.append(f"{at:%Y-%m-%d %H:%M},{place if values is None else next(values)}")
+        at += timedelta(seconds=step)
+    return lines
+
+
+def test_steps_may_change() -> None:
+    """A file that goes from hours to quarters of an hour has no gap; the last step is a quarter."""
+    signal = SignalFile("s").parse(utc(*[HOUR] * 24, *[900] * 96))
+    assert (121, 900) == (len(signal.values), signal.ends - signal.times[-1])
+
+
+@pytest.mark.parametrize("place", [10, 60])
+def test_gaps_after_a_change_of_steps(place: int) -> None:
+    """What is missing is measured by the steps around it: an hour is a gap among quarters."""
+    steps = [HOUR] * 30 + [900] * 60
+    steps[place] += steps[place]
+    with pytest.raises(SignalError, match=f"line {place + 3}, field .*: a gap of "):
+        SignalFile("s").parse(utc(*steps))
+    assert 1 == SignalFile("s", gaps="hold").parse(utc(*steps)).filled
+
+
+def test_missing_values_are_gaps() -> None:
+    """A value that is missing is named, and can be filled in; at the ends the signal is shorter."""
+    lines = utc(*[HOUR] * 5, values=iter(["n/e", "1", "N/A", "", "4", "-"]))
+    told = "line 4, field Price: 'N/A': missing, a gap of 2h; fill it in, or say gaps ="
+    with pytest.raises(SignalError, match=told):
+        SignalFile("s").parse([*lines, "2025-09-30 06:00,4", "2025-09-30 07:00,4"])
+    signal = SignalFile("s", gaps="interpolate").parse([*lines[:-1], "2025-09-30 05:00,4"])
+    assert [1, 2, 3, 4, 4] == signal.values.tolist()
+    signal = SignalFile("s", gaps="hold").parse([*lines[:-1], "2025-09-30 05:00,4"])
+    assert ([1, 1, 1, 4, 4], 2) == (signal.values.tolist(), signal.filled)
+
+
+def test_long_gaps_are_never_filled() -> None:
+    """A gap longer than ``most`` remains an error; other texts for what is missing are named."""
+    lines = utc(*[HOUR] * 6, values=iter(["1", "2", "-999", "-999", "3", "4", "5"]))
+    file = SignalFile("s", gaps="hold", most=HOUR, missing=("-999",))
+    with pytest.raises(SignalError, match=r"'-999': missing, a gap of 2h; longer than most = 1h"):
+        file.parse(lines)
+    assert 2 == SignalFile("s", gaps="hold", missing=("-999",)).parse(lines).filled
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "told"),
+    [
+        ([], {"zone": "UTC"}, "s.csv: empty; a signal has a header"),
+        (["0,1", "1,2"], {}, "s.csv, line 1: '0,1': not the header of a signal; write time,value"),
+        ([*MAPS[:2]], {}, "s.csv: 1 step; a signal needs at least 2"),
+        (
+            [*MAPS, "2023-01-01 03:00:00,N,N,12..5,1,x"],
+            {},
+            "s.csv, line 5, field Carbon intensity gCO\u2082eq/kWh (direct): '12..5': not a number",
+        ),
+        (
+            [*MAPS, "2023-01-01 03:00:00,N,N,-5,1,x"],
+            {},
+            "s.csv, line 5, field Carbon intensity gCO\u2082eq/kWh (direct): '-5': must be 0 or",
+        ),
+        (
+            [*MAPS, "2023-01-01 02:00:00,N,N,5,1,x"],
+            {},
+            "s.csv, line 5, field Datetime (UTC): '2023-01-01 02:00:00': comes again; sort",
+        ),
+        ([*MAPS, "2023-01-01 00:00:00,N,N,5,1,x"], {}, "s.csv, line 5, field Datetime (UTC): "),
+        ([*MAPS, "Source: x"], {}, "s.csv, line 5: 'Source: x': 1 column, the header has 6;"),
+        (
+            [SMARD[0], "[Ort];[Ort];[EUR]", *SMARD[1:]],
+            {"zone": "Europe/Berlin"},
+            "s.csv: no column of numbers; name one with column: Datum bis, Deutschland/Luxemburg",
+        ),
+        (
+            [ENTSOE_OLD[0], '"(units)","EUR","",""', *ENTSOE_OLD[1:]],
+            {},
+            "s.csv, line 2, field Day-ahead Price [EUR/MWh]: 'EUR': not a number",
+        ),
+        (
+            [*MAPS, "total,,,5,,"],
+            {},
+            "s.csv, line 5, field Datetime (UTC): 'total': not a date and time such as",
+        ),
+        (
+            SMARD,
+            {},
+            "s.csv, line 2, field Datum von: '01.01.2023 00:00': local time without an offset; "
+            'give its zone, such as zone = "Europe/Paris"',
+        ),
+        (
+            ["time,a,b", "2023-01-01T00:00Z,1,2"],
+            {},
+            "s.csv: several columns of values; name one with column: a, b",
+        ),
+        (MAPS, {"column": "price"}, "s.csv, field column: 'price': not a column; columns are Date"),
+        (MAPS, {"time_column": "when"}, "s.csv, field time_column: 'when': not a column in any"),
+        (MAPS, {"rows": (("Country", "Atlantis"),)}, "s.csv, field rows: 'Country = Atlantis': no"),
+        (
+            ["date,value", "13/01/2023,1", "01/13/2023,1"],
+            {"zone": "UTC"},
+            "s.csv, line 3, field date: '01/13/2023': not a date and time such as",
+        ),
+        (
+            ["date,price", "2023-01-01 00:00Z,95,86"],
+            {},
+            "s.csv, line 2: '2023-01-01 00:00Z,95,86': 3 columns, the header has 2;",
+        ),
+        (["date;x", "2023-01-01Z;" + "9" * 200_000], {}, "s.csv: not CSV: field larger than"),
+    ],
+)  # fmt: skip
+def test_mistakes_give_one_line(lines: list[str], options: dict, told: str) -> None:
+    """What cannot be used is reported with file, line, field, value, rule and cure."""
+    with pytest.raises(SignalError) as caught:
+        SignalFile("s.csv", **options).parse(lines, "s.csv", least=0)
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"zone": "Europe/Atlantis"}, "zone 'Europe/Atlantis': not a time zone; write for example"),
+        ({"gaps": "guess"}, "gaps 'guess'"),
+        ({"repeat": "month"}, "repeat 'month'"),
+        ({"factor": 0.0}, "factor 0: must be more than 0"),
+        ({"most": -1}, "most -1: must be 0 s or more"),
+    ],
+)
+def test_options_are_checked(options: dict, told: str) -> None:
+    """A wrong option is reported before a file is read."""
+    with pytest.raises(QuantityError, match=told):
+        SignalFile("s.csv", **options)
+
+
+@given(st.text(alphabet="time,value;0123456789.-:\n\t (UTC)Z\"'", max_size=120))
+def test_any_text_is_a_signal_or_one_line(text: str) -> None:
+    """Whatever a file says, it is read or refused, never with another exception."""
+    with suppress(SignalError):
+        assert isinstance(SignalFile("s.csv", zone="UTC", gaps="hold").parse([text]), Signal)
+        assert isinstance(SignalFile("s.csv", zone="UTC").parse(text.splitlines()), Signal)

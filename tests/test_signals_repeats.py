@@ -1,0 +1,216 @@
+"""Signals over a run: where they cover it, and how they repeat in local time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hpcrowd.environment import Clock, Signal, SignalError
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.signals.cooling import Cooling
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+STOCKHOLM, PARIS, CHICAGO = (
+    ZoneInfo(name) for name in ("Europe/Stockholm", "Europe/Paris", "America/Chicago")
+)
+
+
+def clock(zone: ZoneInfo, *date: int) -> Clock:
+    """Return the clock of a trace that begins at a local date."""
+    return Clock(int(datetime(*date, tzinfo=zone).timestamp()), zone, known=True)
+
+
+def year(zone: ZoneInfo | None, number: int = 2023, days: int = 365) -> Signal:
+    """Return hourly values from the beginning of a year on: local hour + 100 day of the week."""
+    begin = datetime(number, 1, 1, tzinfo=zone or UTC)
+    times = int(begin.timestamp()) + HOUR * np.arange(24 * days)
+    walls = [datetime.fromtimestamp(int(time), zone or UTC) for time in times]
+    values = [wall.hour + 100.0 * wall.weekday() for wall in walls]
+    return Signal(times, np.array(values), absolute=True, zone=zone)
+
+
+def test_a_run_that_is_covered() -> None:
+    """A run has the steps of the signal as they are, cut at its ends."""
+    signal = Signal(np.array([0, 10, 20]), np.array([1.0, 2.0, 3.0]))
+    steps = signal.on(Clock(), 5, 21)
+    assert [5, 10, 20, 21] == steps.edges.tolist()
+    assert [1, 2, 3] == steps.values.tolist()
+    assert [(10, 11)] == list(zip(*signal.on(Clock(), 10, 10).edges[:, np.newaxis], strict=True))
+
+
+def test_a_run_that_is_not_covered() -> None:
+    """Without repeat, both ranges and the cure are in one line."""
+    signal = Signal(np.array([0, 10, 20]), np.array([1.0, 2.0, 3.0]), source="s.csv")
+    told = (
+        "s.csv: covers 0 to 30 s of the run, the run goes from 5 to 31 s of the run; give a longer "
+        'signal, or let it repeat: repeat = "year" or "week"'
+    )
+    with pytest.raises(SignalError) as caught:
+        signal.on(Clock(), 5, 31)
+    assert told == str(caught.value)
+    with pytest.raises(SignalError, match=r"covers Sun 2023-01-01 .* to Mon 2024-01-01 "):
+        year(PARIS).on(clock(PARIS, 1996, 9, 23), 0, DAY)
+
+
+def test_a_trace_without_a_start() -> None:
+    """Dates need a signal that repeats; then the origin of the trace is a Monday in January."""
+    with pytest.raises(SignalError, match="no start time; let the signal repeat: repeat = "):
+        year(None).on(Clock(), 0, DAY)
+    steps = year(None).on(Clock(), 0, 2 * DAY, repeat="year")
+    assert [day * 100 + hour for day in (0, 1) for hour in range(24)] == steps.values.tolist()
+
+
+def test_too_short_to_repeat() -> None:
+    """A year needs 364 days, a week 7; the message gives the cure."""
+    when = clock(PARIS, 1996, 9, 23)
+    with pytest.raises(SignalError, match=r"363 days long, .* at least 364; .* repeat = \"week\""):
+        year(PARIS, days=363).on(when, 0, DAY, repeat="year")
+    with pytest.raises(SignalError, match=r"6 days long, but .* at least 7; give a longer signal$"):
+        year(PARIS, days=6).on(when, 0, DAY, repeat="week")
+    with pytest.raises(QuantityError, match="repeat 'month'"):
+        year(PARIS).on(when, 0, DAY, repeat="month")  # type: ignore[arg-type]
+    year(PARIS, days=364).on(when, 0, DAY, repeat="year")
+
+
+@pytest.mark.parametrize("zone", [PARIS, CHICAGO, None])
+@pytest.mark.parametrize("repeat", ["week", "year"])
+def test_hours_and_days_stay(zone: ZoneInfo | None, repeat: str) -> None:
+    """Over ten years each local hour of the week has its own value, with daylight saving too."""
+    when = clock(STOCKHOLM, 1996, 9, 23)
+    signal = year(zone or STOCKHOLM)
+    if zone is None:  # times in UTC have the zone of the cluster
+        signal = Signal(signal.times, signal.values, absolute=True)
+    seconds = np.arange(0, 10 * 365 * DAY, HOUR)
+    steps = signal.on(when, 0, 10 * 365 * DAY, repeat=repeat)
+    walls = when.walls(seconds)
+    expected = walls % DAY // HOUR + walls // DAY % 7 * 100
+    wrong = seconds[expected != steps.at(seconds)]
+    # An hour that the signal's own clocks left out has the value before it.
+    assert len(wrong) <= 10
+    assert set(walls[expected != steps.at(seconds)] % DAY // HOUR) <= {2}
+    assert (0, 10 * 365 * DAY) == (steps.begin, steps.end)
+
+
+def test_seasons_stay() -> None:
+    """A year of another decade comes at its own season: within half a week, in every year."""
+    begin = int(datetime(2023, 1, 1, tzinfo=PARIS).timestamp())
+    days = Signal(begin + DAY * np.arange(365), np.arange(365.0), absolute=True, zone=PARIS)
+    when = clock(PARIS, 1970, 1, 5)
+    steps = days.on(when, 0, 40 * 365 * DAY, repeat="year")
+    for place in range(0, 40 * 365, 13):
+        date = when.local(place * DAY + 12 * HOUR)
+        day = steps.at(place * DAY + 12 * HOUR)
+        apart = (date.timetuple().tm_yday - 1 - day + 182) % 365 - 182
+        assert abs(apart) <= 5 or date.month in (1, 12)
+        assert abs(apart) <= 12
+
+
+def test_own_time_is_not_moved() -> None:
+    """What the signal covers itself comes as it is, and the rest from other years."""
+    signal = Signal(
+        int(datetime(2023, 1, 1, tzinfo=PARIS).timestamp()) + DAY * np.arange(365),
+        np.arange(365.0),
+        absolute=True,
+        zone=PARIS,
+        repeat="year",
+    )
+    when = clock(PARIS, 2023, 12, 30)
+    assert [363, 364, 1, 2] == signal.on(when, 0, 4 * DAY).values.tolist()
+    assert [363, 364] == signal.on(when, 0, 2 * DAY).values.tolist()
+    when = clock(PARIS, 2022, 12, 30)
+    assert [362, 363, 0, 1] == signal.on(when, 0, 4 * DAY).values.tolist()
+
+
+def test_the_same_clocks_under_another_name() -> None:
+    """A zone with the same clocks is not another one: both passes of the autumn hour stay apart."""
+    begin = int(datetime(2023, 10, 29, tzinfo=PARIS).timestamp())
+    times = begin + HOUR * np.arange(8 * 24)
+    signal = Signal(times, np.arange(8.0 * 24), absolute=True, zone=PARIS, repeat="week")
+    steps = signal.on(clock(STOCKHOLM, 2023, 10, 29), 0, 5 * HOUR)
+    assert [0, 1, 2, 3, 4] == steps.values.tolist()
+
+
+def test_an_hour_that_occurs_twice() -> None:
+    """When it repeats, both passes of the cluster's autumn hour have the value of that hour."""
+    when = clock(STOCKHOLM, 1996, 10, 27)
+    steps = year(PARIS).on(when, 0, 5 * HOUR, repeat="year")
+    assert [600, 601, 602, 602, 603] == steps.at(HOUR * np.arange(5)).tolist()
+
+
+@settings(max_examples=80)
+@given(
+    st.integers(HOUR, 4 * DAY),
+    st.integers(2, 60),
+    st.integers(-3 * WEEK, 3 * WEEK),
+    st.integers(-8 * WEEK, 8 * WEEK),
+    st.integers(1, 4 * WEEK),
+)
+def test_weeks_repeat(step: int, number: int, first: int, begin: int, length: int) -> None:
+    """Any second has the value of the second that is the right number of whole weeks away."""
+    signal = Signal(first + step * np.arange(number), np.arange(float(number)))
+    own = step * number
+    if own < WEEK:
+        return
+    steps = signal.on(Clock(), begin, begin + length, repeat="week")
+    assert (begin, begin + length) == (steps.begin, steps.end)
+    period = own // WEEK * WEEK
+    for second in np.linspace(begin, begin + length - 1, 50, dtype=int):
+        inside = first <= second < first + own
+        source = second if inside else first + (second - first) % period
+        assert (source - first) // step == steps.at(second)
+
+
+def test_small_values() -> None:
+    """A value below the least is named."""
+    with pytest.raises(SignalError, match=r"s\.csv, step 2, field value: '-1': must be 0 or more"):
+        Signal(np.array([0, 1]), np.array([0.0, -1.0]), source="s.csv").check_least(0)
+
+
+# ---- cooling ----------------------------------------------------------------------------------
+
+
+def outside(*degrees: float) -> Signal:
+    """Return hourly temperatures from the beginning of the run on."""
+    return Signal(HOUR * np.arange(len(degrees)), np.array(degrees), source="out.csv")
+
+
+def test_cooling_by_temperature() -> None:
+    """PUE is linear between points and constant beyond them."""
+    cooling = Cooling(outside(-20, 10, 15, 20, 45), ((10, 1.1), (20, 1.3)))
+    steps = cooling.on(Clock(), HOUR, 5 * HOUR)
+    assert [1.1, 1.2, 1.3, 1.3] == pytest.approx(steps.values)
+    assert [1.25] == Cooling(outside(1, 2), ((0, 1.25),)).on(Clock(), 0, 60).values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("points", "told"),
+    [
+        ((), "cooling: no points; give pairs of temperature"),
+        (((10, 0.9),), "cooling: PUE 0.9 at 10 degC: must be from 1 to 10"),
+        (((10, 11.0),), "cooling: PUE 11 at 10 degC: must be from 1 to 10"),
+        (((10, float("nan")),), "cooling: PUE nan at 10 degC"),
+        (((20, 1.2), (10, 1.1)), "cooling: temperature 10 after 20 degC: must ascend"),
+        (((10, 1.2), (10, 1.1)), "cooling: temperature 10 after 10 degC: must ascend"),
+        (((300, 1.2),), "cooling: temperature 300 degC: must be from -100 to 70"),
+    ],
+)
+def test_wrong_points(points: tuple, told: str) -> None:
+    """Points that cannot be are refused with the value and the rule."""
+    with pytest.raises(QuantityError, match=told):
+        Cooling(outside(1, 2), points)
+
+
+def test_temperatures_in_other_units() -> None:
+    """A temperature that no place on Earth has is not in degrees Celsius."""
+    with pytest.raises(SignalError, match=r"out\.csv, step 2, field value: '-999': not an outside"):
+        Cooling(outside(1, -999, 3), ((10, 1.1),))
+
+
+def test_days_of_the_week_of_dates() -> None:
+    """The helper of these tests agrees with the calendar."""
+    when = clock(STOCKHOLM, 1996, 9, 23)
+    assert datetime(1996, 9, 23) + timedelta(hours=30) == when.local(30 * HOUR).replace(tzinfo=None)
