@@ -55,6 +55,11 @@ def waiting(
     return model, owner
 
 
+def steps_of(edges: list[int], values: list[float]) -> Steps:
+    """A signal."""
+    return Steps(np.array(edges), np.array(values))
+
+
 def holds_of(model: Simulation) -> Holds:
     """Return what holds the jobs of a run."""
     assert model.holds is not None
@@ -80,17 +85,17 @@ def test_steps_are_of_local_time() -> None:
 
 def test_gains_that_are_worth_it() -> None:
     """A job starts at once if the gain is less than asked; negative prices count by their size."""
-    steps = Steps([0, 3600, 7200], [100.0, 90.0])
+    steps = steps_of([0, 3600, 7200], [100.0, 90.0])
     assert 3600 == best_start(steps, 0, 3600, 1800, min_gain=0.1)
     assert 0 == best_start(steps, 0, 3600, 1800, min_gain=0.11)
-    below = Steps([0, 3600, 7200], [-100.0, -110.0])
+    below = steps_of([0, 3600, 7200], [-100.0, -110.0])
     assert 3600 == best_start(below, 0, 3600, 1800, min_gain=0.1)
     assert 0 == best_start(below, 0, 3600, 1800, min_gain=0.11)
 
 
 signals = st.builds(
-    lambda lengths, values: Steps(
-        np.concatenate([[0], np.cumsum(lengths[: len(values)])]), values[: len(lengths)]
+    lambda lengths, values: steps_of(
+        [0, *np.cumsum(lengths[: len(values)]).tolist()], values[: len(lengths)]
     ),
     st.lists(st.integers(1, 7000), min_size=1, max_size=30),
     st.lists(st.floats(-500, 900).map(lambda one: round(one, 1)), min_size=1, max_size=30),
