@@ -116,7 +116,8 @@ class Timeline:
     ) -> None:
         check_changes(changes, engine.processors)
         if cap is not None:
-            cap.check(changes, engine.processors)
+            resizes = {one.at: one.processors for one in changes if isinstance(one, Resize)}
+            cap.check({0: engine.processors} | resizes)
         self.engine = engine
         self.next_at, self.quiet = FOREVER, False
         self.attempts = engine.attempts

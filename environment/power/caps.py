@@ -22,7 +22,7 @@ a given power constraint in HPC centers", 2010); neither paper was at hand (unco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -35,7 +35,6 @@ import numpy as np
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.limits.numbers import MOST_PROCESSORS, check_within
-from hpcrowd.environment.platform.changes import Change, Resize
 from hpcrowd.environment.signals.signal import Signal
 
 if TYPE_CHECKING:
@@ -233,24 +232,22 @@ class CapPlan:
         fitting = (one for one in self.levels if busy <= self.room(limit, up, one))
         return next(fitting, self.levels[-1])
 
-    def check(self, changes: Sequence[Change], processors: int) -> None:
+    def check(self, sizes: Mapping[int, int]) -> None:
         """Check that the cap is never below the idle power of the machine.
 
         Parameters
         ----------
-        changes
-            Changes of the machine; processors that go down count as up.
-        processors
-            Its initial size.
+        sizes
+            Processors of the machine by the second from which it has them, from 0 on; those that
+            go down count as up.
 
         Raises
         ------
         QuantityError
             Names the first second at which it is.
         """
-        resizes = sorted((one.at, one.processors) for one in changes if isinstance(one, Resize))
-        sizes, limits = dict([(0, processors), *resizes]), dict(self.limits)
-        limit = limits[0]
+        limits = dict(self.limits)
+        processors, limit = sizes[0], limits[0]
         for at in sorted({*sizes, *limits}):
             processors, limit = sizes.get(at, processors), limits.get(at, limit)
             if limit < self.idle * processors:
