@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,6 +16,7 @@ from hpcrowd.agents import (
     BatchOrder,
     Budget,
     Composed,
+    Cut,
     DecisionLog,
     Decisions,
     Degrade,
@@ -30,17 +32,24 @@ from hpcrowd.agents import (
     SameWindow,
     SessionDefinition,
     SessionGraph,
+    Switch,
     Work,
     add_users,
 )
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.agents.behaviours.energy.budget import Calendar
+from hpcrowd.agents.populations.component_users import Member
+from hpcrowd.agents.populations.openness import Consequences
+from hpcrowd.agents.populations.semi_open import Roster
 from hpcrowd.analysis import account, notes_of
 from hpcrowd.environment import Clock, JobTable, QuantityError, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, second_of
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.scenarios import reaction_from
+from hpcrowd.scenarios.kinds.population_files import read_population
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from population_cases import pool_of, simulated, submissions
 
 MakeJobs = Callable[..., JobTable]
 EVERY_JOB = SessionDefinition("arrival", None)
@@ -77,7 +86,7 @@ def run(
 ) -> list[ReplayUser]:
     """Replay jobs with users who react; return the users."""
     model = Simulation(jobs, processors, **options)
-    model.power = OneKilowatt(jobs) if power else None  # type: ignore[attr-defined,unused-ignore]
+    model.power = OneKilowatt(jobs) if power else None  # type: ignore[attr-defined,assignment,unused-ignore]
     work = Work.of(jobs, sessions)
 
     def maker(work: Work) -> Composed:
@@ -488,3 +497,139 @@ def test_jobs_in_are_jobs_out(
         assert accounts["work_returned_processor_s"] <= accounts["work_lost_processor_s"]
         seen.append((jobs.matrix[:, : len(jobs)].tolist(), notes_of(users)))
     assert seen[0] == seen[1] == seen[2]
+
+
+# ---- populations that come and go -------------------------------------------------------------
+
+#: A temporary user of four Tuesdays between two others.
+TUESDAYS = (
+    (1, 0, HOUR, 1, 0),
+    *((2, week * WEEK + DAY, HOUR, 4, 0) for week in range(1, 5)),
+    (3, 8 * WEEK, HOUR, 1, 0),
+)
+ME = Roster((Member(7, 0, -1),), ())
+
+
+def population(*reactions: Reaction, **more: Any) -> tuple[JobTable, Any]:
+    """Return the jobs of a population of the one user who comes on Tuesdays, and the user."""
+    options: dict[str, Any] = {"scheduler": "easy", "weeks": 9, **more}
+    jobs, _, [user] = simulated(pool_of(TUESDAYS), ME, reactions=reactions, **options)
+    return jobs, user
+
+
+def test_users_who_come_and_go_react() -> None:
+    """The first Tuesday is in the period: delayed, renounced or degraded there, the others not."""
+    first = During([(0, 2 * DAY)])
+    pause = WEEK - HOUR
+    jobs, _ = population(Delay(first))
+    assert [2 * DAY + week * WEEK for week in range(4)] == submissions(jobs, 7)
+    jobs, user = population(Renounce(first))
+    assert [UNKNOWN, *(DAY + pause + week * WEEK for week in range(3))] == submissions(jobs, 7)
+    assert 4 == user.finished
+    jobs, _ = population(Degrade(first))
+    assert [2, 4, 4, 4] == jobs.processors.tolist()
+
+
+def test_lost_work_of_a_population_comes_back() -> None:
+    """Its units are as without it, and it is not submitted after the horizon."""
+    first = Always()
+    jobs, user = population(Degrade(first, rebound=1.0, rebound_after=HOUR))
+    assert [2] * 8 == jobs.processors.tolist()
+    assert 4 == user.finished
+    assert 8 == jobs.count(State.COMPLETED)
+    assert sorted(jobs.unit.tolist()) == jobs.unit.tolist()
+    jobs, _ = population(Degrade(first, rebound=1.0, rebound_after=9 * WEEK))
+    assert 4 == len(jobs)
+
+
+def test_half_of_a_population_follows_in_its_own_draws() -> None:
+    """Fatigue and probability work for made-up jobs; the same seed gives the same run."""
+    tables = []
+    for _ in range(2):
+        jobs, _ = population(Renounce(Always(), probability=0.5, fatigue=0.5, rebound=0.5))
+        tables.append(jobs.matrix[:, : len(jobs)].tolist())
+    assert tables[0] == tables[1]
+    jobs, _ = population(Renounce(Always(), fatigue=0.0))
+    assert [0] == renounced(jobs)
+
+
+def test_users_mind_what_they_are_asked() -> None:
+    """A unit all of whose jobs were changed counts for the doublings that are asked for."""
+    moods = []
+    for asked in (0.0, 1.0):
+        mind = Consequences(memory=1, elasticity=0, leave=0, again=0, asked=asked)
+        reaction = Degrade(During([(0, 2 * DAY)]))
+        for weeks in (1, 9):
+            _, user = population(reaction, formula=lambda jobs, rows: 0.0, consequences=mind,
+                                 weeks=weeks)  # fmt: skip
+            moods.append(user.mood)
+    assert [0, 0, 1, 0] == moods  # asked once, in the first week, and used to it later
+    with pytest.raises(QuantityError, match="asked -1: at least 0"):
+        Consequences(asked=-1)
+
+
+@pytest.mark.parametrize(
+    "reaction", [LookAgain(Always()), Cut(Always(), limit=5), Switch(Always(), "other")]
+)
+def test_some_reactions_need_a_record(reaction: Reaction) -> None:
+    """They put off or divide recorded units, or need another cluster: one line before the run."""
+    with pytest.raises(QuantityError, match="not for a population that comes and goes"):
+        population(reaction)
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+HALF = """
+[[users]]
+behaviour = "adjusted"
+
+[[users.reactions]]
+do = "delay"
+when = "signal"
+file = "carbon.csv"     # g/kWh
+above = 300
+share = 0.5             # half of the users
+fatigue = 0.9           # each request seen in the last weeks is followed a tenth less
+recovery = "30d"
+
+[[users.reactions]]
+do = "degrade"
+when = "budget"
+kwh = 2.5               # each user, each month
+rebound = 0.3
+rebound_after = "7d"
+"""
+
+CARBON = "time,value\n0,400\n1000,200\n2000,200\n"
+
+
+def test_half_of_the_users_delay_while_carbon_is_high(make_jobs: MakeJobs, tmp_path: Path) -> None:
+    """From a file: half of 400 users wait for clean energy, within what chance allows."""
+    (tmp_path / "carbon.csv").write_text(CARBON)
+    (tmp_path / "half.toml").write_text(HALF)
+    config = read_population(tmp_path / "half.toml")
+    jobs = make_jobs(*((200, 10, 1, 10, user) for user in range(1, 401)))
+    model = Simulation(jobs, 500)
+    model.power = OneKilowatt(jobs)  # type: ignore[attr-defined,assignment,unused-ignore]
+    add_users(model, Work.of(jobs), config.mixture())
+    model.run()
+    delayed = jobs.submit == 1000
+    assert (delayed | (jobs.submit == 200)).all()
+    assert abs(delayed.mean() - 0.5) < 5 * np.sqrt(0.25 / 400)
+    _, degrade = config.users[0].recipe(tmp_path).reactions  # type: ignore[union-attr]
+    assert (0.3, WEEK, 2.5) == (degrade.rebound, degrade.rebound_after, degrade.trigger.kwh)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"kwh": 5, "machine_kwh": 6}, "budget: give either kwh"),
+        ({"kwh": -5}, "kwh -5: Input should be greater than or equal to 0"),
+        ({"kwh": 5, "per": "day"}, "per 'day'"),
+    ],
+)
+def test_mistakes_in_files_give_one_line(config: dict[str, Any], words: str) -> None:
+    """They name the setting."""
+    with pytest.raises(QuantityError) as caught:
+        reaction_from({"do": "delay", "when": "budget", **config})
+    assert words in str(caught.value)

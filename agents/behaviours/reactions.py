@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, override
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast, override
 
 import numpy as np
 
@@ -42,9 +42,10 @@ from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.resizing import resize
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from hpcrowd.agents.behaviours.user import ReplayUser
+    from hpcrowd.agents.generative.generated import GeneratedUser  # circle: for annotations, not loaded
     from hpcrowd.environment.jobs import Int64s
     from hpcrowd.environment.machine.requests import Ask
 
@@ -271,6 +272,27 @@ class Intention:
         )
 
 
+class Planned(Intention):
+    """A unit of new jobs that a user without a record of its own is about to submit.
+
+    Parameters
+    ----------
+    user
+        The user.
+    rows, at
+        The jobs, the last ones of the table, and when they are to be submitted, s (one, or one per
+        job).
+    """
+
+    def __init__(self, user: GeneratedUser, rows: Int64s, at: ArrayLike) -> None:
+        self.user = cast("ReplayUser", user)
+        self.unit = int(rows[0])  # no other unit begins with it
+        self.rows = rows
+        self.at = np.broadcast_to(np.asarray(at, np.int64), rows.shape).copy()
+        self.cluster, self.again = None, None
+        self.kept, self._switched = set(), {}
+
+
 class Reaction:
     """Changes the planned submissions of users. Shared by users of a behaviour; subclass it."""
 
@@ -403,7 +425,7 @@ class Response(Reaction):
             chance = self.probability
             if self.fatigue < 1:
                 chance *= self.fatigue ** self._seen(user, intention.unit)
-            which &= self._chances.of(intention.rows) < chance
+            which &= self._chances.of(user, intention.rows) < chance
         for place in np.flatnonzero(which).tolist():
             self.respond(user, intention, place)
 
@@ -424,14 +446,23 @@ class Response(Reaction):
 
 
 class Draws:
-    """A uniform number for each job of users, so that the same jobs react whenever they come."""
+    """A uniform number for each job of users.
+
+    The numbers of recorded jobs are drawn before the run, so that the same jobs react whenever they
+    come; those of made-up jobs when they come.
+    """
 
     def __init__(self) -> None:
         self._jobs: JobTable | None = None
         self._drawn: np.ndarray = np.zeros(0)
+        self._streams: dict[int, np.random.Generator] = {}  # of users who make up their jobs
 
     def begin(self, user: ReplayUser, stream: np.random.Generator) -> None:
-        """Draw the numbers of the jobs of a user."""
+        """Draw the numbers of the jobs of a user, or keep the stream."""
+        self._streams.pop(user.number, None)
+        if not hasattr(user, "work"):
+            self._streams[user.number] = stream
+            return
         jobs = user.model.jobs
         if self._jobs is not jobs:
             self._jobs, self._drawn = jobs, np.zeros(len(jobs))
@@ -440,9 +471,12 @@ class Draws:
         # By row, whatever the units are.
         self._drawn[np.sort(units.rows[first:last])] = stream.random(last - first)
 
-    def of(self, rows: Int64s) -> NDArray[np.float64]:
-        """Return the numbers of some jobs."""
-        found: NDArray[np.float64] = self._drawn[rows]
+    def of(self, user: ReplayUser, rows: Int64s) -> NDArray[np.float64]:
+        """Return the numbers of some jobs of a user."""
+        stream = self._streams.get(user.number)
+        found: NDArray[np.float64] = (
+            self._drawn[rows] if stream is None else stream.random(len(rows))
+        )
         return found
 
 

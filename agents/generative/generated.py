@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, cast, override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hpcrowd.agents.behaviours.decisions import Kind, What, Why
+from hpcrowd.agents.behaviours.parts import RESPONSES
 from hpcrowd.agents.behaviours.user import Behaviour, User
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -27,7 +28,10 @@ from hpcrowd.environment.stops import FOREVER
 if TYPE_CHECKING:
     import networkx as nx
 
+    from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.environment.cluster import Cluster
     from hpcrowd.environment.machine.requests import Requests
 
 
@@ -116,9 +120,13 @@ class GeneratedUser(User):
     absent_until
         s; it is away until then and submits nothing. Its alarms ring on the same day of the week
         at the same local time, after that.
+    reactions
+        What it does instead of submitting a unit as usual, in order.
     """
 
     unasked: Why = Why.OWN
+    reactions: tuple[Reaction, ...] = ()
+    leaving = None  # its jobs wait for as long as it takes
 
     def __init__(
         self,
@@ -251,6 +259,9 @@ class GeneratedUser(User):
 
     def hand_in(self, rows: Int64s, at: ArrayLike, after: int | None) -> int:
         """Submit new rows of the table, the last ones, as one unit, as :meth:`submit`."""
+        before = len(self.notes)
+        if self.reactions:
+            at = self._react(rows, at)
         unit: int = self.model.submit(self, rows, at)
         self.model.jobs.batch[rows] = unit
         self.submitted += 1
@@ -258,8 +269,39 @@ class GeneratedUser(User):
         if after is not None:
             self.after[unit] = after
         if self.log is not None:
+            self._note_reactions(before)
             self.note_submitted(unit, after)
         return unit
+
+    @property
+    def site(self) -> Cluster:
+        """The cluster that it submits to."""
+        return self.model.cluster
+
+    def jobs_of(self, unit: int) -> Int64s:
+        """Return the rows of the jobs of a unit, which are adjacent in the table.
+
+        The jobs of a unit are added at once; units are numbered in that order.
+        """
+        first, last = np.searchsorted(self.model.jobs.unit, (unit, unit + 1))
+        return np.arange(first, last)
+
+    def _react(self, rows: Int64s, at: ArrayLike) -> Int64s:
+        """Apply the reactions to new jobs, and return when they are to be submitted, s."""
+        from hpcrowd.agents.behaviours.reactions import Planned
+
+        planned = Planned(self, rows, at)
+        for reaction in self.reactions:
+            reaction.react(cast("ReplayUser", self), planned)
+        return planned.at
+
+    def _note_reactions(self, before: int) -> None:
+        """Note what reactions did to the unit that is being submitted; there must be a log."""
+        for note in self.notes[before:]:
+            response = RESPONSES.get(note.response)
+            what = What.CHANGED if response is None else response.logged
+            seconds = note.delay if note.response == "delay" else UNKNOWN
+            self.note_jobs(what, Why.REACTION, np.array([note.row]), [seconds], note.reaction)
 
     def note_submitted(self, unit: int, after: int | None) -> None:
         """Note that a unit is submitted now, and what put it off; there must be a log."""
@@ -294,6 +336,9 @@ class GeneratedUser(User):
         if self.hears:
             if self.log is not None:
                 self._over[unit] = now
+            for reaction in self.reactions:
+                if reaction.listens:
+                    reaction.heard(cast("ReplayUser", self), unit, now)
             super().on_finished(unit, now)
         else:
             self.finished += 1

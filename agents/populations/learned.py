@@ -25,7 +25,7 @@ from hpcrowd.agents.generative.pool_users import BatchPool, DrawFromPool, PoolMe
 from hpcrowd.agents.learned.features import ENDED, FOLLOWS, NOTHING
 from hpcrowd.agents.learned.mind import Minds
 from hpcrowd.agents.populations.openness import Happening
-from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.jobs import UNKNOWN, State
 
 if TYPE_CHECKING:
     from hpcrowd.agents.learned.model import LearnedModel
@@ -178,7 +178,7 @@ class InOrder(_Learned, Behaviour[GeneratedUser]):
             return
         awaited = self._awaits[user.units[place]]
         theirs = self._rows[number].get(awaited)
-        if theirs is not None and (jobs.end[theirs] == UNKNOWN).any():
+        if theirs is not None and (jobs.state[theirs] == State.UNFINISHED).any():
             self._waiting[number] = awaited
         else:
             user.call_at(self._pause(user, rows, 0, last), self._submit, FOLLOWS, last, None)

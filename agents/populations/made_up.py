@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import override
+from typing import TYPE_CHECKING, cast, override
 
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.generative.generated import GeneratedUser
@@ -28,6 +28,10 @@ from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.simulation import Simulation
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.agents.behaviours.user import ReplayUser
 
 
 class Living:
@@ -44,9 +48,12 @@ class Living:
         Their behaviour; another behaviour may wrap it.
     visits
         The record of arrivals and departures.
+    reactions
+        What members do instead of submitting a unit as usual, in order.
     """
 
     behaviour: Behaviour[GeneratedUser]
+    reactions: tuple[Reaction, ...] = ()
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -68,6 +75,9 @@ class Living:
             self.visits.note(0, user.number, Happening.THERE)
         elif times[0] < user.horizon:
             model.call_at(times[0], self.visits.note, times[0], user.number, Happening.ARRIVED)
+        user.reactions = self.reactions
+        for reaction in self.reactions:
+            reaction.begin(cast("ReplayUser", user))
         behaviour.begin(user)
         return user
 

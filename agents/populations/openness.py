@@ -127,6 +127,10 @@ class Consequences:
     again
         Probability that a temporary user whose work is done begins it again, per doubling by which
         service was better than usual.
+    asked
+        Doublings by which a unit is worse if reactions changed all of its jobs (delayed, degraded,
+        reconfigured, renounced), since that was asked of the user; in proportion if they changed
+        some. 0 for users who do not mind (our choice; unconfirmed).
 
     Raises
     ------
@@ -143,11 +147,12 @@ class Consequences:
     returns: float = 0.5
     away: float = 4.0
     again: float = 0.2
+    asked: float = 0.0
 
     def __post_init__(self) -> None:
         for name, least in (
             ("memory", 1), ("most", 0), ("elasticity", 0), ("absence", 0), ("tolerance", 0),
-            ("leave", 0), ("returns", 0), ("away", 1), ("again", 0),
+            ("leave", 0), ("returns", 0), ("away", 1), ("again", 0), ("asked", 0),
         ):  # fmt: skip
             value = getattr(self, name)
             if not least <= value < math.inf:

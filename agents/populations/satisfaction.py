@@ -11,7 +11,9 @@ requested log2((1 + W / (a Q)) / (1 + W' / (a Q))), a a share, W' as recorded or
 alea      log2((1 + W / A) / (1 + W' / A)), A the acceptable waits of Alea
 ========= ============================================================================ ==========
 
-Your own formula can be any function of the table of jobs and the rows of a unit.
+Your own formula can be any function of the table of jobs and the rows of a unit. What was asked of
+users counts too, beside the formula: see ``asked`` of
+:class:`~hpcrowd.agents.populations.openness.Consequences`.
 
 Sources: the behaviour of users depends on the response time (Shmueli and Feitelson, MASCOTS 2007);
 acceptable waits by processors and requested time are those of the simulator Alea (Toth and
@@ -200,10 +202,14 @@ class Minding(Behaviour[GeneratedUser]):
         self.formula = formula
         self.consequences = consequences or Consequences()
         self.visits = visits or Visits()
+        # By user: rows of jobs that reactions changed and whose unit is not over, and notes read.
+        self._changed: dict[int, set[int]] = {}
+        self._read: dict[int, int] = {}
 
     @override
     def begin(self, user: GeneratedUser) -> None:
         user.absence = self.consequences.absence
+        self._changed[user.number], self._read[user.number] = set(), 0
         self.inner.begin(user)
 
     @override
@@ -217,10 +223,23 @@ class Minding(Behaviour[GeneratedUser]):
         if away and user.absent_until >= FOREVER:
             return
         if not away:
-            self._feel(user, self.formula(user.model.jobs, rows_of(user.model.jobs, unit)))
+            rows = rows_of(user.model.jobs, unit)
+            doublings = self.formula(user.model.jobs, rows)
+            if self.consequences.asked:
+                doublings += self.consequences.asked * self._changed_share(user, rows)
+            self._feel(user, doublings)
         self.inner.finished(user, unit, now)
         if not away and not user.done:
             self._leave_or_stay(user, now)
+
+    def _changed_share(self, user: GeneratedUser, rows: Int64s) -> float:
+        """Return the share of jobs that reactions changed, in a unit that is over."""
+        changed, read = self._changed[user.number], self._read[user.number]
+        changed.update(note.row for note in user.notes[read:] if note.processors)  # no new job
+        self._read[user.number] = len(user.notes)
+        mine = changed.intersection(rows.tolist())
+        changed -= mine
+        return len(mine) / len(rows)
 
     def _feel(self, user: GeneratedUser, doublings: float) -> None:
         """Change the mood, and the pace with it."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpcrowd.agents.behaviours.reactions import Switch
 from hpcrowd.agents.populations.component_users import Member
 from hpcrowd.agents.populations.components import Pool
 from hpcrowd.agents.populations.mixture import TOLERANCE
@@ -31,6 +32,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
 
 if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.reactions import Reaction
     from hpcrowd.agents.generative.generated import GeneratedUser
     from hpcrowd.agents.populations.made_up import Living
     from hpcrowd.environment.simulation import Simulation
@@ -215,6 +217,7 @@ def add_members(
     horizon: int,
     formula: Formula | None = None,
     consequences: Consequences | None = None,
+    reactions: Sequence[Reaction] = (),
 ) -> list[GeneratedUser]:
     """Put a population into a model before it runs, and return its users.
 
@@ -232,7 +235,21 @@ def add_members(
         Their satisfaction; None for users who do not react to the service.
     consequences
         The effects of satisfaction.
+    reactions
+        What users do instead of submitting a unit of work as usual, in order.
+
+    Raises
+    ------
+    QuantityError
+        If a reaction is not for users who submit each unit at once, to one cluster.
     """
+    for reaction in reactions:
+        if reaction.looks or reaction.submits or isinstance(reaction, Switch):
+            raise QuantityError(
+                f"reaction {getattr(reaction, 'name', type(reaction).__name__)}: not for a "
+                "population that comes and goes; choose another than look-again, cut and switch"
+            )
+    living.reactions = tuple(reactions)
     behaviour = living.behaviour
     if formula is not None:
         behaviour = Minding(behaviour, formula, consequences, living.visits)

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, override
+from typing import TYPE_CHECKING, Literal, override
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Intention
     from hpcrowd.agents.behaviours.user import ReplayUser
     from hpcrowd.environment.jobs import Int64s, JobTable
+    from hpcrowd.environment.power.in_use import PowerInUse
     from hpcrowd.environment.simulation import Simulation
 
 #: Share of a budget by which sums of energies may exceed it, for their rounding.
@@ -157,7 +158,7 @@ class Budget(Trigger):
     @override
     def begin(self, user: ReplayUser) -> None:
         model = user.model
-        if _power_of(model) is None:
+        if model.power is None:
             raise QuantityError(
                 f"trigger {self.when}: needs a description of power; give --power FILE"
             )
@@ -172,7 +173,7 @@ class Budget(Trigger):
                 f"budget fair record: user {user.number} has no recorded work; choose equal"
             )
         # Already submitted are those of a user who is given another behaviour.
-        rows = user.recorded_rows
+        rows: Int64s = getattr(user, "recorded_rows", np.zeros(0, np.int64))
         rows = rows[model.jobs.submit[rows] != UNKNOWN]
         self._accounts[user.number] = Account(unseen=dict.fromkeys(rows.tolist()))
 
@@ -275,9 +276,10 @@ def _energy_used(model: Simulation, rows: Int64s) -> list[float]:
     return energies
 
 
-def _power_of(model: Simulation) -> Any:
-    """Return what gives the energy of jobs; None if nothing describes the power of the machine."""
-    return getattr(model, "power", None)
+def _power_of(model: Simulation) -> PowerInUse:
+    """Return what gives the energy of jobs."""
+    assert model.power is not None  # see begin()
+    return model.power
 
 
 def _by_record(jobs: JobTable) -> dict[int, float]:

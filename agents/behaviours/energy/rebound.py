@@ -83,11 +83,20 @@ class Rebound:
     def expect(self, intention: Intention, place: int, processors: int) -> None:
         """Let the work of some processors of a job come back, with the probability that it does."""
         user, row = intention.user, int(intention.rows[place])
-        if self._draws.of(intention.rows[place : place + 1])[0] >= self.share:
+        if self._draws.of(user, intention.rows[place : place + 1])[0] >= self.share:
             return
         jobs = user.model.jobs
         saved = Saved(row, processors, int(jobs.run_time[row]), int(jobs.requested_time[row]))
-        user.model.call_at(int(intention.at[place]) + self.after, self._come_back, user, saved)
+        self._call_at(int(intention.at[place]) + self.after, user, saved)
+
+    def _call_at(self, at: int, user: ReplayUser, saved: Saved) -> None:
+        if hasattr(user, "call_at"):  # of a population: it may be away, or have left
+            user.call_at(at, self._come_back, saved)
+        else:
+            user.model.call_at(at, self._come_back, user, saved)
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Do nothing: nobody waits for what comes back."""
 
     def _come_back(self, user: ReplayUser, saved: Saved) -> None:
         """Submit the work as a new job, when the user is at work."""
@@ -98,10 +107,12 @@ class Rebound:
             return
         at = user.behaviour.at_work(user, now, 0)
         if at > now:
-            model.call_at(at, self._come_back, user, saved)
+            self._call_at(at, user, saved)
             return
         row = self._add(user, saved)
         rows = np.array([row])
+        if hasattr(user, "call_at"):  # the jobs of its units are found by their numbers
+            model.add_unit(self, rows)
         user.site.submit(rows, now)
         if user.leaving is not None:
             user.leaving.submitted(user, rows)
