@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -69,11 +69,14 @@ def test_market_prices_are_added() -> None:
         Tariff(energy=market).on(Clock(), 0, 4 * HOUR)
 
 
-def test_cost_of_energy() -> None:
-    """1 kW for two hours by day and one by night costs two day prices and one night price."""
-    tariff = Tariff((NIGHT,), price=0.2)
-    power = Steps.constant(1000.0, 20 * HOUR, 23 * HOUR)
-    assert 0.5 == pytest.approx(tariff.cost(clock(2024, 1, 8), power))
+def test_nights_belong_to_the_day_on_which_they_open() -> None:
+    """The night of Friday closes on Saturday, and that of 31 January in February."""
+    night = TariffPeriod(0.1, 22 * HOUR, 6 * HOUR, days=(4,))
+    steps = Tariff((night,), price=0.2).on(clock(2024, 1, 5), 0, 8 * DAY)
+    assert [0, 22, 30, 190, 192] == (steps.edges / HOUR).tolist()
+    night = TariffPeriod(0.1, 22 * HOUR, 6 * HOUR, months=(1,))
+    steps = Tariff((night,), price=0.2).on(clock(2024, 1, 31), 0, 3 * DAY)
+    assert [0, 6, 22, 30, 72] == (steps.edges / HOUR).tolist()
 
 
 def test_peaks_of_months() -> None:
@@ -148,13 +151,14 @@ def test_every_second_has_the_price_of_its_local_time(
     pair: tuple[int, int], days: set[int], months: set[int], first: int, length: int
 ) -> None:
     """The price at any second is that of the period which holds on the clock of that moment."""
-    period = TariffPeriod(1.0, pair[0] * 1800, pair[1] * 1800, tuple(days), tuple(months))
+    opens, closes = pair[0] * 1800, pair[1] * 1800
+    tariff = Tariff((TariffPeriod(1.0, opens, closes, tuple(days), tuple(months)),))
     when = clock(2023, 1, 1)
     begin = first * DAY + 17
-    steps = Tariff((period,)).on(when, begin, begin + length)
+    steps = tariff.on(when, begin, begin + length)
     for second in range(begin, begin + length, 1799):
         local = when.local(second)
         of_day = local.hour * HOUR + local.minute * 60 + local.second
-        hours = any(opens <= of_day < closes for opens, closes in period.hours)
-        holds = hours and local.weekday() in days and local.month in months
-        assert float(holds) == steps.at(second)
+        day = local - timedelta(days=1) if closes < opens and of_day < closes else local
+        hours = opens <= of_day < closes if opens < closes else not closes <= of_day < opens
+        assert float(hours and day.weekday() in days and day.month in months) == steps.at(second)

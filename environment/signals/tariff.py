@@ -1,10 +1,8 @@
 """What electricity costs: prices by hour, day and month, market prices, and a price of the peak.
 
-    price per kWh = price of the period that holds, or else the base price
-                    + market price, if there is one
-    demand charge = price per kW x highest mean power of each local month
-
-A meter counts means over whole quarters of an hour of local time; :meth:`Tariff.peaks` does so.
+price per kWh = price of the period that holds, or else the base price
+                + market price, if there is one
+demand charge = price per kW x highest mean power of each local month
 """
 
 from __future__ import annotations
@@ -13,12 +11,13 @@ from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, QUARTER, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.signals.signal import Signal
-from hpcrowd.environment.signals.steps import Steps, product, total
+from hpcrowd.environment.signals.steps import Steps, total
 from hpcrowd.environment.signals.walls import days_since_epoch, local_steps
 
 ALL_DAYS = tuple(range(7))
@@ -37,12 +36,11 @@ class TariffPeriod:
     price
         Per kWh.
     opens, closes
-        s after local midnight. As with hours of users, a period that closes before it opens holds
-        at night: on each of its days before ``closes``, and from ``opens`` on.
+        s after local midnight. A period that closes before it opens closes on the next day.
     days
-        Days of the week, Monday is 0.
+        Days of the week on which it opens, Monday is 0.
     months
-        Months of the year, January is 1.
+        Months of the year in which it opens, January is 1.
 
     Raises
     ------
@@ -74,12 +72,22 @@ class TariffPeriod:
         hours = "-".join(f"{at // HOUR:02}:{at % HOUR // 60:02}" for at in times)
         return f"{hours} {','.join(DAYS[day] for day in self.days)}"
 
-    @property
-    def hours(self) -> tuple[tuple[int, int], ...]:
-        """Its hours within one day, s after midnight: two pairs for a night."""
-        if self.opens < self.closes:
-            return ((self.opens, self.closes),)
-        return ((0, self.closes), (self.opens, DAY))
+    def holds(self, cuts: Int64s) -> NDArray[np.bool_]:
+        """Return when it holds, shape (12, 2, 7, cuts).
+
+        That is by month, whether it is the first day of the month, day of the week, and the s after
+        midnight in ``cuts``.
+        """
+        found = np.zeros((12, 2, 7, len(cuts)), bool)
+        months, days = np.array(self.months) - 1, np.array(self.days)
+        night = self.closes < self.opens
+        evening = np.flatnonzero((self.opens <= cuts) & (cuts < (DAY if night else self.closes)))
+        found[np.ix_(months, [0, 1], days, evening)] = True
+        if night:
+            morning, next_days = np.flatnonzero(cuts < self.closes), (days + 1) % 7
+            found[np.ix_(months, [0], next_days, morning)] = True
+            found[np.ix_((months + 1) % 12, [1], next_days, morning)] = True
+        return found
 
 
 @dataclass(frozen=True)
@@ -166,10 +174,11 @@ class Tariff:
 
         def pieces(first: int, last: int) -> tuple[Int64s, Float64s]:
             days = np.arange(first // DAY, (last - 1) // DAY + 1)
-            since = days_since_epoch(days * DAY)
-            months = since.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
+            dates = days_since_epoch(days * DAY).astype("datetime64[D]")
+            months = dates.astype("datetime64[M]")
+            firsts = (dates == months.astype("datetime64[D]")).astype(np.int64)
             starts = (days[:, np.newaxis] * DAY + cuts).ravel()
-            values = prices[months, days % 7].ravel()
+            values = prices[months.astype(np.int64) % 12, firsts, days % 7].ravel()
             inside = slice(*np.searchsorted(starts, [first + 1, last]) - [1, 0])
             starts, values = starts[inside], values[inside]
             starts[0] = first
@@ -179,11 +188,6 @@ class Tariff:
         if self.energy is None:
             return steps
         return total([steps, self.energy.on(clock, begin, end)], steps.begin, steps.end)
-
-    def cost(self, clock: Clock, power: Steps) -> float:
-        """Return what energy costs at some power over time (W), without the demand charge."""
-        spent = product([power, self.on(clock, power.begin, power.end)], power.begin, power.end)
-        return float(spent.integral(power.begin, power.end)) / 3.6e6
 
     def peaks(self, clock: Clock, power: Steps) -> list[Peak]:
         """Return the highest mean power of each local month, in order.
@@ -220,22 +224,23 @@ class Tariff:
         return found
 
     def _prices(self) -> tuple[Int64s, Float64s]:
-        """Return where prices change within a day, and the prices by month, day and cut."""
-        hours = {at for period in self.periods for pair in period.hours for at in pair}
-        cuts = np.array(sorted({0, *hours} - {DAY}), np.int64)
-        prices = np.full((12, 7, len(cuts)), self.price)
+        """Return where prices change within a day, and prices by kind of day.
+
+        The first are s after midnight, shape (cuts,). The second have the shape (12, 2, 7, cuts):
+        by month, whether it is the first day of the month, day of the week, and cut.
+        """
+        times = {at for one in self.periods for at in (one.opens, one.closes)}
+        cuts = np.array(sorted({0, *times} - {DAY}), np.int64)
+        prices = np.full((12, 2, 7, len(cuts)), self.price)
         owners = np.full(prices.shape, -1)
         for number, period in enumerate(self.periods):
-            mine = np.zeros(len(cuts), bool)
-            for opens, closes in period.hours:
-                mine |= (opens <= cuts) & (cuts < closes)
-            cells = np.ix_(np.array(period.months) - 1, period.days, np.flatnonzero(mine))
-            taken = owners[cells]
+            holds = period.holds(cuts)
+            taken = owners[holds]
             if taken.max() >= 0:
                 other = self.periods[int(taken.max())]
                 raise QuantityError(
                     f"tariff: periods {other} and {period} overlap; give each hour of the week one "
                     "price"
                 )
-            owners[cells], prices[cells] = number, period.price
+            owners[holds], prices[holds] = number, period.price
         return cuts, prices
