@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from hpcrowd.agents.behaviours.user import ReplayUser
-    from hpcrowd.agents.generative.generated import GeneratedUser  # circle: for annotations, not loaded
+    from hpcrowd.agents.generative.generated import GeneratedUser  # circle: for annotations only
     from hpcrowd.environment.jobs import Int64s
     from hpcrowd.environment.machine.requests import Ask
 
