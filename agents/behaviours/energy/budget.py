@@ -268,10 +268,10 @@ class Budget(Trigger):
 def _energy_used(model: Simulation, rows: Int64s) -> list[float]:
     """Return the energy of jobs that are over, kWh: none if they never ran."""
     jobs = model.jobs
-    started = jobs.start[rows] != UNKNOWN
-    run = np.maximum(jobs.run_time[rows], 1)
+    start = jobs.start[rows]
+    lasted = jobs.end[rows] - start - np.maximum(jobs.paused[rows], 0)
     # Killed jobs ran for less than their run time.
-    part = np.where(started, jobs.lasted[rows] / run, 0.0)
+    part = np.where(start == UNKNOWN, 0.0, lasted / np.maximum(jobs.run_time[rows], 1))
     energies: list[float] = (_power_of(model).energy(rows) * part).tolist()
     return energies
 
