@@ -111,6 +111,35 @@ METRICS = (
         optional=True,
     ),
     Metric(
+        "energy_kwh",
+        "energy, kWh",
+        "energy of the machine, cooling included; none without a description of its power",
+        optional=True,
+    ),
+    Metric(
+        "energy_wasted_kwh",
+        "wasted energy, kWh",
+        "the part of idle and sleeping nodes, of switching, and of jobs that brought no result",
+        optional=True,
+    ),
+    Metric(
+        "energy_idle_kwh", "idle energy, kWh", "the part of nodes without a job", optional=True
+    ),
+    Metric(
+        "power_peak_kw", "highest power, kW", "highest power of the machine, cooling included",
+        optional=True,
+    ),
+    Metric(
+        "carbon_kg", "carbon, kg",
+        "carbon dioxide equivalents of the energy, by the carbon intensity when it was used",
+        optional=True,
+    ),
+    Metric(
+        "energy_cost", "cost of energy",
+        "price of the energy when it was used, and of monthly peaks; in the tariff's currency",
+        optional=True,
+    ),
+    Metric(
         "throughput_jobs_per_day",
         "throughput, jobs per day",
         "jobs that ended per day of the makespan",
@@ -202,8 +231,8 @@ def summarize(
     -------
     dict
         The names of :data:`METRICS`, and ``per_user``: for each of :data:`PER_USER` the 10th, 50th
-        and 90th percentile over users as ``p10``, ``p50``, ``p90``. Those of machines of nodes are
-        None; :attr:`hpcrowd.analysis.run.Run.metrics` adds them.
+        and 90th percentile over users as ``p10``, ``p50``, ``p90``. Those of machines of nodes and
+        of energy are None; :attr:`hpcrowd.analysis.run.Run.metrics` adds them.
     """
     values: dict[str, Any] = {
         **dict.fromkeys(metric.name for metric in METRICS),

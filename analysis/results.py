@@ -10,6 +10,8 @@ rejections.parquet  jobs that can never run on a machine of nodes, if there were
                     of :data:`hpcrowd.analysis.tables.REJECTION_MEANING`
 components.parquet  which rows are components of one job, if a grid split any, the columns of
                     :data:`hpcrowd.analysis.tables.COMPONENT_MEANING`
+energy.parquet      energy, carbon and cost of every job, with a description of power, the columns
+                    of :data:`hpcrowd.analysis.energy.account.JOB_MEANING`
 visits.parquet      arrivals and departures of users, if there are any, the columns of
                     :data:`hpcrowd.agents.behaviours.visits.VISIT_MEANING`
 trace.swf.gz        the run as a trace, see :meth:`hpcrowd.analysis.run.Run.to_trace`
@@ -57,13 +59,17 @@ FORMAT = 1
 #: Packages whose versions affect the bytes of a run.
 VERSIONS_OF = ("hpcrowd", "mesa", "numpy", "numba", "networkx", "pyarrow")
 
-#: Readers of optional tables of a folder, by attribute of the run.
+#: Readers of optional tables of a folder, by the name of the file.
 MORE_TABLES: dict[str, Callable[[Path], Any]] = {
     "decisions": tables.read_decisions,
     "attempts": tables.read_attempts,
     "rejections": tables.read_rejections,
+    "energy": tables.read_energy,
     "visits": tables.read_visits,
 }
+
+#: Attributes of the run by table, where they have another name.
+ATTRIBUTES = {"energy": "energy_of_jobs"}
 
 #: File of the names of users, groups and so on: what ``hpcrowd convert`` writes next to a trace.
 NAMES = "trace.names.csv"
@@ -89,6 +95,8 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
         tables.write_attempts(run.attempts, place / "attempts.parquet")
     if run.rejections:
         tables.write_rejections(run.jobs, run.rejections, place / "rejections.parquet")
+    if run.energy_of_jobs:
+        tables.write_energy(run.jobs, run.energy_of_jobs, place / "energy.parquet")
     if run.components is not None:
         tables.write_components(run.jobs, run.components, place / "components.parquet")
     if run.visits:
@@ -212,12 +220,13 @@ def read_results(folder: str | os.PathLike[str]) -> Run:
             stored=stored | {"trace": source},
         )
         run.accounts = dict(summary.get("reactions", {}))
+        run.energy = dict(summary.get("energy", {}))
         _check_written(run)
         if (place / "reactions.parquet").is_file():
             run.reactions = tables.read_reactions(place / "reactions.parquet", run.jobs)
         for name, read in MORE_TABLES.items():
             if (place / f"{name}.parquet").is_file():
-                setattr(run, name, read(place / f"{name}.parquet"))
+                setattr(run, ATTRIBUTES.get(name, name), read(place / f"{name}.parquet"))
         if (place / NAMES).is_file():
             run.jobs.names = _names(place / NAMES)
         return run

@@ -26,7 +26,7 @@ from hpcrowd.analysis.metrics import (
 )
 from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
 from hpcrowd.environment.quantities import notebook_table, round_half_up
 from hpcrowd.environment.traces.headers import with_values
 from hpcrowd.environment.traces.machine_size import without_found_size
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import Decisions
     from hpcrowd.agents.behaviours.reactions import Note
     from hpcrowd.agents.populations.openness import Visit
+    from hpcrowd.analysis.energy.account import EnergyAccount
     from hpcrowd.environment.engine.attempts import Attempt
 
 
@@ -82,6 +83,9 @@ class Run:
         empty without any.
     rejections
         Why jobs can never run on a machine of nodes, by row, in Slurm's words.
+    energy_account
+        Energy, carbon and cost, with power over time; None without a description of power, or if
+        the run was read from a folder.
     sites
         Totals of the clusters of a grid and of its grid jobs, see
         :func:`hpcrowd.analysis.accounts.platform.grid_accounts`.
@@ -128,6 +132,7 @@ class Run:
     attempts: Sequence[Attempt] = ()
     machines: dict[str, dict[str, Any]] = field(default_factory=dict)
     rejections: Mapping[int, str] = field(default_factory=dict)
+    energy_account: EnergyAccount | None = None
     sites: dict[str, dict[str, Any]] = field(default_factory=dict)
     components: Int64s | None = None
     population: dict[str, Any] = field(default_factory=dict)
@@ -171,7 +176,8 @@ class Run:
             ``bounded_slowdown`` (with run times of at least 10 s, never below 1), and ``lateness``
             (s, simulated minus recorded submission). Names of users, groups and so on are in
             columns such as ``user_name``, if the trace has them. ``rejected_for`` is the reason of
-            jobs that can never run, if a machine of nodes rejected any.
+            jobs that can never run, if a machine of nodes rejected any. With a description of power
+            ``energy_kwh``, ``wasted_kwh``, ``carbon_kg`` and ``cost``.
         """
         jobs = self.jobs
         frame = jobs.to_frame()
@@ -186,6 +192,8 @@ class Run:
             ("lateness", jobs.submit - jobs.recorded_submit, late),
         ):
             frame[name] = np.where(known, values, np.nan)
+        for name, values in self.energy_of_jobs.items():
+            frame[name] = values
         if self.rejections:
             frame["rejected_for"] = frame.index.map(self.rejections)
         return frame
@@ -199,7 +207,8 @@ class Run:
             By ``user`` number: ``name`` if the trace has names; ``jobs``, and how many were
             ``jobs_completed``, ``jobs_cancelled`` and ``jobs_renounced``; ``sessions`` (if known);
             ``work_processor_h`` of the jobs that ran, and its ``share_of_work``; ``first_submit_s``
-            and ``last_end_s`` since the origin; and the metrics that are also computed for each
+            and ``last_end_s`` since the origin; with a description of power their energy, carbon
+            and cost; and the metrics that are also computed for each
             user, with units in their names, see :data:`hpcrowd.analysis.metrics.PER_USER`. Missing
             where a user has none.
         """
@@ -222,6 +231,8 @@ class Run:
         there = jobs[jobs["submit"] != UNKNOWN].groupby("user")
         frame["first_submit_s"] = there["submit"].min()
         frame["last_end_s"] = jobs[jobs["end"] != UNKNOWN].groupby("user")["end"].max()
+        for name in self.energy_of_jobs:
+            frame[name] = by_user[name].sum()
         for name, (users, values) in per_user(self.jobs).items():
             frame[name] = pd.Series(values, index=users)
         return frame
@@ -236,6 +247,10 @@ class Run:
             sizes_of(self.platform),
             held=bool(self.holds),
         )
+        if self.energy:
+            from hpcrowd.analysis.energy.words import metrics_of as energy_metrics
+
+            found |= energy_metrics(self.energy)
         if not self.machines:
             return found
         from hpcrowd.analysis.accounts.nodes import metrics_of
@@ -286,6 +301,16 @@ class Run:
 
         return account(self.jobs, self.reactions)
 
+    @cached_property
+    def energy(self) -> dict[str, Any]:
+        """The totals of :meth:`hpcrowd.analysis.energy.account.EnergyAccount.summary`, if any."""
+        return {} if self.energy_account is None else self.energy_account.summary()
+
+    @cached_property
+    def energy_of_jobs(self) -> Mapping[str, Float64s]:
+        """The same by job: :data:`hpcrowd.analysis.energy.account.JOB_MEANING`, shape (jobs,)."""
+        return {} if self.energy_account is None else self.energy_account.columns()
+
     def summary(self) -> dict[str, Any]:
         """Return the metrics and totals with their context, fit for JSON, without wall times."""
         return {
@@ -293,6 +318,7 @@ class Run:
             **({"reactions": self.accounts} if self.accounts else {}),
             **({"platform": self.platform} if self.platform else {}),
             **({"machines": self.machines} if self.machines else {}),
+            **({"energy": self.energy} if self.energy else {}),
             **({"sites": self.sites} if self.sites else {}),
             **({"population": self.population} if self.population else {}),
             **({"holds": self.holds} if self.holds else {}),

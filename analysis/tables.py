@@ -1,7 +1,7 @@
 """The tables of a run as Parquet files.
 
-They are jobs, reactions, decisions, visits, attempts, rejections and components. The metadata of
-each field has the meaning and unit of the column.
+They are jobs, reactions, decisions, visits, attempts, rejections, energy and components. The
+metadata of each field has the meaning and unit of the column.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from hpcrowd.agents.behaviours.decisions import MEANING as DECISION_MEANING
 from hpcrowd.agents.populations.openness import VISIT_MEANING, Happening, Visit
 from hpcrowd.analysis.accounts.reactions import MEANING as REACTION_MEANING
 from hpcrowd.analysis.accounts.reactions import table
+from hpcrowd.analysis.energy.account import JOB_MEANING as ENERGY_MEANING
 from hpcrowd.environment.engine.attempts import MEANING as ATTEMPT_MEANING
 from hpcrowd.environment.engine.attempts import Attempt
 from hpcrowd.environment.errors import ResultsError
-from hpcrowd.environment.jobs import UNKNOWN, Column, Int64s, JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, Column, Float64s, Int64s, JobTable, State
 from hpcrowd.environment.machine.requests import WORDS as REQUESTED_WORDS
 from hpcrowd.environment.machine.requests import Ask, Requests
 
@@ -345,6 +346,19 @@ def read_rejections(path: Path) -> dict[int, str]:
     found = _read_table("rejections", path, list(REJECTION_MEANING))
     with _read_as("rejections", path):
         return {int(one["row"]): str(one["reason"]) for one in found.to_pylist()}
+
+
+def write_energy(jobs: JobTable, columns: Mapping[str, Float64s], path: Path) -> None:
+    """Write energy, carbon and cost of every job."""
+    write_table({"number": jobs.number, **columns}, ENERGY_MEANING, path)
+
+
+def read_energy(path: Path) -> dict[str, Float64s]:
+    """Return the columns in a file of :func:`write_energy`, without the numbers of jobs."""
+    found = _read_table("energy", path)
+    with _read_as("energy", path):
+        known = [name for name in found.column_names if name in ENERGY_MEANING and name != "number"]
+        return {name: found[name].to_numpy().astype(np.float64) for name in known}
 
 
 def write_components(jobs: JobTable, first: Int64s, path: Path) -> None:

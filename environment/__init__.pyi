@@ -24,7 +24,7 @@ from .machine.files.reading import read_machine
 from .machine.files.toml_text import machine_toml, write_machine
 from .machine.model import Machine
 from .platform.changes import Failures, Maintenance, NodesDown, Resize, SpeedChange, SwitchPolicy
-from .signals.signal import Signal, parse_signal, read_signal
+from .power.description import NodePower, Power
 from .schedulers.adaptive import Adaptive
 from .schedulers.base import (
     EndedJob,
@@ -51,6 +51,10 @@ from .schedulers.predictors.models import parse_predictor, read_predictor, write
 from .schedulers.predictors.nearest import Nearest
 from .schedulers.priority import F1, F2, F3, F4, WFP3, Multifactor, Priority, Queue, Unicef
 from .schedulers.selective import Selective, SelectiveCategorized
+from .signals.cooling import Cooling
+from .signals.published import SignalFile
+from .signals.signal import Signal, parse_signal, read_signal
+from .signals.tariff import Tariff, TariffPeriod
 from .simulation import Simulation
 from .state.files import read_state, write_state
 from .state.slurm import state_of_slurm
@@ -140,6 +144,7 @@ __all__ = [
     "Column",
     "Conservative",
     "Conversion",
+    "Cooling",
     "Creasy",
     "EndedJob",
     "Estimates",
@@ -169,9 +174,11 @@ __all__ = [
     "MultiQueue",
     "Multifactor",
     "Nearest",
+    "NodePower",
     "NodesDown",
     "Order",
     "ParseError",
+    "Power",
     "Predictor",
     "PredictorError",
     "Priority",
@@ -188,6 +195,7 @@ __all__ = [
     "SelectiveCategorized",
     "Signal",
     "SignalError",
+    "SignalFile",
     "Simulation",
     "SimulationError",
     "Site",
@@ -196,6 +204,8 @@ __all__ = [
     "Streams",
     "SwitchPolicy",
     "TableMapping",
+    "Tariff",
+    "TariffPeriod",
     "Trace",
     "TraceError",
     "UnavailableError",

@@ -89,7 +89,9 @@ def parse_energy(text: str) -> float:
 def _amount(text: str, what: str, units: dict[str, float], example: str) -> float:
     match = _AMOUNT.fullmatch(text.strip())
     if not match or match[2] not in units:
-        raise QuantityError(f"{what} {text!r}: not a number with a unit; write for example {example}")
+        raise QuantityError(
+            f"{what} {text!r}: not a number with a unit; write for example {example}"
+        )
     if float(match[1]) < 0:
         raise QuantityError(f"{what} {text!r}: must be 0 or more")
     return float(match[1]) * units[match[2]]

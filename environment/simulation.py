@@ -7,6 +7,7 @@ the platform, then one scheduling pass per cluster. Ties go by job number.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.platform.changes import Change
     from hpcrowd.environment.power.description import Power
+    from hpcrowd.environment.power.in_use import PowerInUse
 
 
 #: Events between two checks of the keyboard and the progress bar, at first and at most; between
@@ -102,6 +104,8 @@ class Simulation(Frame):
         All clusters by name.
     units
         The units that users wait for.
+    power
+        What jobs draw; None without a description of power.
     holds
         The jobs that are held before they are eligible; None if none ever is.
     streams
@@ -161,6 +165,11 @@ class Simulation(Frame):
                     f"cluster {called!r} with power: only the first cluster has; give it to "
                     "Simulation(power=...)"
                 )
+        self.power: PowerInUse | None = None
+        if power is not None:
+            from hpcrowd.environment.power.in_use import PowerInUse
+
+            self.power = PowerInUse(power, jobs, self.clock)
         for called, spec in (name, home), *(others or {}).items():
             if called in self.clusters:
                 raise QuantityError(f"cluster {called!r}: name of the first; choose another")
@@ -175,7 +184,7 @@ class Simulation(Frame):
                 units=units,
                 lost=self.on_lost,
                 over=self.on_taken_back,
-                clock=self.clock,
+                in_use=self.power if spec is home else None,
             )
         self.cluster = self.clusters[name]
         engines = [cluster.engine for cluster in self.clusters.values()]
@@ -239,11 +248,19 @@ class Simulation(Frame):
         if self.holds is not None:
             self.holds.follow(rows.tolist())
 
-    def hold(self, rules: Rules) -> None:
+    def hold(self, rules: Rules | None = None) -> None:
         """Hold jobs back after their submission as rules say; before users join.
 
+        With a description of power in which jobs wait for clean or cheap energy, they do so too.
         Not where the schedule is the recorded one, whose waits contain all of that.
         """
+        window = None if self.power is None else self.power.window(self.streams)
+        if window is not None:
+            from hpcrowd.environment.holds.rules import Rules
+
+            rules = replace(rules or Rules.none(len(self.jobs)), window=window)
+        if rules is None:
+            return
         from hpcrowd.environment.holds.held import Holds
 
         self.holds = Holds(self, rules)

@@ -59,6 +59,8 @@ def test_every_metric_of_a_story() -> None:
         "utilization": (2 * 100 + 4 * 4 + 0) / (4 * 120),
         **dict.fromkeys(("gpu_utilization", "memory_utilization")),  # of machines of nodes
         **dict.fromkeys(("runs_preempted", "preempted_processor_h")),
+        **dict.fromkeys(("energy_kwh", "energy_wasted_kwh", "energy_idle_kwh", "power_peak_kw")),
+        **dict.fromkeys(("carbon_kg", "energy_cost")),  # of a description of power
         "throughput_jobs_per_day": 3 * 86_400 / 120,
         "lateness_mean_s": (0 + 10 - 20 + 20) / 4,
         "relative_lateness": 1 + 2.5 / 90,

@@ -51,6 +51,7 @@ MEANING = {
     "--strict": r"^Fail instead of repairing",
     "--estimates": r"^Run times that the scheduler assumes",
     "--speed": r"^Speed of the processors",
+    "--power": r"^TOML file of what the machine draws",
     "--machine": r"^Nodes, partitions and rules of the machine",
     "--requested": r"^Requested times",
     "--overrun": r"^Whether jobs that exceed their requested time",

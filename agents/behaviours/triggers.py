@@ -29,7 +29,7 @@ import numpy as np
 
 from hpcrowd.agents.behaviours.activity import ActivityWindow, WeeklyWindow, joined
 from hpcrowd.agents.behaviours.parts import setting
-from hpcrowd.environment.clock import WEEK, Clock, Moment, second_of
+from hpcrowd.environment.clock import DAY, WEEK, Clock, Moment, second_of
 from hpcrowd.environment.errors import QuantityError, SignalError, check_choice
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.requests import Requests
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
     from hpcrowd.agents.behaviours.reactions import Intention
     from hpcrowd.agents.behaviours.user import ReplayUser
+
+
+#: s of a run for which users look up a signal that repeats, at least: users may fall behind.
+SEEN = 2 * 364 * DAY
 
 
 class Trigger:
@@ -183,6 +187,8 @@ class OnSignal(Periods):
 
     when = "signal"
 
+    _until: ClassVar[int] = 0  # s of the run for which a signal that repeats is looked up
+
     signal: Signal = setting(..., "CSV file with the columns time and value", name="file")  # noqa: RUF009
     _: KW_ONLY
     above: float | None = setting(None, "the value is larger than this, in its unit")
@@ -204,11 +210,17 @@ class OnSignal(Periods):
 
     @override
     def _seconds(self, clock: Clock) -> list[tuple[int, int]]:
-        return self.signal.periods(clock, above=self.above, below=self.below)
+        if self.signal.repeat == "no":
+            return self.signal.periods(clock, above=self.above, below=self.below)
+        steps = self.signal.on(clock, 0, self._until)
+        return steps.periods(above=self.above, below=self.below)
 
     def _check_cover(self, user: ReplayUser) -> None:
         recorded = user.model.jobs.recorded_submit
         recorded = recorded[recorded != UNKNOWN]
+        if self.signal.repeat != "no":
+            self._until = max(2 * int(recorded.max(initial=0)), SEEN)
+            return
         edges = self.signal.seconds(user.model.clock)
         if self.outside == "off" or not len(recorded):
             return

@@ -116,7 +116,7 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
 
 def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | float | None]:
     """Return a run as one row: :data:`ROW_METRICS`, then the totals of reactions, the platform,
-    the sites of a grid, machines of nodes with their partitions, and the population.
+    the sites of a grid, machines of nodes with their partitions, energy, and the population.
 
     Parameters
     ----------
@@ -136,7 +136,9 @@ def row_of(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, int | fl
         for machine in run.machines.values()
         for name, account in machine["partitions"].items()
     }
-    accounts = {"reactions": run.accounts, **run.platform, **sites, **nodes, **population}
+    energy = {"energy": run.energy} if run.energy else {}
+    energy |= {"energy.parts": run.energy["parts_kwh"]} if run.energy else {}
+    accounts = {"reactions": run.accounts, **run.platform, **sites, **nodes, **energy, **population}
     for part, numbers in accounts.items():
         for name, value in numbers.items():
             if isinstance(value, int | float) and not isinstance(value, bool):

@@ -34,6 +34,7 @@ from hpcrowd.analysis.comparison.report import (
     letter,
     write_tables,
 )
+from hpcrowd.analysis.energy.words import PART_COLUMNS, by_whom, energy_lines, part_rows
 from hpcrowd.analysis.metrics import METRICS, PERCENTILES, format_metric, words_of
 from hpcrowd.analysis.pictures.platform_marks import MOST, marks_of
 from hpcrowd.analysis.pictures.plots import figure_png, run_name, write_picture
@@ -401,6 +402,8 @@ def accounts(run: Run, images: Images) -> Iterator[html.Section]:
         table = html.rows_table(["partition", *PARTITION_COLUMNS], partition_rows(run.machines))
         parts = [html.list_of(lines)] if (lines := machine_lines(run.machines)) else []
         yield html.Section("partitions", "Partitions", [*parts, table])
+    if run.energy:
+        yield html.Section("energy", "Energy", _energy(run))
     if run.platform:
         yield html.Section(
             "platform", "Changes of the platform", [html.list_of(platform_lines(run.platform))]
@@ -421,6 +424,21 @@ def accounts(run: Run, images: Images) -> Iterator[html.Section]:
         )
     if run.decisions is not None:
         yield html.Section("decisions", "Decisions of users", _decisions(run))
+
+
+def _energy(run: Run) -> list[str]:
+    parts = html.rows_table(
+        ["what for", *PART_COLUMNS],
+        part_rows(run.energy),
+        caption="What the energy was used for, cooling included",
+    )
+    found = [html.list_of(energy_lines(run.energy)), parts]
+    for field in ("user", "group"):
+        rows = by_whom(run, field)
+        if len(rows) > 1 or (rows and field == "user"):
+            heads = [field, "jobs", "energy", "without a result"]
+            found.append(html.rows_table(heads, rows, caption=f"The {field}s with most energy"))
+    return found
 
 
 def _decisions(run: Run) -> list[str]:

@@ -14,6 +14,7 @@ from hpcrowd.analysis.accounts.platform import component_lines, platform_lines
 from hpcrowd.analysis.accounts.population import account_lines, pool_lines
 from hpcrowd.analysis.accounts.reactions import reaction_lines
 from hpcrowd.analysis.curves import span_of
+from hpcrowd.analysis.energy.words import energy_lines
 from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.pictures.plots import trace_name
 from hpcrowd.analysis.run import Run
@@ -39,7 +40,7 @@ def headline(run: Run) -> list[str]:
         more += component_lines(run.sites, run.configuration.get("components"))
     more += [*reaction_lines(run.accounts), *hold_lines(run.holds)]
     more += [*platform_lines(run.platform), *machine_lines(run.machines)]
-    more += account_lines(run.population)
+    more += [*account_lines(run.population), *energy_lines(run.energy)]
     lines += [f"  {line}" for line in more]
     return lines + [f"  {line}" for line in (*run.assumptions, *run.remarks)]
 
@@ -57,6 +58,7 @@ def told(run: Run) -> list[str]:
     lost = "; ".join(left_out(run))
     size = [run.size_note[0].upper() + run.size_note[1:] + "."] if run.size_note else []
     held = [f"{line}." for line in hold_lines(run.holds)]
+    held += [f"{line[0].upper()}{line[1:]}." for line in energy_lines(run.energy)]
     return [
         first,
         *size,

@@ -1,9 +1,9 @@
 """What a machine draws: nodes by type, jobs, cooling, and the policies that save power.
 
 The power of a node that is on is ``idle`` plus ``processor`` for each busy processor plus ``gpu``
-for each busy GPU. A job is charged with what its processors and GPUs add, and with the idle power of
-its share of the node; what is left of the idle power is that of the idle machine. Cooling and losses
-multiply all of it (PUE, power usage effectiveness).
+for each busy GPU. A job is charged with what its processors and GPUs add, and with the idle power
+of its share of the node; what is left of the idle power is that of the idle machine. Cooling and
+losses multiply all of it (PUE, power usage effectiveness).
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ class NodePower:
         for one in fields(self):
             value = getattr(self, one.name)
             if isinstance(value, int | float) and not 0 <= value < float("inf"):
-                raise QuantityError(f"power of {self.name}: {one.name} {value:g}: must be 0 or more")
+                raise QuantityError(
+                    f"power of {self.name}: {one.name} {value:g}: must be 0 or more"
+                )
         if self.processors < 1:
             raise QuantityError(f"power of {self.name}: processors 0: a node has at least 1")
         for way in ("on", "off"):
@@ -153,8 +155,8 @@ class Power:
         """
         if len(self.nodes) > 1:
             raise QuantityError(
-                f"power: {len(self.nodes)} types of nodes, but the processors of the machine are all "
-                "equal; describe one type, or give --machine FILE"
+                f"power: {len(self.nodes)} types of nodes, but the processors of the machine are "
+                "all equal; describe one type, or give --machine FILE"
             )
         return self.nodes[0]
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hpcrowd.environment.clock import DAY, Clock
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import Float64s, Int64s, JobTable
 from hpcrowd.environment.power.description import NodePower, Power
-from hpcrowd.environment.quantities import KWH
+from hpcrowd.environment.quantities import KWH, format_duration
+from hpcrowd.environment.signals.signal import Signal
+from hpcrowd.environment.signals.steps import Steps
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.power.windows import OpenWindow
+    from hpcrowd.environment.streams import Streams
+
+#: s of a signal that jobs foresee where there is no record to say how long a run is.
+FORESEEN = 5 * 364 * DAY
 
 
 class PowerInUse:
@@ -42,6 +53,68 @@ class PowerInUse:
         If all are named, the first type. Which nodes a job gets is not known before it starts.
         """
         return next((one for one in self.power.nodes if not one.nodes), self.power.nodes[0])
+
+    def over(self, name: str, begin: int, end: int) -> tuple[Steps, str]:
+        """Return a signal of the description over a part of the run, and what was assumed.
+
+        Parameters
+        ----------
+        name
+            ``pue``, ``carbon`` or ``tariff``, which is there.
+        begin, end
+            s of the run. Where the run goes on after a signal ends, its last value counts, which
+            the returned note says; else the note is empty.
+
+        Raises
+        ------
+        SignalError
+            If the signal does not cover the beginning.
+        """
+        signal: Any = getattr(self.power, name)
+        if isinstance(signal, int | float):
+            return Steps.constant(float(signal), begin, end), ""
+        last = self.last_second(name)
+        if last is None or last >= end or last <= begin:
+            steps: Steps = signal.on(self.clock, begin, end)
+            return steps, ""
+        covered: Steps = signal.on(self.clock, begin, last)
+        note = (
+            f"{name}: the signal ends {format_duration(end - last)} before the run; its last value "
+            "counts from then on"
+        )
+        edges = np.append(covered.edges, end)
+        return Steps(edges, np.append(covered.values, covered.values[-1])), note
+
+    def last_second(self, name: str) -> int | None:
+        """Return where a signal of the description ends, s of the run; None if it does not end."""
+        value: Any = getattr(self.power, name)
+        signal = getattr(value, "temperature", getattr(value, "energy", value))
+        if not isinstance(signal, Signal) or signal.repeat != "no":
+            return None
+        return int(signal.seconds(self.clock)[-1])
+
+    def window(self, streams: Streams) -> OpenWindow | None:
+        """Return what decides in a run when jobs join the queue; None if they always do at once.
+
+        Raises
+        ------
+        QuantityError
+            If the signal that they follow is not in the description.
+        """
+        start = self.power.start
+        if start is None:
+            return None
+        name = "carbon" if start.follow == "carbon" else "tariff"
+        if getattr(self.power, name) is None:
+            raise QuantityError(
+                f"start: follow {start.follow}: the description of power has no {name}; add the "
+                f"table [{name}]"
+            )
+        end = self.last_second(name) or 0
+        if not end:  # as long again as the record, or for generated work as a long run
+            end = 2 * int(self.jobs.recorded_end.max(initial=0)) or FORESEEN
+        steps, _ = self.over(name, 0, end)
+        return start.rule(steps, streams, self.clock)
 
     @cached_property
     def mean_pue(self) -> float:

@@ -90,6 +90,9 @@ class Steps:
 
     def integral(self, begin: ArrayLike, end: ArrayLike) -> Float64s:
         """Return the integrals between pairs of seconds within the steps."""
+        if len(self.values) == 1:
+            constant: Float64s = self.values[0] * (np.asarray(end) - np.asarray(begin))
+            return constant
         return self.cumulative(end) - self.cumulative(begin)
 
     def mean(self, begin: ArrayLike, end: ArrayLike) -> Float64s:

@@ -107,6 +107,9 @@ def tell_run(run: Run, *, as_json: bool) -> None:
     if run.machines:
         console.print()
         console.print(partitions_table(run))
+    if run.energy:
+        console.print()
+        console.print(energy_table(run))
 
 
 def summary_table(run: Run) -> Table:
@@ -143,6 +146,16 @@ def partitions_table(run: Run) -> Table:
 
     table = plain_table("partition", *PARTITION_COLUMNS)
     for row in partition_rows(run.machines):
+        table.add_row(*row)
+    return table
+
+
+def energy_table(run: Run) -> Table:
+    """Return what energy was used for, a line for each part."""
+    from hpcrowd.analysis.energy.words import PART_COLUMNS, part_rows
+
+    table = plain_table("energy of", *PART_COLUMNS)
+    for row in part_rows(run.energy):
         table.add_row(*row)
     return table
 

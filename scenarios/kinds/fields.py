@@ -31,6 +31,7 @@ from hpcrowd.environment.schedulers.names import own_scheduler, parse_scheduler
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.activity import ActivityWindow
     from hpcrowd.environment.machine.model import Machine
+    from hpcrowd.scenarios.kinds.power_files import PowerConfig
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
@@ -112,6 +113,32 @@ MACHINE = (
     "or a folder of Slurm's files, see `hpcrowd machine`; with changes as "
     "FILE:priority.weight-age=0; equal processors unless given"
 )
+
+
+def _power_values(given: Any) -> Any:
+    return None if given is None else given.settings_given()
+
+
+#: A description of power: its file, a table or an object. Its model is imported where one is given.
+if TYPE_CHECKING:
+    PowerChoice = PowerConfig
+else:
+    PowerChoice = Annotated[Any, PlainSerializer(_power_values, when_used="json")]
+
+#: How the setting of power is described.
+POWER = (
+    "TOML file of what the machine draws, with prices, carbon and policies that save power: gives "
+    "accounts of energy, carbon and cost; none unless given"
+)
+
+
+def checked_power(power: Any, folder: Path) -> Any:
+    """Return the description of power of a setting, its files read so that mistakes are found."""
+    if power is None:
+        return None
+    from hpcrowd.scenarios.kinds.power_files import given_power
+
+    return given_power(power, folder)
 
 
 def checked_machine(machine: Any, folder: Path) -> Any:

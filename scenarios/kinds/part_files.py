@@ -38,8 +38,8 @@ from hpcrowd.agents.presets import made_by_own
 from hpcrowd.environment.clock import Moment
 from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
 from hpcrowd.environment.limits.numbers import LARGEST_SETTING
-from hpcrowd.environment.signals.signal import Signal, read_signal
 from hpcrowd.environment.registry import located
+from hpcrowd.environment.signals.signal import Signal, read_signal
 from hpcrowd.scenarios.kinds.fields import Duration, HoursConfig, Strict, parse_moment
 
 if TYPE_CHECKING:

@@ -23,11 +23,14 @@ from hpcrowd.environment.quantities import parse_processors
 from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, with_settings
 from hpcrowd.scenarios.kinds.fields import (
     MACHINE,
+    POWER,
     MachineChoice,
+    PowerChoice,
     Processors,
     SchedulerChoice,
     checked_learned,
     checked_machine,
+    checked_power,
     files_of,
     site_of,
     size_of,
@@ -72,6 +75,7 @@ class PopulateConfig(Scenario):
         "1x", description="size of the machine: a number, or a multiple of the model's"
     )
     machine: MachineChoice | None = Field(None, description=MACHINE)
+    power: PowerChoice | None = Field(None, description=POWER)
     scheduler: SchedulerChoice = Field("easy", description="scheduling policy, as for replay")
     users: str = Field(
         MODEL,
@@ -88,6 +92,12 @@ class PopulateConfig(Scenario):
     def _readable_machine(cls, machine: Any, info: ValidationInfo) -> Any:
         """Read the machine, so that mistakes are found before anything runs."""
         return checked_machine(machine, info.data["folder"])
+
+    @field_validator("power", mode="before")
+    @classmethod
+    def _readable_power(cls, power: Any, info: ValidationInfo) -> Any:
+        """Read the description, so that mistakes are found before anything runs."""
+        return checked_power(power, info.data["folder"])
 
     @field_validator("users")
     @classmethod
@@ -117,6 +127,8 @@ class PopulateConfig(Scenario):
     def files(self) -> dict[str, Path]:
         """Return the file of the model, if it is in one, and those of the machine."""
         found = files_of(self.machine, self.folder)
+        if self.power is not None and self.power.file is not None:
+            found["power"] = self.power.file
         if self.model is None:
             return found
         place = self.folder / self.model
@@ -137,6 +149,8 @@ class PopulateConfig(Scenario):
         found = super().identity()
         if (site := self.site()) is not None:
             found["machine"] = site.model_dump_json(exclude_defaults=True)
+        if self.power is not None:
+            found["files_of_power"] = self.power.files()
         return found
 
     def site(self) -> Machine | None:
@@ -170,6 +184,7 @@ class PopulateConfig(Scenario):
         from hpcrowd.agents.generative.pool_users import add_pool_users
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
+        from hpcrowd.analysis.energy.record import account_of
         from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import DAY
@@ -201,7 +216,15 @@ class PopulateConfig(Scenario):
             from hpcrowd.environment.machine.requests import Requests
 
             jobs.requests = Requests()
-        simulation = Simulation(jobs, processors, self.scheduler, seed=self.seed, machine=site)
+        simulation = Simulation(
+            jobs,
+            processors,
+            self.scheduler,
+            seed=self.seed,
+            machine=site,
+            power=None if self.power is None else self.power.made(),
+        )
+        simulation.hold()
         behaviour = None
         if self.users != MODEL:
             from hpcrowd.agents.learned.model import LearnedModel
@@ -242,6 +265,7 @@ class PopulateConfig(Scenario):
                 after=None if self.oblivious else units_after(simulation, agents),
                 machines=machines,
                 rejections=rejections,
+                energy_account=account_of(simulation),
                 remarks=[]
                 if measured is None
                 else measured.remarks(jobs, prepared.name, days=round(self.days)),

@@ -212,6 +212,7 @@ class ReplayConfig(TraceScenario):
         from hpcrowd.agents.populations.population import Casting, units_after
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
         from hpcrowd.analysis.accounts.record import Record
+        from hpcrowd.analysis.energy.record import account_of
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import Clock
         from hpcrowd.environment.simulation import RESUBMIT_AFTER
@@ -247,16 +248,19 @@ class ReplayConfig(TraceScenario):
             resubmit_after=RESUBMIT_AFTER if changes is None else changes.resubmit_after,
         )
         kept = trace.extra and self.holds == "recorded"
+        of = _source_row(converted.source_row[casting.rows], len(jobs))
+        rules = None
         if kept and self.scheduler != "recorded":
             from hpcrowd.environment.holds.recorded import recorded_rules
 
-            of = _source_row(converted.source_row[casting.rows], len(jobs))
-            if (rules := recorded_rules(trace, jobs, of)) is not None:
-                model.hold(rules)
+            rules = recorded_rules(trace, jobs, of)
+        if model.power is not None and self.power is not None:
+            model.power.measured = self.power.measured(trace, of)
+        model.hold(rules)
         users, generated = casting.join(model, log=log)
 
         def finish() -> Run:
-            rows = _source_row(converted.source_row[casting.rows], len(jobs))
+            rows = _source_row(converted.source_row[casting.rows], len(jobs))  # users may add jobs
             holds = {}
             if model.holds is not None:
                 model.holds.restore()
@@ -287,6 +291,7 @@ class ReplayConfig(TraceScenario):
                 attempts=attempts_of(model),
                 machines=machines,
                 rejections=rejections,
+                energy_account=account_of(model),
                 holds=holds,
                 depends=({} if model.holds is None else model.holds.preceding())
                 | {row: before for user in users for row, before in user.preceded.items()},

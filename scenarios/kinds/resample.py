@@ -217,6 +217,7 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.analysis.accounts.platform import attempts_of
         from hpcrowd.analysis.accounts.population import dropped_users, population_accounts
         from hpcrowd.analysis.accounts.record import Record
+        from hpcrowd.analysis.energy.record import account_of
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams
@@ -246,6 +247,7 @@ class ResampleConfig(TraceScenario):
 
             jobs.requests = Requests()
         simulation = self.simulation(jobs, prepared, people.clock)
+        simulation.hold()
         living.visits.log = log
         users = add_members(
             simulation,
@@ -284,6 +286,7 @@ class ResampleConfig(TraceScenario):
                 attempts=attempts_of(simulation),
                 machines=machines,
                 rejections=rejections,
+                energy_account=account_of(simulation),
                 population={
                     "pool": pool_accounts(people),
                     **population_accounts(

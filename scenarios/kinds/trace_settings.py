@@ -30,12 +30,15 @@ from hpcrowd.scenarios.kinds.base import Scenario, checksum
 from hpcrowd.scenarios.kinds.fields import (
     FOLDER,
     MACHINE,
+    POWER,
     MachineChoice,
+    PowerChoice,
     Processors,
     SchedulerChoice,
     Sessions,
     Strict,
     checked_machine,
+    checked_power,
     files_of,
     site_of,
     size_of,
@@ -151,6 +154,7 @@ class TraceScenario(TraceReading, Scenario):
         "1x", description="size of the machine: a number, or a multiple of the trace's such as 2x"
     )
     machine: MachineChoice | None = Field(None, description=MACHINE)
+    power: PowerChoice | None = Field(None, description=POWER)
     speed: str = Field("1x", description="speed of the processors; run times are divided by it")
     requested: str = Field(
         "given",
@@ -206,6 +210,12 @@ class TraceScenario(TraceReading, Scenario):
         """Read the machine, so that mistakes are found before anything runs."""
         return checked_machine(machine, info.data["folder"])
 
+    @field_validator("power", mode="before")
+    @classmethod
+    def _readable_power(cls, power: Any, info: ValidationInfo) -> Any:
+        """Read the description, so that mistakes are found before anything runs."""
+        return checked_power(power, info.data["folder"])
+
     @field_validator("speed")
     @classmethod
     def _known_speed(cls, speed: str) -> str:
@@ -234,7 +244,10 @@ class TraceScenario(TraceReading, Scenario):
             found["map"] = self.folder / self.map
         if isinstance(self.estimates, str) and self.estimates.endswith(".json"):
             found["estimates"] = Path(self.estimates)
-        return found | files_of(self.machine, self.folder)
+        found |= files_of(self.machine, self.folder)
+        if self.power is not None and self.power.file is not None:
+            found["power"] = self.power.file
+        return found
 
     @override
     def completed(self) -> dict[str, Any]:
@@ -255,6 +268,8 @@ class TraceScenario(TraceReading, Scenario):
             found["scheduler"] = _QUEUE_FILE.sub(checksum(Path(queues[0])), str(self.scheduler))
         if (site := self.site()) is not None:
             found["machine"] = site.model_dump_json(exclude_defaults=True)
+        if self.power is not None:
+            found["files_of_power"] = self.power.files()
         return found
 
     @override
@@ -266,6 +281,8 @@ class TraceScenario(TraceReading, Scenario):
         found["scheduler"] = str(self.scheduler)
         if self.machine is not None and not isinstance(self.machine, str):
             found["machine"] = self.machine.model_dump(mode="json", exclude_defaults=True)
+        if self.power is not None:
+            found["power"] = self.power.settings_given()
         return {name: found[name] for name in self.settings()}
 
     def difference(self, name: str, value: Any) -> list[str]:
@@ -410,6 +427,7 @@ class TraceScenario(TraceReading, Scenario):
             clock=clock,
             seed=self.seed,
             machine=self.site(),
+            power=None if self.power is None else self.power.made(trace),
             **more,
         )
 

@@ -1,0 +1,312 @@
+"""What a finished simulation leaves for accounts of energy: blocks of jobs, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.analysis.energy.account import PARTS, Blocks, EnergyAccount, Rates, Rest
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
+from hpcrowd.environment.signals.steps import Steps
+
+if TYPE_CHECKING:
+    from hpcrowd.environment.cluster import Cluster
+    from hpcrowd.environment.engine.attempts import Attempt
+    from hpcrowd.environment.machine.held import HeldRun
+    from hpcrowd.environment.machine.layout import Layout
+    from hpcrowd.environment.power.description import NodePower, Power
+    from hpcrowd.environment.simulation import Simulation
+
+
+_PLACE = {name: place for place, name in enumerate(PARTS)}
+
+#: The part of a job by the state in which it ended.
+_PART_OF = np.zeros(len(State), np.int64)
+for _state, _part in (
+    (State.COMPLETED, "completed"),
+    (State.KILLED, "killed"),
+    (State.FAILED, "failed"),
+    (State.CANCELLED, "cancelled"),
+    (State.UNFINISHED, "unfinished"),
+):
+    _PART_OF[_state] = _PLACE[_part]
+
+
+def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | None:
+    """Return the energy of the first cluster; None without a description of power.
+
+    It goes from the first submission to the last end of a run of a job, or to second ``until`` of a
+    run that goes on.
+    """
+    cluster, in_use = model.cluster, model.power
+    if in_use is None:
+        return None
+    power, jobs = in_use.power, cluster.jobs
+    begin, end = _span(jobs, cluster, until)
+    if begin >= end:
+        return None
+    ledger = getattr(cluster.engine.scheduler, "ledger", None)
+    if ledger is not None:
+        assert cluster.engine.scheduler is not None
+        blocks, there = _on_nodes(cluster, power, ledger, begin, end)
+    else:
+        watts = in_use.watts(np.arange(len(jobs)))
+        blocks = pool_blocks(jobs, cluster.attempts, watts, power.pool, end, cluster.number)
+        there = _beside(cluster, power, blocks, begin, end)
+    rates, notes = _rates(model, power, begin, end)
+    return EnergyAccount(
+        blocks,
+        there,
+        rates,
+        len(jobs),
+        model.clock,
+        power.tariff,
+        (*power.notes, *notes),
+    )
+
+
+def _span(jobs: JobTable, cluster: Cluster, until: int | None) -> tuple[int, int]:
+    """Return the first second of an account and the one after its last; equal if there is none."""
+    here = jobs.cluster == cluster.number
+    submitted = jobs.submit[here & (jobs.submit != UNKNOWN)]
+    if not len(submitted):
+        return 0, 0
+    begin = int(submitted.min())
+    if until is not None:
+        return begin, max(begin, until)
+    over = here & (jobs.start != UNKNOWN) & (jobs.state != State.UNFINISHED)
+    ends = [one.end for one in cluster.attempts]
+    return begin, max([begin, *ends, int(jobs.end[over].max(initial=UNKNOWN))])
+
+
+def _rates(model: Simulation, power: Power, begin: int, end: int) -> tuple[Rates, list[str]]:
+    assert model.power is not None
+    levels_of = getattr(model.cluster.timeline, "levels", ())
+    speed = None
+    if power.cap is not None and power.cap.law is not None and len(levels_of) > 1:
+        times = np.array([at for at, _ in levels_of], np.int64)
+        factors = np.array([f for _, f in levels_of]) ** power.cap.law.exponent
+        speed = _within(times, factors, begin, end)
+    found: dict[str, Steps | None] = {"carbon": None, "tariff": None}
+    notes = []
+    for name in ("pue", "carbon", "tariff"):
+        if getattr(power, name) is not None:
+            found[name], note = model.power.over(name, begin, end)
+            notes += [note] if note else []
+    pue = found["pue"]
+    assert pue is not None
+    return Rates(pue, speed, found["carbon"], found["tariff"]), notes
+
+
+def _within(times: Int64s, values: Float64s, begin: int, end: int) -> Steps:
+    """Return values from their times on, between two seconds; the last one at a time counts."""
+    edges = np.unique(np.concatenate([[begin, end], times[(times > begin) & (times < end)]]))
+    place = np.searchsorted(times, edges[:-1], side="right") - 1
+    return Steps(edges, values[np.maximum(place, 0)])
+
+
+def pool_blocks(
+    jobs: JobTable,
+    attempts: Iterable[Attempt],
+    watts: Float64s,
+    node: NodePower,
+    end: int,
+    cluster: int = 0,
+) -> Blocks:
+    """Return what the runs of jobs drew on equal processors.
+
+    Parameters
+    ----------
+    jobs
+        The table after a run.
+    attempts
+        Runs that were stopped.
+    watts
+        W per processor of each job, its share of the idle power included, shape (jobs,).
+    node
+        The type of the nodes.
+    end
+        s; runs that had not ended end here.
+    cluster
+        Number of the cluster.
+    """
+    rows = np.flatnonzero(
+        (jobs.start != UNKNOWN) & (jobs.cluster == cluster) & (jobs.start < end)
+        & (jobs.end > jobs.start)
+    )  # fmt: skip
+    stopped = [one for one in attempts if one.end > one.start]
+    again = np.array([(one.row, one.start, one.end, one.processors) for one in stopped], np.int64)
+    again = again.reshape(-1, 4)
+    row = np.concatenate([rows, again[:, 0]])
+    processors = np.concatenate([jobs.processors[rows], again[:, 3]])
+    idle = node.idle_processor * processors
+    return Blocks(
+        row,
+        np.concatenate([jobs.start[rows], again[:, 1]]),
+        np.concatenate([np.minimum(jobs.end[rows], end), again[:, 2]]),
+        idle,
+        np.maximum(watts[row] * processors - idle, 0.0),
+        np.concatenate([_PART_OF[jobs.state[rows]], _parts_of(stopped)]),
+    )
+
+
+def _parts_of(attempts: Iterable[Attempt]) -> Int64s:
+    preempted, stopped = _PLACE["preempted"], _PLACE["stopped"]
+    return np.array(
+        [preempted if one.cause == "preempted" else stopped for one in attempts], np.int64
+    )
+
+
+def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int) -> Steps | Rest:
+    """Return what equal processors draw beside jobs, as an account takes it."""
+    engine, node = cluster.engine, power.pool
+    history = [(0, cluster.processors)]
+    if cluster.timeline is not None:
+        history = [(at, up) for at, _, up in cluster.timeline.history]
+    if power.sleep is None:
+        times = np.array([at for at, _ in history], np.int64)
+        there = np.array([up for _, up in history], np.float64) * node.idle_processor
+        return _within(times, there, begin, end)
+    from hpcrowd.environment.power.sleep import sleep_states
+
+    delay = np.zeros(len(blocks.row), np.int64)
+    if engine.boots:
+        booted = {(row, start): start - at for row, at, start in engine.boots}
+        pairs = zip(blocks.row.tolist(), blocks.begin.tolist(), strict=True)
+        delay[:] = [booted.get(pair, 0) for pair in pairs]
+    held = np.rint(blocks.idle / node.idle_processor) if node.idle else None
+    if held is None:
+        held = cluster.jobs.processors[blocks.row]
+    states = sleep_states(
+        blocks.begin - delay,
+        blocks.end,
+        np.asarray(held, np.int64),
+        cluster.processors,
+        power.sleep,
+        node,
+        0,
+        end,
+    )
+    inside = _clipped(states.edges, begin, end)
+    edges, keep = inside
+    each = 1 / node.processors
+
+    def watts(counts: Int64s, of_node: float) -> Float64s:
+        found: Float64s = counts[keep] * (of_node * each)
+        return found
+
+    return Rest(
+        edges,
+        {
+            "idle": watts(states.on, node.idle),
+            "asleep": watts(states.asleep, node.asleep),
+            "switching": watts(states.switching_on, node.switching_on)
+            + watts(states.switching_off, node.switching_off),
+        },
+        states.switched_on,
+        states.switched_off,
+    )
+
+
+def _clipped(edges: Int64s, begin: int, end: int) -> tuple[Int64s, slice]:
+    """Return edges between two seconds, and which steps they bound."""
+    first = int(np.searchsorted(edges, begin, side="right")) - 1
+    last = int(np.searchsorted(edges, end, side="left"))
+    found = edges[first : last + 1].copy()
+    found[0], found[-1] = begin, end
+    return found, slice(first, last)
+
+
+# ---- a machine of nodes -----------------------------------------------------------------------
+
+
+def _on_nodes(
+    cluster: Cluster, power: Power, ledger: Sequence[HeldRun], begin: int, end: int
+) -> tuple[Blocks, Steps | Rest]:
+    scheduler: Any = cluster.engine.scheduler
+    layout: Layout = scheduler.layout
+    jobs, types = cluster.jobs, types_of(power, layout)
+    per_core = [types[node].idle / layout.cores[node] for node in range(len(layout))]
+    fate = {(one.row, one.start): one.cause for one in cluster.attempts}
+    found: list[tuple[int, int, int, float, float, int]] = []
+    for run in ledger:
+        stop = run.end if run.end != UNKNOWN else int(jobs.end[run.row])
+        if stop == UNKNOWN or stop > end:
+            stop = end
+        if run.end == UNKNOWN:
+            part = int(_PART_OF[jobs.state[run.row]])
+        else:
+            cause = fate.get((run.row, run.start), "preempted")
+            part = _PLACE["preempted" if cause == "preempted" else "stopped"]
+        idle = sum(share.cores * per_core[share.node] for share in run.holding)
+        added = sum(
+            share.cores * types[share.node].processor + sum(share.gpus) * types[share.node].gpu
+            for share in run.holding
+        )
+        for first, last in _without(run.start, stop, run.pauses):
+            found.append((run.row, first, last, idle, added, part))
+    columns = [np.array(column) for column in zip(*found, strict=True)] if found else [[]] * 6
+    whole = [np.asarray(column, np.int64) for column in (*columns[:3], columns[5])]
+    idle_w, added_w = (np.asarray(column, np.float64) for column in columns[3:5])
+    blocks = Blocks(whole[0], whole[1], whole[2], idle_w, added_w, whole[3])
+    total = sum(type_.idle for type_ in types)
+    return blocks, Steps.constant(total, begin, end)
+
+
+def _without(begin: int, end: int, pauses: Sequence[tuple[int, int]]) -> Iterable[tuple[int, int]]:
+    """Yield the pieces of a run between its pauses."""
+    for first, last in pauses:
+        if begin < first < end:
+            yield begin, first
+        begin = end if last == UNKNOWN else max(begin, last)
+    if begin < end:
+        yield begin, end
+
+
+def types_of(power: Power, layout: Layout) -> list[NodePower]:
+    """Return the type of each node of a machine, in the order of its layout.
+
+    Raises
+    ------
+    QuantityError
+        If a node has no type or two, or other processors than its type.
+    """
+    from hpcrowd.environment.machine.hostlists import expand
+
+    named: dict[str, NodePower] = {}
+    other: NodePower | None = None
+    for one in power.nodes:
+        if not one.nodes and other is not None:
+            raise QuantityError(
+                f'power of {one.name}: says no nodes, like {other.name}; write nodes = "n[1-4]"'
+            )
+        if not one.nodes:
+            other = one
+            continue
+        for name in expand(one.nodes):
+            if name in named:
+                raise QuantityError(
+                    f"power of {one.name}: node {name} is also of {named[name].name}; give it once"
+                )
+            named[name] = one
+    known = set(layout.names)
+    if strange := [name for name in named if name not in known]:
+        raise QuantityError(
+            f"power of {named[strange[0]].name}: node {strange[0]!r}: not a node of the machine"
+        )
+    found = [named.get(name, other) for name in layout.names]
+    if None in found:
+        lost = layout.names[found.index(None)]
+        raise QuantityError(
+            f"power: node {lost} has no type; add a type without nodes, which all others are"
+        )
+    for place, type_ in enumerate(found):
+        if type_ is not None and type_.processors not in (1, layout.cores[place]):
+            raise QuantityError(
+                f"power of {type_.name}: processors {type_.processors}: node "
+                f"{layout.names[place]} has {layout.cores[place]} cores; leave processors out"
+            )
+    return [one for one in found if one is not None]

@@ -1,0 +1,132 @@
+"""Accounts of energy in tables, words and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hpcrowd.analysis.energy.account import PARTS
+from hpcrowd.environment.quantities import plural
+
+if TYPE_CHECKING:
+    from hpcrowd.analysis.run import Run  # circle: for its type only
+
+#: Columns of :func:`part_rows`.
+PART_COLUMNS = ("energy", "share", "carbon", "cost")
+
+#: Users or groups that a table of energy lists.
+MOST_LISTED = 10
+
+
+def metrics_of(energy: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics of energy by name, None where a signal is missing."""
+    return {
+        "energy_kwh": energy["energy_kwh"],
+        "energy_wasted_kwh": energy["wasted_kwh"],
+        "energy_idle_kwh": energy["parts_kwh"].get("idle", 0.0),
+        "power_peak_kw": energy["peak_kw"],
+        "carbon_kg": energy.get("carbon_kg"),
+        "energy_cost": energy.get("cost"),
+    }
+
+
+def energy_text(kwh: float) -> str:
+    """Return an energy in a readable unit.
+
+    Examples
+    --------
+    >>> energy_text(0.25), energy_text(1234.5), energy_text(56_000)
+    ('0.250 kWh', '1,234 kWh', '56.0 MWh')
+    """
+    if abs(kwh) >= 10_000:
+        return f"{kwh / 1000:,.1f} MWh"
+    return f"{kwh:,.{3 if abs(kwh) < 1 else 1 if abs(kwh) < 100 else 0}f} kWh"
+
+
+def carbon_text(kg: float) -> str:
+    """Return a mass of carbon in a readable unit.
+
+    Examples
+    --------
+    >>> carbon_text(0.5), carbon_text(25_000)
+    ('0.500 kg', '25.0 t')
+    """
+    if abs(kg) >= 10_000:
+        return f"{kg / 1000:,.1f} t"
+    return f"{kg:,.{3 if abs(kg) < 1 else 1 if abs(kg) < 100 else 0}f} kg"
+
+
+def part_rows(energy: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return rows of what energy was used for: the meaning, then :data:`PART_COLUMNS`."""
+    total = energy["energy_kwh"] or 1.0
+    rows = []
+    for name, meaning in PARTS.items():
+        if not (kwh := energy["parts_kwh"].get(name, 0.0)):
+            continue
+        kg = energy.get("parts_carbon_kg", {}).get(name)
+        cost = energy.get("parts_cost", {}).get(name)
+        rows.append(
+            (
+                meaning,
+                energy_text(kwh),
+                f"{100 * kwh / total:.1f} %",
+                "-" if kg is None else carbon_text(kg),
+                "-" if cost is None else f"{cost:,.2f} {energy['currency']}",
+            )
+        )
+    return rows
+
+
+def energy_lines(energy: Mapping[str, Any]) -> list[str]:
+    """Return printed lines on energy, carbon and cost; none without a description of power."""
+    if not energy:
+        return []
+    total = energy["energy_kwh"]
+    words = [
+        f"energy {energy_text(total)}",
+        f"{energy['mean_kw']:,.2f} kW on average and {energy['peak_kw']:,.2f} kW at most",
+    ]
+    if "carbon_kg" in energy:
+        words.append(f"{carbon_text(energy['carbon_kg'])} of carbon")
+    if "cost" in energy:
+        words.append(f"{energy['cost']:,.2f} {energy['currency']}")
+    lines = [", ".join(words)]
+    if energy["switched_on"] or energy["switched_off"]:
+        lines.append(
+            f"nodes switched off {energy['switched_off']:,} times and on "
+            f"{energy['switched_on']:,} times"
+        )
+    return lines + list(energy.get("notes", []))
+
+
+def by_whom(run: Run, field: str) -> list[tuple[str, str, str, str]]:
+    """Return who used most energy: name, jobs, energy and the part that brought no result.
+
+    Parameters
+    ----------
+    run
+        The run.
+    field
+        ``user``, ``group``, ``queue``, ``partition`` or ``executable``.
+    """
+    import numpy as np
+
+    from hpcrowd.environment.jobs import Column, name_of
+
+    if not run.energy_of_jobs:
+        return []
+    numbers, place = np.unique(run.jobs.column(Column[field.upper()]), return_inverse=True)
+    kwh = np.bincount(place, run.energy_of_jobs["energy_kwh"])
+    lost = np.bincount(place, run.energy_of_jobs["wasted_kwh"])
+    count = np.bincount(place)
+    order = np.argsort(-kwh, kind="stable")[:MOST_LISTED]
+    return [
+        (
+            name_of(run.jobs.names, field, int(numbers[one])),
+            plural(int(count[one]), "job"),
+            energy_text(float(kwh[one])),
+            energy_text(float(lost[one])),
+        )
+        for one in order.tolist()
+        if kwh[one]
+    ]

@@ -1,0 +1,130 @@
+"""Accounts of energy: exact over steps, complete over parts, by job."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.energy.account import (
+    OF_JOBS,
+    PARTS,
+    Blocks,
+    EnergyAccount,
+    Rates,
+)
+from hpcrowd.analysis.energy.words import carbon_text, energy_lines, energy_text, part_rows
+from hpcrowd.environment.quantities import KWH
+from hpcrowd.environment.signals.steps import Steps, product
+from hpcrowd.environment.signals.tariff import Tariff
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+IDLE, ADDED = 60.0, 40.0  # W of a processor, and what a busy one adds
+
+
+def blocks_of(runs: list[tuple[int, int, int, int, str]]) -> Blocks:
+    """Return blocks of (row, begin, end, processors, part)."""
+    row, begin, end, processors = (np.array([run[i] for run in runs], np.int64) for i in range(4))
+    part = np.array([list(PARTS).index(run[4]) for run in runs], np.int64)
+    return Blocks(row, begin, end, IDLE * processors, ADDED * processors, part)
+
+
+def test_each_joule_of_a_story() -> None:
+    """Two jobs on three processors: each part by hand, with cooling, carbon, prices and a peak."""
+    blocks = blocks_of([(0, 0, 100, 2, "completed"), (1, 50, 150, 1, "killed")])
+    account = EnergyAccount(
+        blocks,
+        Steps([0, 200], [3 * IDLE]),
+        Rates(
+            Steps([0, 200], [1.5]),
+            carbon=Steps([0, 100, 200], [100.0, 300.0]),
+            price=Steps([0, 50, 200], [0.1, -0.2]),
+        ),
+        jobs=3,
+        tariff=Tariff(peak_price=10.0, peak_window=100),
+    )
+    parts = account.by_part(account.joules)
+    assert 1.5 * 2 * 100 * 100 == pytest.approx(parts["completed"])
+    assert 1.5 * 100 * 100 == pytest.approx(parts["killed"])
+    assert 1.5 * IDLE * (1 * 50 + 0 * 50 + 2 * 50 + 3 * 50) == pytest.approx(parts["idle"])
+    found = account.summary()
+    assert sum(parts.values()) / KWH == pytest.approx(found["energy_kwh"])
+    assert found["energy_kwh"] / 3 == pytest.approx(found["cooling_kwh"])
+    assert (0.45, 50) == (found["peak_kw"], found["peak_at_s"])
+    grams = 1.5 * 100 * (50 * 100 + 50 * 300) / KWH
+    assert [0.0] == account.by_job(account.grams)[2:].tolist()  # type: ignore[arg-type]
+    assert grams == pytest.approx(account.by_job(account.grams)[1])  # type: ignore[arg-type]
+    assert 1.5 * 100 * 100 * -0.2 / KWH == pytest.approx(account.columns()["cost"][1])
+    mean = 1.5 * (0.5 * 260 + 0.5 * 300)
+    assert [mean] == pytest.approx([one.power for one in account.monthly_peaks])
+    assert mean / 1000 * 10 == pytest.approx(found["peak_cost"])
+    assert found["peak_cost"] + account.money.total == pytest.approx(found["cost"])  # type: ignore[union-attr]
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.integers(0, 5), st.integers(0, 300), st.integers(1, 200), st.integers(1, 4),
+        st.sampled_from(OF_JOBS),
+    ),
+    max_size=12,
+)  # fmt: skip
+STEPS = st.lists(st.floats(-3, 900, allow_nan=False), min_size=5, max_size=5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(RUNS, STEPS, STEPS, STEPS)
+def test_parts_are_the_integral_of_the_power(
+    runs: list[tuple[int, int, int, int, str]],
+    pue: list[float],
+    carbon: list[float],
+    speed: list[float],
+) -> None:
+    """The sum over jobs and the rest is the integral of the power, by the second, to 1e-9."""
+    end = 500
+    blocks = blocks_of([(row, at, at + long, count, part) for row, at, long, count, part in runs])
+    edges = np.linspace(0, end, 6).astype(np.int64)
+    rates = Rates(
+        Steps(edges, 1 + np.abs(pue) / 900),
+        Steps(edges, (1 + np.abs(speed)) / 901),
+        Steps(edges, carbon),
+    )
+    account = EnergyAccount(blocks, Steps([0, 200, end], [60 * IDLE, 60 * IDLE]), rates, jobs=6)
+    seconds = np.arange(end)
+    watts = np.full(end, 60 * IDLE)
+    for begin, last, added in zip(blocks.begin, blocks.end, blocks.added, strict=True):
+        watts[begin:last] += added * rates.speed.at(seconds[begin:last])  # type: ignore[union-attr]
+    watts *= rates.pue.at(seconds)
+    assert watts.sum() == pytest.approx(account.joules.total, rel=1e-9)
+    assert watts.sum() == pytest.approx(account.curve.integral(0, end), rel=1e-9)
+    assert watts.max() == pytest.approx(account.peak[0], rel=1e-9)
+    assert float(watts @ np.array(rates.carbon.at(seconds))) / KWH == pytest.approx(  # type: ignore[union-attr]
+        account.grams.total, rel=1e-9, abs=1e-6  # type: ignore[union-attr]
+    )  # fmt: skip
+    by_job = account.by_job(account.joules).sum()
+    rest = sum(account.joules.rest.values())
+    assert account.joules.total == pytest.approx(by_job + rest, rel=1e-9)
+
+
+def test_product_of_steps() -> None:
+    """A product has the edges of all its factors between two seconds."""
+    found = product([Steps([0, 10, 20], [1.0, 2.0]), Steps([-5, 15, 30], [3.0, 4.0])], 5, 20)
+    assert [5, 10, 15, 20] == found.edges.tolist()
+    assert [3.0, 6.0, 8.0] == found.values.tolist()
+
+
+def test_words_of_an_account() -> None:
+    """Lines and rows name energy, carbon and cost in readable units."""
+    energy = {
+        "energy_kwh": 20_000.0, "mean_kw": 10.0, "peak_kw": 30.0, "carbon_kg": 3_000.0,
+        "cost": 1234.5, "currency": "EUR", "switched_on": 3, "switched_off": 4,
+        "parts_kwh": {"completed": 15_000.0, "idle": 5_000.0},
+        "parts_cost": {"completed": 1_000.0, "idle": 234.5},
+    }  # fmt: skip
+    lines = energy_lines(energy)
+    assert [
+        "energy 20.0 MWh, 10.00 kW on average and 30.00 kW at most, 3,000 kg of carbon, "
+        "1,234.50 EUR",
+        "nodes switched off 4 times and on 3 times",
+    ] == lines
+    assert ("75.0 %", "25.0 %") == tuple(row[2] for row in part_rows(energy))
+    assert [] == energy_lines({})
+    assert ("0.250 kWh", "25.0 t") == (energy_text(0.25), carbon_text(25_000))
