@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable
+from hpcrowd.environment import FormatOptions, JobTable, Losses, TableMapping
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hpcrowd.environment.power.description import NodePower, Power
@@ -23,9 +23,19 @@ from hpcrowd.environment.power.draws import (
 from hpcrowd.environment.power.in_use import PowerInUse
 from hpcrowd.environment.signals.cooling import Cooling
 from hpcrowd.environment.signals.signal import Signal
+from hpcrowd.environment.traces.formats.slurm.accounting import generate_sacct, parse_sacct
+from hpcrowd.environment.traces.formats.slurm.json_records import (
+    generate_sacct_json,
+    parse_sacct_json,
+    row_of,
+)
+from hpcrowd.environment.traces.formats.slurm.values import parse_energy
+from hpcrowd.environment.traces.formats.tables.columns import generate_csv, parse_csv
+from hpcrowd.environment.traces.formats.tables.mapped import generate_mapped, parse_mapped
 from hpcrowd.environment.traces.trace import Trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sacct_cases import UTC, text
 
 MakeJobs = Callable[..., JobTable]
 MakeTrace = Callable[..., Trace]
@@ -178,7 +188,7 @@ def test_energy_of_jobs_as_they_are_now() -> None:
 
 
 def test_mean_of_cooling() -> None:
-    """With cooling by temperature the mean PUE of the record counts; nodes not named count first."""
+    """Cooling counts with its mean over the record; of several types the one without names."""
     days = Signal(np.array([0, 86400, 172800]), np.array([0.0, 20.0, 20.0]))
     cooling = Cooling(days, ((0, 1.0), (20, 1.4)))
     jobs = jobs_of([1], [1], [3600])
@@ -189,3 +199,80 @@ def test_mean_of_cooling() -> None:
     assert [0.0125 * 1.2] == pytest.approx(in_use.energy([0]).tolist())
     named = replace(NODE, nodes="n1")
     assert large is PowerInUse(Power((large, named)), jobs, Clock()).node
+
+
+@pytest.mark.parametrize(
+    ("word", "joules"),
+    [("4290000", 4290000), ("4.29M", 4290000), ("532K", 532000), ("1.5G", 1500000000), ("0", -1),
+     ("", -1), ("18446744073709551614", -1), ("4294967294", -1), ("0.5", 1)],
+)  # fmt: skip
+def test_energy_as_slurm_writes_it(word: str, joules: int) -> None:
+    """Units are decimal; 0 and what Slurm writes for no value mean that nothing was measured."""
+    assert joules == parse_energy(word.encode())
+
+
+def test_energy_of_rows_and_steps() -> None:
+    """The row of the job counts, else its step extern, else the sum of its steps."""
+    names, moment = ("JobID", "ConsumedEnergyRaw", "ConsumedEnergy"), "2024-01-31T12:00:0"
+    rows = [
+        ("1", "500", "0.5K"), ("1.batch", "900", ""),
+        ("2", "0", "0"), ("2.batch", "100", ""), ("2.0", "18446744073709551614", ""),
+        ("2.1", "7", ""),
+        ("3", "", ""), ("3.batch", "100", ""), ("3.extern", "120", ""),
+        ("4", "4294967294", ""), ("5+0", "30", ""), ("5+1", "40", ""), ("6+0", "30", ""),
+        ("6+1", "", ""),
+    ]  # fmt: skip
+    cells = [
+        dict(zip(names, row, strict=True)) | {"Submit": f"{moment}{row[0][0]}"} for row in rows
+    ]
+    trace = parse_sacct(text(*cells), options=UTC)
+    assert ["500", "107", "120", "", "70", ""] == trace.extra["energy"].tolist()
+    assert ("ConsumedEnergy",) == trace.not_read
+    only = [{"JobID": "1", "ConsumedEnergy": "1.25M"}]
+    assert ["1250000"] == parse_sacct(text(*only)).extra["energy"].tolist()
+    tres = [{"JobID": "1", "AllocTRES": "billing=1,cpu=1,energy=77,node=1"}]
+    assert ["77"] == parse_sacct(text(*tres)).extra["energy"].tolist()
+    with pytest.raises(ValueError, match="field ConsumedEnergyRaw: 'much': not an energy in J"):
+        parse_sacct(text({"JobID": "1", "ConsumedEnergyRaw": "much"}))
+
+
+def test_energy_is_written_and_read() -> None:
+    """By all formats that hold columns beyond the fields, and by a mapped table in its unit."""
+    rows = [{"JobID": "1", "ConsumedEnergyRaw": "7200000"}, {"JobID": "2", "ConsumedEnergyRaw": ""}]
+    trace = parse_sacct(text(*rows), options=UTC)
+    columns = {
+        "submit": {"column": "at"}, "run": {"column": "took"},
+        "energy": {"column": "used", "unit": "kWh"},
+    }  # fmt: skip
+    mapping = FormatOptions(mapping=TableMapping(columns=columns, delimiter=";"))
+    for generate, parse, options in (
+        (generate_sacct, parse_sacct, UTC),
+        (generate_sacct_json, parse_sacct_json, UTC),
+        (generate_csv, parse_csv, UTC),
+        (generate_mapped, parse_mapped, mapping),
+    ):
+        lost = Losses()
+        data = generate(trace, lost, options)
+        assert ["7200000", ""] == parse(data, "mine", options).extra["energy"].tolist()
+        assert "energy" not in str(lost)
+    assert b"at;took;used\n0;600;2\n" in data
+
+
+def test_energy_of_steps_in_json() -> None:
+    """Records of steps count where that of the job has no energy."""
+
+    def step(name: str, joules: int | None) -> dict[str, Any]:
+        used = {"total": [{"type": "energy", "name": None, "count": joules}]}
+        return {"step": {"name": name}, "tres": {"requested": used}}
+
+    def energy(steps: list[dict[str, Any]], own: int | None = None) -> str:
+        record = {"steps": steps, "tres": {"allocated": [{"type": "energy", "count": own}]}}
+        return row_of(record)["ConsumedEnergyRaw"]
+
+    assert "12" == energy([step("batch", 5), step("0", 7), step("1", None)])
+    assert "9" == energy([step("batch", 5), step("extern", 9)])
+    assert "3" == energy([step("batch", 5)], 3)
+    older = {"step": {"name": "0"}, "statistics": {"energy": {"consumed": 4}}}
+    assert "4" == energy([older])
+    older["statistics"] = {"energy": {"consumed": 2**32 - 2}}
+    assert "" == energy([older, {}])

@@ -35,8 +35,9 @@ OF_PEOPLE = ("user", "group", "executable")
 #: Columns of :attr:`Trace.extra` that are only about machines. All others are removed with the
 #: names of people, because your own columns may hold anything.
 OF_MACHINES = frozenset((
-    "allocated_resources", "consumed_energy", "last_run_site", "orig_site", "requested_local_disk",
-    "requested_network", "requested_platform", "used_local_disk", "used_network",
+    "allocated_resources", "consumed_energy", "energy", "last_run_site", "orig_site",
+    "requested_local_disk", "requested_network", "requested_platform", "used_local_disk",
+    "used_network",
 ))  # fmt: skip
 
 #: Hexadecimal digits of a pseudonym: 48 bits, so that a collision among a million users is rare.

@@ -29,6 +29,7 @@ SITE_COLUMNS = {
     "suspended": "s for which it was suspended",
     "restarts": "how often it was run again after a failure, a preemption or a requeue",
     "lost_work": "processor-seconds of runs after which it was run again",
+    "energy": "J that were measured of it, without cooling",
     "nodes": "nodes that it held",
     "node_list": "their names",
     "alloc_tres": "resources that it held, as TYPE=COUNT separated by commas",
@@ -58,8 +59,8 @@ SITE_COLUMNS = {
 
 #: Columns of whole numbers.
 NUMBERS = frozenset(
-    ("cancelled_by", "eligible", "begin", "elapsed", "suspended", "restarts", "lost_work", "nodes",
-     "priority", "throttle")
+    ("cancelled_by", "eligible", "begin", "elapsed", "suspended", "restarts", "lost_work", "energy",
+     "nodes", "priority", "throttle")
 )  # fmt: skip
 
 #: States that the status of a job already says, by status.

@@ -29,7 +29,9 @@ Columns may come in any order; others are ignored. The fields of a trace come fr
 
 :mod:`hpcrowd.environment.traces.formats.slurm.jobs` describes how rows become jobs. Times are
 written as local times of the given zone, else in UTC; an ambiguous time is followed by its offset.
-Used memory is written in the row of a step, as in Slurm.
+Used memory is written in the row of a step, as in Slurm. Energy is ConsumedEnergyRaw, else
+ConsumedEnergy or ``energy=`` of AllocTRES, of the job or of its steps; add that column to the
+command if nodes have meters.
 
 Source: man page of ``sacct``; the mapping is ours.
 """
@@ -209,6 +211,8 @@ def _site_texts(
     if "nodes" in numbers:
         fine = (numbers["nodes"] > 0) & (numbers["nodes"] <= MOST)
         found["NNodes"] = _number_texts(np.where(fine, numbers["nodes"], UNKNOWN))
+    if "energy" in extra:
+        found["ConsumedEnergyRaw"] = [text if text.isdecimal() else "" for text in extra["energy"]]
     if "eligible" in numbers:
         later = submit + numbers["eligible"]
         fine = (submit != NO_TIME) & (numbers["eligible"] < LAST_TIME) & (later < LAST_TIME)
@@ -363,7 +367,7 @@ def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: boo
     zone = parse_zone(options.zone)
     states = [parse_state(word) for word in rows.words["state"][1]]
     times = Times(rows, zone)
-    memory, alone = with_steps(rows)
+    memory, energy, alone = with_steps(rows)
     jobs = find_jobs(rows, states, times, unfinished=unfinished)
     if alone:
         jobs.dropped[STEPS_ALONE] = alone
@@ -373,7 +377,7 @@ def trace_of(rows: Rows, source: str, options: FormatOptions, *, unfinished: boo
         most = jobs.dropped.most_common(3)
         why = ", ".join(f"{count} {reason}" for reason, count in most) or "only headers"
         raise TraceError(f"{source}: contains no jobs that have ended ({why})")
-    return Fields(rows, jobs, times, states, memory).trace(source, zone, options.queue)
+    return Fields(rows, jobs, times, states, memory, energy).trace(source, zone, options.queue)
 
 
 def _generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:

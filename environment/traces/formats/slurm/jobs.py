@@ -1,7 +1,8 @@
 """Rows of Slurm's accounting as jobs, and the fields of a trace from their columns.
 
 - Steps (``77.batch``, ``77.extern``, ``77.0``, ``77.interactive``) have the memory that their job
-  used. Steps without a row of their job are dropped.
+  used, and its energy if the row of the job lacks that. Steps without a row of their job are
+  dropped.
 - Rows with the same number are one job if they have the same user and the earlier run ended in a
   state after which Slurm runs a job again: the last run and the first submission count. Otherwise
   the number was reused. Rows with the same start are duplicates of one run, as in files of two
@@ -158,15 +159,23 @@ def job_keys(rows: Rows) -> tuple[Int64s, Int64s]:
     return job * many + codes, step * many + rows.step_cluster
 
 
-def with_steps(rows: Rows) -> tuple[NDArray[np.float64], int]:
-    """Return the memory of each job row with its steps, kB, and the number of jobs without a row.
+def with_steps(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Return what the steps of jobs used, and the number of jobs without a row.
 
     A step belongs to the last row of its job before it, else to the first after it.
+
+    Returns
+    -------
+    memory, energy
+        Of each job row with its steps: the largest memory of a step, kB; J, see
+        :func:`_with_energy`; -1 if unknown.
+    alone
+        How many jobs have steps but no row.
     """
     memory = rows.memory.copy()
     keys, step_keys = job_keys(rows)
     if not len(step_keys):
-        return memory, 0
+        return memory, rows.energy.astype(np.float64), 0
     key = np.concatenate((keys, step_keys))
     order = np.lexsort((np.concatenate((rows.place, rows.step_place)), key))
     key = key[order]
@@ -180,9 +189,30 @@ def with_steps(rows: Rows) -> tuple[NDArray[np.float64], int]:
     has_before = (before >= 0) & (key[before] == key[steps])
     owner = np.where(has_before, before, after)
     owned = is_job[owner] & (key[owner] == key[steps])
-    told = rows.step_memory[order[steps] - jobs]
-    np.maximum.at(memory, order[owner[owned]], told[owned])
-    return memory, len(np.unique(key[steps[~owned]]))
+    step, row = (order[steps] - jobs)[owned], order[owner[owned]]
+    np.maximum.at(memory, row, rows.step_memory[step])
+    return memory, _with_energy(rows, step, row), len(np.unique(key[steps[~owned]]))
+
+
+def _with_energy(rows: Rows, step: Int64s, row: Int64s) -> NDArray[np.float64]:
+    """Return the energy of each job row, J: its own, else that of its steps; -1 if unknown.
+
+    Steps are added up, but where there is a step ``extern`` it counts alone: it lasts as long as
+    the job, and meters are read per node (``_internal_step_complete`` in Slurm's ``step_mgr.c``).
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    step, row
+        Places of steps, and the job row that each belongs to.
+    """
+    joules = np.maximum(rows.step_energy[step], 0).astype(np.float64)
+    total = np.bincount(row, joules, len(rows.energy))
+    extern = np.bincount(row, np.where(rows.step_extern[step], joules, 0), len(rows.energy))
+    of_steps = np.where(extern > 0, extern, total)
+    own = np.where(rows.energy > 0, rows.energy, of_steps)
+    return np.where(own > 0, own, float(UNKNOWN))
 
 
 def find_jobs(rows: Rows, states: list[str], times: Times, *, unfinished: bool = False) -> Jobs:
@@ -373,8 +403,8 @@ class Fields:
         The rows of the text, which of them are jobs, and their times.
     states
         The state for each word of column ``state``.
-    memory
-        Memory used by each row with its steps, kB.
+    memory, energy
+        Memory, kB, and energy, J, used by each row with its steps.
     """
 
     def __init__(
@@ -384,8 +414,10 @@ class Fields:
         times: Times,
         states: list[str],
         memory: NDArray[np.float64],
+        energy: NDArray[np.float64],
     ) -> None:
         self.rows, self.jobs, self.times = rows, jobs, times
+        self.energy = energy[jobs.row]
         row = jobs.row
         self.submit, self.start, self.end = jobs.submit, times.start[row], times.end[row]
         self.elapsed, self.memory = times.elapsed[row], memory[row]
@@ -403,6 +435,7 @@ class Fields:
         self.status = status[row]
         for place, parts in jobs.parts.items():
             self._join(place, parts, memory[parts], status[parts])
+            self.energy[place] = energy[parts].sum() if np.all(energy[parts] > 0) else UNKNOWN
 
     def _told(self, key: str, row: Int64s) -> NDArray[Any]:
         told = self.rows.numbers.get(key)
@@ -566,6 +599,7 @@ class Fields:
             "suspended": texts_of(self.suspended),
             "restarts": texts_of(jobs.restarts),
             "lost_work": texts_of(jobs.lost_work),
+            "energy": texts_of(self.energy),
             "nodes": texts_of(np.where(self.run >= 0, self._told("nodes", jobs.row), 0)),
             "dependency": np.array([one.dependency for one in asked], np.object_)[which],
             "begin": texts_of(self._begin(asked, which, zone)),

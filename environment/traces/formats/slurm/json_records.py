@@ -45,6 +45,7 @@ from hpcrowd.environment.traces.formats.slurm.values import (
     SINCE_1970,
     duration_text,
     parse_duration,
+    parse_energy,
     parse_time,
 )
 from hpcrowd.environment.traces.trace import Trace
@@ -201,6 +202,23 @@ def _used_memory(record: Mapping[str, Any]) -> str:
     return str(max(found)) if found and max(found) > 0 else ""
 
 
+def _energy(record: Mapping[str, Any], allocated: Mapping[str, int]) -> str:
+    """Return the energy of a job, J: its own, else that of its steps; empty if unknown.
+
+    As in :func:`hpcrowd.environment.traces.formats.slurm.jobs.with_steps`.
+    """
+    steps = record.get("steps")
+    joules = {True: 0, False: 0}
+    for step in steps if isinstance(steps, list) else ():
+        name = word_in(part_of(step, "step", "name"))
+        found = _resources(part_of(step, "tres", "requested", "total")).get("energy", 0)
+        # In older records this one has 32 bits only.
+        found = found or number_in(part_of(step, "statistics", "energy", "consumed")) or 0
+        joules[name == "extern"] += max(parse_energy(str(max(found, 0)).encode()), 0)
+    own = allocated.get("energy", 0)
+    return str(own or joules[True] or joules[False] or "")
+
+
 def row_of(record: Mapping[str, Any]) -> dict[str, str]:
     """Return an object as a row of ``sacct``, by the names in :data:`COLUMNS`."""
     allocated = _resources(part_of(record, "tres", "allocated"))
@@ -247,6 +265,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, str]:
         "ExitCode": f"{number_in(code) or 0}:{number_in(signal) or 0}",
         "Priority": count_in(record.get("priority")),
         "SubmitLine": _line(record, requested),
+        "ConsumedEnergyRaw": _energy(record, allocated),
     }
 
 
@@ -282,6 +301,7 @@ def _record(row: Mapping[str, str], memory: str) -> dict[str, Any]:
     most = {"type": "mem", "count": int(memory or 0) * 1024}
     steps = [{"tres": {"requested": {"max": [most]}}}]
     code, _, signal = row.get("ExitCode", "").partition(":")
+    joules = [one for one in [number("ConsumedEnergyRaw")] if one]
     found = {
         "account": row["Account"],
         "allocation_nodes": number("NNodes"),
@@ -320,7 +340,8 @@ def _record(row: Mapping[str, str], memory: str) -> dict[str, Any]:
             "total": {"seconds": int(cpu), "microseconds": round(cpu % 1 * 1_000_000)},
         },
         "tres": {
-            "allocated": _listed(row.get("AllocTRES", ""), allocated, ""),
+            "allocated": _listed(row.get("AllocTRES", ""), allocated, "")
+            + [{"type": "energy", "name": None, "count": one} for one in joules],
             "requested": _listed(row.get("ReqTRES", ""), requested, asked),
         },
         "user": row["User"],

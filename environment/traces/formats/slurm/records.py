@@ -14,7 +14,7 @@ COLUMNS = (
     "JobID", "User", "Account", "JobName", "Partition", "QOS", "Cluster", "Submit", "Eligible",
     "Start", "End", "ElapsedRaw", "Suspended", "State", "AllocCPUS", "ReqCPUS", "NNodes",
     "TimelimitRaw", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "ReqTRES", "NodeList",
-    "Reservation", "Constraints", "ExitCode", "Priority", "SubmitLine",
+    "Reservation", "Constraints", "ExitCode", "Priority", "SubmitLine", "ConsumedEnergyRaw",
 )  # fmt: skip
 
 #: Between cells, and what stands for it and for line ends inside a cell.

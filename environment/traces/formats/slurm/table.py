@@ -97,6 +97,13 @@ WORDS: dict[str, Callable[[bytes], Any]] = {
 #: Columns of steps.
 MEMORY = {"maxrss": values.parse_used_memory, "averss": values.parse_used_memory}
 
+#: Columns with the energy of jobs and of steps; the first one in use counts, J.
+ENERGY: dict[str, Callable[[bytes], Any]] = {
+    "consumedenergyraw": values.parse_energy,
+    "consumedenergy": values.parse_energy,
+    "alloctres": values.parse_energy_of,
+}
+
 #: Columns with job numbers. The second knows neither arrays nor heterogeneous jobs.
 IDS = ("jobid", "jobidraw")
 
@@ -159,18 +166,25 @@ class Layout:
             *IDS[:1],
             *WORDS,
             *MEMORY,
+            *ENERGY,
             *(name for names in READ_AS.values() for name in names),
         }
         if IDS[0] not in self.names:
             wanted.add(IDS[1])
         for names in READ_AS.values():  # the first one in the header counts
             wanted -= set([name for name in names if name in self.names][1:]) - set(WORDS)
+        wanted -= {name for name in ENERGY if name != self.energy} - set(WORDS)
         return {name: self.names.index(name) for name in sorted(wanted) if name in self.names}
 
     @property
     def id(self) -> str:
         """The column with job numbers."""
         return IDS[0] if IDS[0] in self.names else IDS[1]
+
+    @property
+    def energy(self) -> str | None:
+        """The column with the energy of jobs; None if there is none."""
+        return next((name for name in ENERGY if name in self.names), None)
 
     def key(self, name: str) -> str | None:
         """Return the key of a column; None for words, memory and job numbers."""
@@ -248,6 +262,10 @@ class Rows(NamedTuple):
         Largest memory, kB, else the average; -1 if unknown.
     step_cluster
         Clusters of the steps, as in ``words``.
+    energy, step_energy
+        J; -1 if unknown.
+    step_extern
+        Whether a step is that of all processes that Slurm did not start (``77.extern``).
     mended
         What was repaired in the text; None if nothing.
     unused
@@ -264,6 +282,9 @@ class Rows(NamedTuple):
     memory: NDArray[np.float64]
     step_memory: NDArray[np.float64]
     step_cluster: NDArray[Any]
+    energy: Int64s
+    step_energy: Int64s
+    step_extern: NDArray[np.bool_]
     mended: Mended | None = None
     unused: Sequence[str] = ()
 
@@ -373,6 +394,8 @@ def _checks(layout: Layout) -> dict[str, Callable[[bytes], Any]]:
     for name in layout.places:
         if (key := layout.key(name)) is not None:
             checks[name] = READ_AS[key][name]
+        elif name in ENERGY and name not in WORDS:
+            checks[name] = ENERGY[name]
     return checks
 
 
@@ -448,6 +471,10 @@ class _Reading:
                 self._keep(name, self._coded(name, jobs.column(name)))
         self._keep("memory", self._memory(jobs))
         self._keep("step_memory", self._memory(steps))
+        self._keep("energy", self._energy(jobs))
+        self._keep("step_energy", self._energy(steps))
+        extern = pc.ends_with(steps.column(self.layout.id), pattern=".extern")
+        self._keep("step_extern", np.asarray(extern, bool))
         if "cluster" in self.layout.places:
             self._keep("step_cluster", self._coded("cluster", steps.column("cluster")))
         self._keep("place", place[~step & ~header])
@@ -482,6 +509,12 @@ class _Reading:
                 found = _numbers(rows.column(name), MEMORY[name])
                 memory = np.where(memory < 0, found, memory)
         return memory
+
+    def _energy(self, rows: pa.RecordBatch) -> Int64s:
+        name = self.layout.energy
+        if name is None:
+            return np.full(len(rows), -1)
+        return np.asarray(_numbers(rows.column(name), ENERGY[name]))
 
     def _coded(self, name: str, column: pa.Array) -> NDArray[np.int32]:
         """Return the index of each word among the distinct ones so far."""
@@ -520,6 +553,9 @@ class _Reading:
             whole["memory"],
             whole["step_memory"],
             whole.get("step_cluster", nothing),
+            whole["energy"],
+            whole["step_energy"],
+            whole["step_extern"],
             unused=self.layout.unused,
         )
 
@@ -626,7 +662,7 @@ def _explain(
             rule = "not a job or step number, such as 1234, 1234_5, 1234+0 or 1234.batch"
             raise ParseError(source, number, layout.called(layout.id), shown(job_id), rule)
         for name, place in layout.places.items():
-            if _STEP.search(job_id) and name not in MEMORY and name != "cluster":
+            if _STEP.search(job_id) and name not in {*MEMORY, *ENERGY, "cluster"}:
                 continue
             try:
                 checks.get(name, decode)(words[place])

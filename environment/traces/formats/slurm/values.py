@@ -39,6 +39,13 @@ KILOBYTES = {b"K": 1, b"M": 2**10, b"G": 2**20, b"T": 2**30, b"P": 2**40, b"E": 
 #: Units of large counts, such as nodes: sacct writes 1K for 1024.
 THOUSANDS = {b"": 1, b"K": 2**10, b"M": 2**20, b"G": 2**30}
 
+#: J in a unit of energy: those of ConsumedEnergy are decimal.
+JOULES = {b"": 1, b"K": 10**3, b"M": 10**6, b"G": 10**9, b"T": 10**12, b"P": 10**15}
+
+#: J that mean that nothing was measured: NO_VAL and INFINITE of Slurm, in 32 bits; those in 64 bits
+#: are larger than any energy.
+NO_ENERGY = frozenset((2**32 - 2, 2**32 - 1))
+
 
 class State(NamedTuple):
     """A state of a job."""
@@ -102,6 +109,8 @@ _DURATION = re.compile(
     rb"(?:(?:([0-9]{1,9})-)?([0-9]{1,9}):)?([0-9]{1,9}):([0-5]?[0-9](?:\.[0-9]{1,6})?)"
 )
 _MEMORY = re.compile(rb"([0-9]{1,18}(?:\.[0-9]{1,20})?)([KMGTPE]?)B?([cn]?)")
+_ENERGY = re.compile(rb"([0-9]{1,20}(?:\.[0-9]{1,20})?)([KMGTP]?)")
+_ENERGY_OF = re.compile(rb"(?:^|,)energy=([^,]*)")
 _CPUS = re.compile(rb"(?:^|,)cpu=([^,]*)")
 _TASKS = re.compile(rb"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 _ISO = re.compile(
@@ -191,6 +200,24 @@ def parse_used_memory(word: bytes) -> float:
     if word.strip().lower() in EMPTY:
         return -1
     raise ValueError("not a size of memory, such as 20480K or 1.5G")
+
+
+def parse_energy(word: bytes) -> int:
+    """Return energy in J: ``4290000``, ``4.29M``; -1 if missing, which 0 means as well."""
+    match = _ENERGY.fullmatch(word)
+    if match:
+        number = float(match[1]) if b"." in match[1] else int(match[1])
+        joules = int(number * JOULES[match[2]] + 0.5)
+        return joules if 0 < joules <= LARGEST_EXACT and joules not in NO_ENERGY else -1
+    if word.strip().lower() in EMPTY:
+        return -1
+    raise ValueError("not an energy in J, such as 4290000 or 4.29M")
+
+
+def parse_energy_of(word: bytes) -> int:
+    """Return the energy of trackable resources, ``cpu=4,energy=4290000``, in J; -1 if missing."""
+    match = _ENERGY_OF.search(word)
+    return parse_energy(match[1]) if match else -1
 
 
 def parse_requested_memory(word: bytes) -> RequestedMemory:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.quantities import JOULES
 from hpcrowd.environment.traces.formats.common.base import (
     BEFORE_START,
     BEFORE_SUBMIT,
@@ -32,6 +33,7 @@ from hpcrowd.environment.traces.formats.common.names import (
     numbered_fields,
     worded,
 )
+from hpcrowd.environment.traces.formats.common.site_columns import site_numbers, texts_of
 from hpcrowd.environment.traces.formats.tables.text import Table, listed, write_table
 from hpcrowd.environment.traces.headers import (
     LATEST,
@@ -54,6 +56,9 @@ KILOBYTES = {"B": 1 / 1024, "kB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024
 
 #: Columns of what jobs asked of a machine of nodes.
 REQUESTED = frozenset(REQUEST_COLUMNS.values())
+
+#: The column of measured energy, J, among those beyond the fields.
+ENERGY = "energy"
 
 #: Columns of times, s since the origin, some of which are not fields.
 MOMENTS = ("submit", "start", "end")
@@ -87,6 +92,9 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     for field, column in mapping.columns.items():
         if field in REQUESTED:
             extra[field] = np.array(_requested(table, field, mapping), np.object_)
+        elif field == ENERGY:
+            joules = _numbers(table, field, mapping, again)
+            extra[field] = texts_of(np.where(joules > 0, np.round(joules), UNKNOWN))
         elif field in NAMED and column.values is None:
             words[field] = table.words(column.column)
         else:
@@ -144,6 +152,8 @@ def _numbers(table: Table, field: str, mapping: TableMapping, again: dict[str, N
     scale = SECONDS[column.unit or "s"] if field in LASTING else 1.0
     if field in OF_MEMORY:
         scale = KILOBYTES[column.unit or "kB"]
+    if field == ENERGY:
+        scale = JOULES[column.unit or "J"]
     if scale == 1.0:
         return values
     # Decimal fractions of hours are not exact: whole seconds and kilobytes were meant.
@@ -289,7 +299,7 @@ def _count(trace: Trace, again: Trace, mapping: TableMapping, lost: Losses) -> N
     """Count what a table does not hold. Units and patterns are free, so it is read back."""
     lost.add("header", len(trace.header.lines), "a mapped table cannot hold it")
     lost.add("comments", len(trace.comments), "a mapped table cannot hold them")
-    held = [field for field in mapping.columns if field in REQUESTED]
+    held = [field for field in mapping.columns if field in REQUESTED or field == ENERGY]
     lost.unheld_extra(trace, held, "the mapping has no column for it")
     for field in set(held) & set(trace.extra):
         differ = trace.extra[field] != again.extra[field]
@@ -308,6 +318,10 @@ def _written(trace: Trace, field: str, mapping: TableMapping) -> list[str]:
     column = mapping.columns[field]
     if field in REQUESTED:
         return _requested_written(trace, field, mapping)
+    if field == ENERGY:
+        scale = JOULES[column.unit or "J"]
+        joules = site_numbers(trace.extra, field, len(trace)).tolist()
+        return [_number_text(one / scale, mapping) if one else "" for one in joules]
     if column.values is not None:
         words = {number: word for word, number in reversed(column.values.items())}
         return [words.get(value, "") for value in trace[field].tolist()]

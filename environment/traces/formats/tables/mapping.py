@@ -15,12 +15,14 @@
     allocated_processors = "Cores"
     requested_time = { column = "Limit", unit = "clock" }
     requested_memory = { column = "Memory", unit = "GB", per = "job" }
+    energy = { column = "Consumption", unit = "kWh" }
     status = { column = "State", values = { done = 1, killed = 0, withdrawn = 5 } }
     user = "Who"
 
 The fields are those of :data:`hpcrowd.environment.traces.trace.FIELDS`; ``start`` and ``end`` may
 replace ``wait`` and ``run``. What jobs asked of a machine of nodes is named as in
-:data:`hpcrowd.environment.traces.requests.REQUEST_COLUMNS`, such as ``gpus_per_node``.
+:data:`hpcrowd.environment.traces.requests.REQUEST_COLUMNS`, such as ``gpus_per_node``. ``energy``
+is what was measured of a job, without cooling.
 """
 
 from __future__ import annotations
@@ -31,8 +33,10 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
+from hpcrowd.environment.quantities import JOULES
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.environment.traces.formats.tables.mapped import (
+    ENERGY,
     KILOBYTES,
     LASTING,
     MOMENTS,
@@ -44,6 +48,10 @@ from hpcrowd.environment.traces.headers import parse_zone
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS
 from hpcrowd.environment.traces.trace import FIELDS
 
+#: Units of durations, of memory and of energy.
+Unit = Literal["ms", "s", "min", "h", "d", "clock", "B", "kB", "MB", "GB", "TB",
+               "J", "kJ", "MJ", "Wh", "kWh", "MWh"]  # fmt: skip
+
 #: Notations of times other than ``seconds`` since the origin.
 TIMES = ("seconds", "unix", "unix-ms", "iso")
 
@@ -54,10 +62,10 @@ class ColumnMapping(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     column: str = Field(min_length=1, description="its name in the first line")
-    unit: Literal["ms", "s", "min", "h", "d", "clock", "B", "kB", "MB", "GB", "TB"] | None = Field(
+    unit: Unit | None = Field(
         None,
-        description="unit of durations (s unless given) and of memory (kB unless given; MB of "
-        "memory_per_node and memory_per_core)",
+        description="unit of durations (s unless given), of memory (kB unless given; MB of "
+        "memory_per_node and memory_per_core) and of energy (J unless given)",
     )
     time: str = Field(
         "seconds",
@@ -111,15 +119,15 @@ class TableMapping(BaseModel):
     def _goes_together(self) -> Self:
         if self.decimal == self.delimiter:
             raise QuantityError(f"decimal {self.decimal!r}: also the delimiter; choose another one")
-        known = (*FIELDS, "start", "end", *REQUEST_COLUMNS.values())
+        known = (*FIELDS, "start", "end", ENERGY, *REQUEST_COLUMNS.values())
         for field, column in self.columns.items():
             if field not in known:
                 raise QuantityError(f"columns.{field}: no such field; choose {', '.join(known)}")
             memory = field in OF_MEMORY + REQUESTED_MEMORY
             units = KILOBYTES if memory else {**SECONDS, "clock": 0}
-            if column.unit is not None and (
-                not (memory or field in LASTING) or column.unit not in units
-            ):
+            units = JOULES if field == ENERGY else units
+            has_unit = memory or field in LASTING or field == ENERGY
+            if column.unit is not None and not (has_unit and column.unit in units):
                 raise QuantityError(f"columns.{field}.unit {column.unit!r}: not a unit of {field}")
             if column.time != "seconds" and field not in MOMENTS:
                 raise QuantityError(f"columns.{field}.time: {field} is not a point in time")
