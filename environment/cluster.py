@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, override
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.engine.base import Engine
 from hpcrowd.environment.engine.passes.base import compiled_pass, runs_compiled
 from hpcrowd.environment.engine.public_state import PublicState, public_state
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.platform.timeline import Lost, Timeline
     from hpcrowd.environment.power.caps import CapPlan
     from hpcrowd.environment.power.description import Power
+    from hpcrowd.environment.power.in_use import PowerInUse
 
 
 #: Name of the first cluster.
@@ -133,8 +133,8 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         Called with jobs that their users must submit again after a platform change.
     over
         Called with jobs that were taken back.
-    clock
-        Local time of a power cap with dates.
+    in_use
+        What its jobs draw, for a power cap.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         units: UnitTable | None = None,
         lost: Lost,
         over: Callable[[Int64s], None],
-        clock: Clock | None = None,
+        in_use: PowerInUse | None = None,
     ) -> None:
         super().__init__(model)
         self._over = over
@@ -202,7 +202,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
         #: What holds jobs back before they are eligible; see ``Simulation.hold``.
         self.holds: Holds | None = None
         self.timeline: Timeline | None = None
-        cap = _cap(spec, policy, jobs, clock)
+        cap = None if in_use is None else _cap(spec, policy, in_use)
         if spec.platform or adaptive is not None or cap is not None:
             from hpcrowd.environment.platform.timeline import Timeline
 
@@ -312,9 +312,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
             )
 
 
-def _cap(
-    spec: ClusterSpec, policy: Scheduler | None, jobs: JobTable, clock: Clock | None
-) -> CapPlan | None:
+def _cap(spec: ClusterSpec, policy: Scheduler | None, in_use: PowerInUse) -> CapPlan | None:
     """Return the power cap of a cluster, None if it has none.
 
     Raises
@@ -322,7 +320,8 @@ def _cap(
     QuantityError
         If the cluster cannot have one.
     """
-    if spec.power is None or spec.power.cap is None:
+    cap = in_use.power.cap
+    if cap is None:
         return None
     if spec.machine is not None:
         raise QuantityError(
@@ -333,7 +332,7 @@ def _cap(
         raise QuantityError(
             "power cap: the recorded schedule starts jobs whatever they draw; choose a scheduler"
         )
-    return spec.power.cap.of(spec.power, jobs, clock or Clock())
+    return cap.of(in_use)
 
 
 def _on_machine(policy: Scheduler | None, spec: ClusterSpec, jobs: JobTable) -> Scheduler | None:

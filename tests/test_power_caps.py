@@ -21,6 +21,7 @@ from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, SignalError
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
+from hpcrowd.environment.power.draws import DrawTable
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.state.begin import begin_from
 from hypothesis import given, settings
@@ -219,22 +220,72 @@ def test_a_run_that_begins_beyond_the_cap(make_jobs: MakeJobs, plain: bool) -> N
     assert [190, 210] == jobs.end.tolist()
 
 
-class Hungry:
-    """Jobs that draw differently."""
+def with_draw(
+    jobs: JobTable, watts: dict[str, float], cap: PowerCap, by: Any = "processors", **options: Any
+) -> Simulation:
+    """The simulation after a run in which jobs draw by their processors or their user."""
+    node = NodePower("node", IDLE, BUSY)
+    description = Power((node,), DrawTable(by, watts), cap=cap)
+    model = Simulation(jobs, 4, power=description, **options)
+    add_users(model, Work.of(jobs), "rigid")
+    model.run()
+    return model
 
-    def watts(self, jobs: JobTable, rows: np.ndarray) -> np.ndarray:
-        """Return W per processor: more for later jobs."""
-        return 5.0 * (1 + rows)
+
+@both
+def test_every_start_counts_as_the_most_demanding_job(make_jobs: MakeJobs, plain: bool) -> None:
+    """One processor more of a frugal job would fit, but one of the other job would not."""
+    jobs = make_jobs((0, 50, 1), (0, 50, 1), (0, 50, 1), (0, 50, 2))
+    # With their share of 4 x 2 W when idle, jobs draw 5 and 15 W, so that they add 3 and 13.
+    cap = PowerCap(4 * IDLE + 38)
+    model = with_draw(jobs, {"1": 5.0, "2": 15.0}, cap, plain=plain)
+    assert [0, 0, 50, 100] == jobs.start.tolist()
+    timeline = model.cluster.timeline
+    assert timeline is not None
+    assert [(0, 2)] == timeline.capped
 
 
-def test_the_most_demanding_job_counts(make_jobs: MakeJobs) -> None:
-    """Where jobs draw differently, every processor counts as that of the most demanding one."""
+@both
+def test_what_runs_counts_with_what_it_draws(make_jobs: MakeJobs, plain: bool) -> None:
+    """Frugal jobs run on under a cap under which only one processor could be demanding."""
+    jobs = make_jobs((0, 150, 1), (0, 150, 1), (0, 150, 2))
+    cap = PowerCap(over_time(60, 22, 60))
+    model = with_draw(jobs, {"1": 5.0, "2": 15.0}, cap, plain=plain)
+    assert [(2, 0, 100, "power", "requeue")] == attempts(model)
+    assert [0, 0, 200] == jobs.start.tolist()
+    timeline = model.cluster.timeline
+    assert timeline is not None
+    assert [(0, 4), (100, 1), (200, 4)] == timeline.capped
+
+
+def test_measured_power_counts(make_jobs: MakeJobs) -> None:
+    """What was measured of jobs is set before the run, and counts like a draw."""
     jobs = make_jobs((0, 50, 1), (0, 50, 1), (0, 50, 1))
-    hungry: Any = Hungry()
-    model = Simulation(jobs, 4, power=Power((NodePower("n", 0, 1),), hungry, cap=PowerCap(44)))
+    model = Simulation(jobs, 4, power=power(PowerCap(4 * IDLE + 30)))
+    assert model.power is not None
+    model.power.measured = np.array([17.0, -1.0, 12.0])
     add_users(model, Work.of(jobs), "rigid")
     model.run()
     assert [0, 0, 50] == jobs.start.tolist()
+
+
+@both
+def test_jobs_that_are_made_up_later_count(make_jobs: MakeJobs, plain: bool) -> None:
+    """When a job comes that draws more than any before, fewer processors may be busy."""
+    jobs = make_jobs((0, 5, 1), (20, 50, 1), (20, 50, 1), (20, 50, 1))
+    node = NodePower("node", IDLE, BUSY)
+    draw = DrawTable("processors", {"2": 17.0})
+    description = Power((node,), draw, cap=PowerCap(4 * IDLE + 30))
+    model = Simulation(jobs, 4, power=description, plain=plain)
+    add_users(model, Work.of(jobs), "rigid")
+    model.run(until=10)
+    rows = jobs.append(1, processors=2, run_time=50, requested_time=50)
+    model.cluster.submit(rows, 20)
+    model.run()
+    timeline = model.cluster.timeline
+    assert timeline is not None
+    assert [(0, 3), (10, 2)] == timeline.capped
+    assert [0, 20, 20, 70, 120] == jobs.start.tolist()
 
 
 def test_several_processors_of_a_node_share_its_idle_power(make_jobs: MakeJobs) -> None:
@@ -360,8 +411,11 @@ def steps(history: list[tuple[int, float]], seconds: int) -> np.ndarray:
     return found
 
 
-def busy_processors(model: Simulation) -> np.ndarray:
-    """Busy processors at each second, from the jobs and the runs that were stopped."""
+def busy_processors(model: Simulation, each: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Busy processors at each second, and what they add in W at full clock.
+
+    From the jobs and the runs that were stopped, with W per processor by the size of jobs.
+    """
     jobs = model.jobs
     ran = jobs.start >= 0
     runs = [*zip(jobs.start[ran], jobs.end[ran], jobs.processors[ran], strict=True)]
@@ -369,10 +423,28 @@ def busy_processors(model: Simulation) -> np.ndarray:
     runs += [
         (one.start, one.end, one.processors) for one in model.cluster.attempts if one.fate != "fail"
     ]
-    busy = np.zeros(max([1, *(end for _, end, _ in runs)]), np.int64)
+    last = max([1, *(end for _, end, _ in runs)])
+    busy, added = np.zeros(last, np.int64), np.zeros(last)
     for start, end, held in runs:
         busy[start:end] += held
-    return busy
+        added[start:end] += held * each[held]
+    return busy, added
+
+
+def check_never_exceeded(model: Simulation, cap: PowerCap, each: np.ndarray) -> None:
+    """Compare the power at each second, computed from the schedule, with the cap."""
+    timeline = model.cluster.timeline
+    assert timeline is not None
+    busy, added = busy_processors(model, each)
+    up = steps([(at, there) for at, _, there in timeline.history], len(busy))
+    clock = steps(timeline.levels, len(busy)) if timeline.levels else np.ones(len(busy))
+    exponent = 1 if cap.law is None else cap.law.exponent
+    watts = np.maximum(up, busy) * IDLE + added * clock**exponent
+    if isinstance(cap.limit, Signal):
+        limit = steps([*zip(cap.limit.times, cap.limit.values, strict=True)], len(busy))
+    else:
+        limit = np.full(len(busy), cap.limit)
+    assert np.all(watts <= limit * (1 + 1e-12))
 
 
 @settings(max_examples=150)
@@ -382,23 +454,38 @@ def test_no_cap_is_exceeded_at_any_second(
 ) -> None:
     """Idle power of what is up, and of the jobs that run at the present clock."""
     model = run(rows, cap, scheduler, platform=platform, plain=plain)
-    timeline = model.cluster.timeline
-    assert timeline is not None
-    busy = busy_processors(model)
-    up = steps([(at, there) for at, _, there in timeline.history], len(busy))
-    clock = steps(timeline.levels, len(busy)) if timeline.levels else np.ones(len(busy))
-    exponent = 1 if cap.law is None else cap.law.exponent
-    watts = np.maximum(up, busy) * IDLE + busy * BUSY * clock**exponent
-    if isinstance(cap.limit, Signal):
-        limit = steps([*zip(cap.limit.times, cap.limit.values, strict=True)], len(busy))
-    else:
-        limit = np.full(len(busy), cap.limit)
-    assert np.all(watts <= limit * (1 + 1e-12))
+    check_never_exceeded(model, cap, np.full(SIZE + 1, BUSY))
     # Jobs in are jobs out.
     assert len(rows) == sum(model.jobs.count(state) for state in State)
     if isinstance(cap.limit, Signal):
         waits = model.jobs.state == State.UNFINISHED
         assert not np.any(waits)
+
+
+@settings(max_examples=150)
+@given(
+    workloads,
+    caps,
+    platforms,
+    st.dictionaries(st.sampled_from("1234567"), st.floats(0, 30), max_size=4),
+    st.booleans(),
+)
+def test_no_cap_is_exceeded_where_jobs_draw_differently(
+    rows: Rows, cap: PowerCap, platform: list[Any], watts: dict[str, float], plain: bool
+) -> None:
+    """The same with W per processor by the size of jobs."""
+    jobs = make(rows)
+    model = Simulation(
+        jobs,
+        SIZE,
+        power=Power((NodePower("node", IDLE, BUSY),), DrawTable("processors", watts), cap=cap),
+        platform=platform,
+        plain=plain,
+    )
+    add_users(model, Work.of(jobs), "rigid")
+    model.run()
+    each = np.array([watts.get(str(size), IDLE + BUSY) for size in range(SIZE + 1)])
+    check_never_exceeded(model, cap, np.maximum(each - IDLE, 0))
 
 
 @settings(max_examples=150)

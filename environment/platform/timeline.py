@@ -202,6 +202,7 @@ class Timeline:
         step = self._steps[0][0] if self._steps else FOREVER
         self.next_at = min(step, self.reviews.next_at)
         self.quiet = self.next_at == FOREVER and self.engine.work is None
+        self.quiet &= self._cap is None or self._cap.uniform
 
     @property
     def step_at(self) -> int:
@@ -223,6 +224,8 @@ class Timeline:
 
     def catch_up(self, now: int) -> None:
         """Apply changes before ``now`` while nothing ran, waited or was to arrive."""
+        if self._cap is not None and self.caps and self._cap.learn():
+            self._add(now, CAP, _nothing)  # jobs that users made up draw more than any before
         self._look_ahead()
         while self.next_at < now:
             self.apply(self.next_at)
@@ -415,37 +418,25 @@ class Timeline:
 
         The clock goes up only when the limit changes.
         """
-        processors, now = self.engine.jobs.processors, self._now
-        limit = cap.limits[len(self.caps) - 1][1]
+        cap.learn()
         # Jobs may go on that run on processors which the machine no longer has.
-        up = max(self.up, int(processors[self._running].sum()))
-        most = cap.room(limit, up, cap.levels[-1])
-        if cap.stop != "none" and processors[self._running].sum() > most:
-            self._stop(self._beyond(most), "power", cap.stop)
-        busy = int(processors[self._running].sum())
+        up = max(self.up, int(self.engine.jobs.processors[self._running].sum()))
+        left = cap.left(self.caps[-1][1], up)
+        if cap.stop != "none":
+            self._stop(cap.beyond(left, self._running), "power", cap.stop)
+        needs = cap.needs(self._running)
         level = self.levels[-1][1] if self.levels else cap.levels[0]
-        if self._cap_changes or busy > cap.room(limit, up, level):
-            level = cap.level(limit, up, busy)
+        if self._cap_changes or needs * cap.share(level) > left:
+            level = cap.level(left, needs)
         self._cap_changes = False
         if not self.levels or level != self.levels[-1][1]:
-            self.levels.append((now, level))
+            self.levels.append((self._now, level))
             if cap.law is not None:
                 self._set_pace()
-        room = min(self.up, cap.room(limit, up, level))
+        room = min(self.up, cap.room(left, level))
         if not self.capped or room != self.capped[-1][1]:
-            self.capped.append((now, room))
+            self.capped.append((self._now, room))
         return room
-
-    def _beyond(self, most: int) -> Int64s:
-        """Return the running jobs that do not fit, with those that started before them kept."""
-        jobs, running = self.engine.jobs, self._running
-        beyond = []
-        for row in running[np.lexsort((running, jobs.start[running]))].tolist():
-            if jobs.processors[row] <= most:
-                most -= int(jobs.processors[row])
-            else:
-                beyond.append(row)
-        return np.array(sorted(beyond), np.int64)
 
     @property
     def _exact(self) -> bool:
@@ -507,6 +498,10 @@ class Timeline:
         """Note that jobs have ended."""
         self.engine.jobs.column(Column.STATE)[rows] = state
         self._over += rows.tolist()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _never(row: int, cause: str, fate: str) -> bool:

@@ -26,20 +26,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, check_choice
+from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.limits.numbers import MOST_PROCESSORS, check_within
+from hpcrowd.environment.power.in_use import FORESEEN
 from hpcrowd.environment.signals.signal import Signal
 
 if TYPE_CHECKING:
-    from hpcrowd.environment.jobs import JobTable
-    from hpcrowd.environment.power.description import Power
+    from hpcrowd.environment.power.in_use import PowerInUse
 
 #: Dynamic power of a busy processor grows with this power of its clock, since the voltage falls
 #: with the clock (unconfirmed).
@@ -50,6 +49,9 @@ LEVELS = (1.0, 0.9, 0.8, 0.7, 0.6)
 
 #: Lowest relative clock, largest exponent, and largest cap in W, that are not taken for mistakes.
 LEAST_LEVEL, MOST_EXPONENT, MOST_POWER = 0.05, 10, 10**9
+
+#: Largest relative error of a sum of W.
+ROUNDING = 1e-12
 
 #: What happens to jobs that do not fit at the lowest clock.
 STOPS = ("requeue", "fail", "none")
@@ -111,7 +113,7 @@ class PowerCap:
     ----------
     limit
         W of the machine without cooling: one number, or over time. Before and after the steps of a
-        signal the first and the last one hold.
+        signal that does not repeat, the first and the last one hold.
     law
         How processors slow down when the cap falls; None if they cannot.
     stop
@@ -137,100 +139,138 @@ class PowerCap:
         for value in (least, most):
             check_within("power cap in W", float(value), 0, MOST_POWER)
 
-    def changes(self, clock: Clock) -> list[tuple[int, float]]:
-        """Return the second from which each limit holds, from 0 on, and the limit in W.
+    def changes(self, in_use: PowerInUse) -> list[tuple[int, float]]:
+        """Return the second from which each limit holds, the first 0, and the limit in W.
+
+        A signal that repeats does so until twice the length of the record, or for some years.
 
         Raises
         ------
         SignalError
-            If the limit is by date and the run has none.
+            If the limit is by date and the run has none, or ends before the run begins.
         """
         if not isinstance(self.limit, Signal):
             return [(0, float(self.limit))]
-        begins, values = self.limit.seconds(clock)[:-1], self.limit.values
-        first = max(int(np.searchsorted(begins, 0, side="right")) - 1, 0)
-        begins = np.maximum(begins[first:], 0)
-        begins[0] = 0
-        values = values[first:]
+        begin, end = 0, 2 * int(in_use.jobs.recorded_end.max(initial=0)) or FORESEEN
+        if self.limit.repeat == "no":
+            first, *_, end = self.limit.seconds(in_use.clock).tolist()
+            begin = max(begin, first)
+        steps = self.limit.on(in_use.clock, begin, end)
+        begins, values = np.append(0, steps.edges[1:-1]), steps.values
         new = np.append(True, values[1:] != values[:-1])
         return list(zip(begins[new].tolist(), values[new].tolist(), strict=True))
 
-    def of(self, power: Power, jobs: JobTable, clock: Clock) -> CapPlan:
-        """Return the cap in terms of a pool of equal processors.
-
-        Where jobs draw differently, every busy processor counts with what the most demanding job
-        draws: the cap is never exceeded, but not used up either.
+    def of(self, in_use: PowerInUse) -> CapPlan:
+        """Return the cap for the pool of equal processors whose jobs draw as ``in_use`` says.
 
         Raises
         ------
         QuantityError
             If there are several types of nodes.
         """
-        node, rows = power.pool, np.arange(len(jobs))
-        busy = node.processor
-        if power.draw is not None:
-            busy = float(np.max(power.draw.watts(jobs, rows), initial=busy))
-        limits = tuple((at, _exact(limit)) for at, limit in self.changes(clock))
-        return CapPlan(
-            limits, _exact(node.idle) / node.processors, _exact(busy), self.law, self.stop
-        )
+        return CapPlan(self.changes(in_use), in_use, self.law, self.stop)
 
 
-@dataclass(frozen=True)
 class CapPlan:
-    """A cap in terms of a pool of equal processors; all numbers are exact.
+    """A cap for a pool of equal processors, computed without rounding errors.
 
-    Attributes
+    Where jobs draw differently, a start counts with what the most demanding job of all draws, so
+    that the cap is never exceeded, but not used up either. What runs counts with what it draws
+    when the cap falls.
+
+    Parameters
     ----------
     limits
         The second from which each limit holds, the first 0, and the limit in W.
-    idle
-        W of a processor that is up, busy or not.
-    busy
-        W that a busy processor adds at full clock.
+    in_use
+        What processors and jobs draw.
     law, stop
         See :class:`PowerCap`.
+
+    Attributes
+    ----------
+    levels
+        Relative clocks, highest first.
     """
 
-    limits: tuple[tuple[int, Fraction], ...]
-    idle: Fraction
-    busy: Fraction
-    law: SpeedLaw | None = None
-    stop: Literal["requeue", "fail", "none"] = "requeue"
+    def __init__(
+        self,
+        limits: list[tuple[int, float]],
+        in_use: PowerInUse,
+        law: SpeedLaw | None = None,
+        stop: Literal["requeue", "fail", "none"] = "requeue",
+    ) -> None:
+        self.limits, self.law, self.stop = limits, law, stop
+        self._in_use, self._node = in_use, in_use.power.pool
+        self.levels = (1.0,) if law is None else law.levels
+        self._idle = _exact(self._node.idle) / self._node.processors
+        self._most = _exact(self._node.processor)
+        self._learned = 0
+        self._shares = {level: law.share(level) if law else Fraction(1) for level in self.levels}
+        self._paces = {level: law.pace(level) if law else Fraction(1) for level in self.levels}
 
-    @cached_property
-    def levels(self) -> tuple[float, ...]:
-        """Relative clocks, highest first."""
-        return (1.0,) if self.law is None else self.law.levels
+    @property
+    def uniform(self) -> bool:
+        """Whether all jobs draw the same."""
+        return self._in_use.power.draw is None and self._in_use.measured is None
 
-    @cached_property
-    def _each(self) -> dict[float, Fraction]:
-        """W that a busy processor adds, by level."""
-        if self.law is None:
-            return {1.0: self.busy}
-        return {level: self.busy * self.law.share(level) for level in self.levels}
+    def learn(self) -> bool:
+        """Look at jobs that are new in the table; return whether one draws more than any before."""
+        jobs, before = self._in_use.jobs, self._most
+        if len(jobs) > self._learned and not self.uniform:
+            added = self._added(np.arange(self._learned, len(jobs)))
+            self._most, self._learned = max(before, _exact(added.max())), len(jobs)
+        return self._most > before
 
-    @cached_property
-    def _paces(self) -> dict[float, Fraction]:
-        if self.law is None:
-            return {1.0: Fraction(1)}
-        return {level: self.law.pace(level) for level in self.levels}
+    def _added(self, rows: Int64s) -> Float64s:
+        """Return W that each processor of some jobs adds to its idle power at full clock."""
+        watts = self._in_use.watts(rows)
+        return np.maximum(watts - self._node.idle_processor, 0)
 
     def pace(self, level: float) -> Fraction:
         """Return the speed of jobs at a level, relative to full clock."""
         return self._paces[level]
 
-    def room(self, limit: Fraction, up: int, level: float) -> int:
-        """Return how many processors may be busy at a level if that many are up."""
-        left, each = limit - self.idle * up, self._each[level]
+    def share(self, level: float) -> Fraction:
+        """Return what busy processors add at a level, relative to full clock."""
+        return self._shares[level]
+
+    def left(self, limit: float, up: int) -> Fraction:
+        """Return the W that a limit leaves for busy processors; negative if for none."""
+        return _exact(limit) - self._idle * up
+
+    def room(self, left: Fraction, level: float) -> int:
+        """Return how many processors may be busy at a level, whatever runs there."""
+        each = self._most * self._shares[level]
         if left < 0:
             return 0
         return left // each if each else MOST_PROCESSORS
 
-    def level(self, limit: Fraction, up: int, busy: int) -> float:
-        """Return the highest level at which that many processors may be busy, else the lowest."""
-        fitting = (one for one in self.levels if busy <= self.room(limit, up, one))
+    def needs(self, rows: Int64s) -> Fraction:
+        """Return the W that running jobs add at full clock."""
+        processors = self._in_use.jobs.processors[rows]
+        if self.uniform:
+            return self._most * int(processors.sum())
+        return Fraction(float(processors @ self._added(rows)) * (1 + ROUNDING))
+
+    def level(self, left: Fraction, needs: Fraction) -> float:
+        """Return the highest level at which jobs with these needs fit, else the lowest."""
+        fitting = (one for one in self.levels if needs * self._shares[one] <= left)
         return next(fitting, self.levels[-1])
+
+    def beyond(self, left: Fraction, running: Int64s) -> Int64s:
+        """Return the running jobs that do not fit at the lowest level, see :class:`PowerCap`."""
+        jobs, lowest = self._in_use.jobs, self._shares[self.levels[-1]]
+        if self.needs(running) * lowest <= left:
+            return running[:0]
+        found = []
+        for row in running[np.lexsort((running, jobs.start[running]))]:
+            need = self.needs(np.array([row])) * lowest
+            if need <= left:
+                left -= need
+            else:
+                found.append(row)
+        return np.sort(np.array(found, np.int64))
 
     def check(self, sizes: Mapping[int, int]) -> None:
         """Check that the cap is never below the idle power of the machine.
@@ -250,10 +290,10 @@ class CapPlan:
         processors, limit = sizes[0], limits[0]
         for at in sorted({*sizes, *limits}):
             processors, limit = sizes.get(at, processors), limits.get(at, limit)
-            if limit < self.idle * processors:
+            if self.left(limit, processors) < 0:
                 raise QuantityError(
-                    f"power cap {float(limit):,g} W from {at} s: below the "
-                    f"{float(self.idle * processors):,g} W that {processors:,} idle processors "
+                    f"power cap {limit:,g} W from {at} s: below the "
+                    f"{float(self._idle * processors):,g} W that {processors:,} idle processors "
                     "draw; raise the cap, or shrink the machine with a Resize"
                 )
 
