@@ -34,6 +34,8 @@ from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.past import Past
+    from hpcrowd.environment.power.description import NodePower
+    from hpcrowd.environment.power.sleep import DelayedStart, SleepRule
 
 #: Waiting jobs that passes may look at before an engine returns: about 0.1 to 0.5 s for those that
 #: plan the whole queue, and for the others.
@@ -145,6 +147,8 @@ class Engine(Announced, ABC):
         The second at which the run began, from a state if it is not 0.
     attempts
         Runs of jobs that were stopped, by changes of the platform or preemption, in order.
+    sleep
+        When idle nodes are switched off, None for never; see :meth:`sleep_by`.
     """
 
     scheduler: Scheduler | None
@@ -176,6 +180,10 @@ class Engine(Announced, ABC):
         self.latency, self.kill_every, self.kill_phase = 0, 1, 0
         self.attempts: list[Attempt] = []
         self.began = 0
+        self.sleep: SleepRule | None = None
+        self._node: NodePower | None = None
+        self._delayed: list[DelayedStart] = []
+        self._left_early: set[tuple[int, int]] = set()
         self._refused: dict[int, str] = {}
         self.predictor = self.estimates if isinstance(self.estimates, Predictor) else None
         if self.predictor is not None:
@@ -190,6 +198,66 @@ class Engine(Announced, ABC):
     def refused(self) -> dict[int, str]:
         """Why jobs were rejected that asked a machine of nodes for what it refuses, by row."""
         return self._refused
+
+    def sleep_by(self, rule: SleepRule, node: NodePower, begin: int = 0) -> None:
+        """Switch idle nodes off, see :mod:`hpcrowd.environment.power.sleep`; before the run.
+
+        Parameters
+        ----------
+        rule, node
+            When nodes are switched off, and how long switching takes.
+        begin
+            Since when all processors are idle, s since the origin. A run that begins from a state
+            sets it to that second.
+
+        Raises
+        ------
+        QuantityError
+            If starts cannot wait for nodes, or the size changes.
+        """
+        if self.scheduler is None:
+            raise QuantityError(
+                "sleep with the recorded schedule: its starts wait for no node; choose a scheduler"
+            )
+        if self.scheduler.nodes:
+            raise QuantityError(
+                "sleep on a machine of nodes: only a pool of equal processors switches them off; "
+                "leave out --machine"
+            )
+        if self.timeline is not None:
+            raise QuantityError(
+                "sleep with platform changes, an adaptive scheduler or a power cap: not possible "
+                "together; leave out one of them"
+            )
+        self.sleep, self._node = rule, node
+        self._begin_sleep(rule, node, begin)
+
+    @abstractmethod
+    def _begin_sleep(self, rule: SleepRule, node: NodePower, begin: int) -> None:
+        """Let all processors be idle since a second."""
+
+    @property
+    def delayed(self) -> list[DelayedStart]:
+        """Starts that waited for nodes to be switched on, in order."""
+        return self._delayed
+
+    def _stopped_early(self, running: Int64s) -> list[DelayedStart]:
+        """Return starts that are yet to come of jobs that are not among the running ones.
+
+        Each is returned once.
+        """
+        if self._node is None:
+            return []
+        found, now, still = [], self.now, set(running.tolist())
+        longest = self._node.on_time + self._node.off_time
+        for one in reversed(self.delayed):
+            if one.decided + longest <= now:
+                break
+            key = one.row, one.start
+            if one.start > now and one.row not in still and key not in self._left_early:
+                self._left_early.add(key)
+                found.append(one)
+        return found
 
     def submit(self, rows: ArrayLike, at: ArrayLike) -> None:
         """Submit the jobs in ``rows`` at the seconds ``at`` (one, or one per job)."""
@@ -382,6 +450,11 @@ class Engine(Announced, ABC):
     def claim(self, row: int) -> None:
         """Start a job now on free processors, bypassing the queue; its request is its estimate."""
         jobs, now = self.jobs, self.now
+        if self.sleep is not None:
+            raise QuantityError(
+                "sleep with jobs on several clusters at once: their components cannot wait for "
+                "nodes; leave out the sleep rule or the components"
+            )
         self.settle()
         waiting, running = self.waiting, self.running
         if self.pace != 1:
@@ -478,6 +551,8 @@ class Engine(Announced, ABC):
         jobs.end[waiting] = UNKNOWN
         if self.predictor is not None:
             self._follow(past._replace(waiting=waiting))
+        if self.sleep is not None and self._node is not None:
+            self._begin_sleep(self.sleep, self._node, past.now)
         self._go_on(past._replace(waiting=waiting))
 
     def _admitted(self, waiting: Int64s) -> Int64s:

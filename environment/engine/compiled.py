@@ -18,6 +18,7 @@ from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
 from hpcrowd.environment.engine.kernel.places import Cluster, wider, with_room, without
+from hpcrowd.environment.engine.kernel.sleeping import prepare
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
     compiled_pass,
@@ -33,6 +34,8 @@ from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
     from hpcrowd.environment.machine.past import Past
+    from hpcrowd.environment.power.description import NodePower
+    from hpcrowd.environment.power.sleep import DelayedStart, SleepRule
 
 #: Policies of the compiled loop itself, by name.
 POLICIES = {"fcfs": S.FCFS, "easy": S.EASY, "recorded": S.RECORDED}
@@ -100,6 +103,52 @@ class CompiledEngine(Engine):
             self.jobs.matrix, self.scalars, self._sorted, self._heap, self._queue, self.ends,
             self._expected, self._finished,
         )  # fmt: skip
+
+    @override
+    def _begin_sleep(self, rule: SleepRule, node: NodePower, begin: int) -> None:
+        from hpcrowd.environment.power.sleep import ledger_of
+
+        self._keep(ledger_of(rule, node, self.processors, begin, FIRST_ROOM))
+
+    def _keep(self, ledger: Int64s) -> None:
+        """Keep a ledger of idle nodes behind the scalars."""
+        s = self.scalars = np.concatenate((self.scalars[: S.COUNT], ledger))
+        self._state = memoryview(s)
+        s[S.SLEEPS] = 1
+
+    @property
+    @override
+    def delayed(self) -> list[DelayedStart]:
+        if self.sleep is None:
+            return []
+        from hpcrowd.environment.power.sleep import noted_starts
+
+        return self._delayed + noted_starts(self.scalars[S.COUNT :])
+
+    def _make_ledger_room(self) -> None:
+        """Give more room to the ledger of idle nodes, if a pass could need it."""
+        from hpcrowd.environment.power.kernel.ledger import make_room
+        from hpcrowd.environment.power.sleep import wider_ledger
+
+        ledger, waiting = self.scalars[S.COUNT :], self._state[S.WAITING]
+        if not make_room(ledger, waiting):
+            wider_one, noted = wider_ledger(ledger, waiting)
+            self._delayed += noted
+            self._keep(wider_one)
+
+    def _balance(self, early: list[DelayedStart]) -> None:
+        """Bring the ledger of idle nodes up to date; jobs ``early`` stopped before their start."""
+        from hpcrowd.environment.power.kernel import ledger as L
+
+        for one in early:
+            self._make_ledger_room()
+            processors = self.jobs.processors[one.row]
+            ledger = self.scalars[S.COUNT :]
+            L.give(ledger, self.now, processors, one.start, ledger[:0])
+        self._make_ledger_room()
+        ledger = self.scalars[S.COUNT :]
+        L.balance(ledger, self.now, self.free)
+        ledger[L.SEEN] = ledger[L.DELAYED]
 
     @property
     @override
@@ -223,7 +272,7 @@ class CompiledEngine(Engine):
             policy = self._policy if self.predictor is None else None  # may change meanwhile
             if policy is None:
                 # Not by way of arrays(), which would take a quarter of a microsecond.
-                stop = loop.advance(
+                stop = (loop.advance if self.sleep is None else loop.advance_asleep)(
                     self.jobs.matrix, self.scalars, self._sorted, self._heap, self._queue,
                     self.ends, self._expected, self._finished,
                     self.units.remaining, halt,
@@ -277,10 +326,13 @@ class CompiledEngine(Engine):
         if self.closed:
             self.scalars[S.WAKE] = FOREVER
             return
+        while self._state[S.SLEEPS] and not prepare(self.scalars):
+            self._make_ledger_room()
         if self._policy is not None:
             self._pass()
             return
-        while not loop.schedule(Cluster(*self.arrays())):
+        one_pass = loop.schedule if self.sleep is None else loop.schedule_asleep
+        while not one_pass(Cluster(*self.arrays())):
             self._enlarge()
 
     def _pass(self) -> None:
@@ -325,6 +377,8 @@ class CompiledEngine(Engine):
 
     def _enlarge(self) -> None:
         """Give more room to whatever array is full."""
+        if self._state[S.SLEEPS]:
+            self._make_ledger_room()
         s = self.scalars
         if s[S.QUEUE_TAIL] >= self._queue.shape[1]:
             self._queue = wider(self._queue, 2 * self._queue.shape[1])
@@ -396,6 +450,7 @@ class CompiledEngine(Engine):
 
     @override
     def take_over(self, waiting: Int64s, running: Int64s) -> None:
+        early = self._stopped_early(running)
         jobs, s = self.jobs, self.scalars
         waiting = waiting[np.lexsort((waiting, jobs.enqueued[waiting]))]
         running = running[np.lexsort((running, jobs.end[running]))]  # a sorted array is a heap
@@ -406,6 +461,9 @@ class CompiledEngine(Engine):
         s[S.FREE] = self.up
         if self.scheduler is not None:
             s[S.FREE] -= jobs.processors[running].sum()
+        if s[S.SLEEPS]:
+            self._balance(early)
+            s = self.scalars  # others if the ledger grew
         self._queue = with_room(self._queue, 2 * len(waiting))
         estimates = jobs.estimate[waiting]
         self._queue[: S.LEAST_NEED, : len(waiting)] = waiting, jobs.processors[waiting], estimates

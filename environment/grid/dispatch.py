@@ -345,7 +345,7 @@ def dispatch_of(
 ) -> Dispatch:
     """Return the queue of a broker, compiled if possible."""
     engines = [site.engine for site in sites]
-    if not coallocation and not any(isinstance(engine, PlainEngine) for engine in engines):
+    if not coallocation and not any(map(_alone, engines)):
         from hpcrowd.environment.grid.compiled import (
             CompiledDispatch,
             dispatches_compiled,
@@ -356,9 +356,14 @@ def dispatch_of(
     return Dispatch(jobs, units, sites, policy)
 
 
+def _alone(engine: Engine) -> bool:
+    """Return whether an engine cannot run together with others in compiled code."""
+    return isinstance(engine, PlainEngine) or engine.sleep is not None
+
+
 def lock_step(engines: Sequence[Engine], units: UnitTable, dispatch: Dispatch | None) -> LockStep:
     """Return the lock-step that advances the engines together, compiled if possible."""
-    if not any(isinstance(engine, PlainEngine) for engine in engines):
+    if not any(map(_alone, engines)):
         from hpcrowd.environment.grid.compiled import CompiledDispatch, CompiledLockStep
 
         if dispatch is None or isinstance(dispatch, CompiledDispatch):

@@ -115,7 +115,7 @@ class Selective(PlanningScheduler):
                 started.append(job)
             elif self._factor(job, now) > self.threshold_of(job.estimate):
                 self._reserve(job)
-        return started
+        return sorted(started, key=lambda job: (job.submit, job.row))
 
     @override
     def reasons(self, look: Look) -> Iterable[WaitingReason]:

@@ -37,6 +37,7 @@ from hpcrowd.environment.engine.kernel.believed import (
 from hpcrowd.environment.engine.kernel.loop import run
 from hpcrowd.environment.engine.kernel.places import Cluster
 from hpcrowd.environment.engine.kernel.scheduling import start_job
+from hpcrowd.environment.engine.kernel.sleeping import next_pending, pending
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
 
@@ -186,6 +187,18 @@ def leave(jobs, order, beliefs, accounts, job):
         q[HEAD] = -1
     if q[CHARGED]:
         change_usage(accounts, jobs, job, -1, jobs[S.END, job], order.c[HALF_LIFE])
+
+
+@compiled
+def expect_later(cluster, order, beliefs):
+    """Take note of the jobs of the last pass that waited for nodes to be switched on."""
+    jobs, s, q = cluster.jobs, cluster.s, order.q
+    while pending(s):
+        job = next_pending(s)
+        least = q[CORRECTS] or q[BACKFILL] == PLANNED
+        forget_end(beliefs, jobs, job)
+        believe(beliefs, jobs, job, jobs[S.START, job] + max(jobs[S.ESTIMATE, job], least))
+        q[HOLDS] = 0
 
 
 @compiled
@@ -341,6 +354,8 @@ def ordered_pass(cluster_arrays, order_arrays, belief_arrays, account_arrays, en
     beliefs, accounts = Beliefs(*belief_arrays), Accounts(*account_arrays)
     jobs, s, q, b = cluster.jobs, cluster.s, order.q, beliefs.b
     now = s[S.NOW]
+    if s[S.SLEEPS]:
+        expect_later(cluster, order, beliefs)
     for job in ended:
         leave(jobs, order, beliefs, accounts, job)
     for job in arrived:

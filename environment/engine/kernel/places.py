@@ -85,8 +85,9 @@ COMPLETIONS, REACTIONS, ARRIVALS = 0, 1, 2
     REOPENS,  # when that maintenance ends
     PACE,  # speed of the nodes, over PACE_ONE, since the beginning
     PACE_ONE,
+    SLEEPS,  # idle nodes are switched off: a ledger of them follows the scalars
     COUNT,
-) = range(37)
+) = range(38)
 
 #: A gap in the queue requests more processors than any machine has.
 GAP = FOREVER
@@ -105,7 +106,7 @@ class Cluster(NamedTuple):
     """The arrays of one cluster; they have room for more columns than are in use."""
 
     jobs: Int64s  #: the table of jobs, a row for each column of it, shape (columns, jobs)
-    s: Int64s  #: the scalars, shape (COUNT,)
+    s: Int64s  #: the scalars, shape (COUNT,), and a ledger behind them, see ``sleeping.py``
     sorted: Int64s  #: rows of jobs submitted in bulk, by arrival, shape (arrivals,)
     heap: Int64s  #: arrival (s) and row of jobs submitted later, a heap, shape (2, arrivals)
     #: by submission and job number, see ROW, shape (QUEUE_ROWS, waiting); for a policy outside the

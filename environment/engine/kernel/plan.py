@@ -66,6 +66,7 @@ from hpcrowd.environment.engine.kernel.profile import (
     unlink,
 )
 from hpcrowd.environment.engine.kernel.scheduling import start_job
+from hpcrowd.environment.engine.kernel.sleeping import next_pending, pending
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.stops import FOREVER
 
@@ -180,6 +181,31 @@ def expect_longer(cluster, plan):
             _expect(cluster, plan, job)
             any_late = True
     return any_late
+
+
+@compiled
+def expect_later(cluster, plan):
+    """Take note of the jobs of the last pass that waited for nodes to be switched on."""
+    jobs, now, m = cluster.jobs, cluster.s[S.NOW], plan.profile.m
+    while pending(cluster.s):
+        job = next_pending(cluster.s)
+        until, node = plan.believed[UNTIL, job], plan.believed[NODE, job]
+        if until == S.NEVER:  # it has ended
+            continue
+        need = jobs[S.PROCESSORS, job]
+        if until > now:
+            add(plan.profile, m[HEAD], node, need)
+        if node != LAST_NODE:
+            remove(plan.profile, node)
+        start, length = jobs[S.START, job], jobs[S.ESTIMATE, job]
+        end = start + max(length, 1)
+        if end <= now:
+            end = believed_end(start, length, jobs[S.REQUESTED_TIME, job], now)
+        node = LAST_NODE
+        if end < FOREVER:
+            node = end_node(plan.profile, end)
+        add(plan.profile, m[HEAD], node, -need)
+        _believe(plan, job, end, node)
 
 
 @compiled
@@ -482,7 +508,10 @@ def planned_pass(cluster_arrays, plan_arrays, rules_given, ended, arrived):
     cluster, plan, rules = Cluster(*cluster_arrays), plan_of(plan_arrays), Rules(*rules_given)
     pass_time(plan.profile, cluster.s[S.NOW])
     take_back(cluster, plan, ended)
-    if expect_longer(cluster, plan):
+    late = cluster.s[S.SLEEPS] and pending(cluster.s)
+    if late:
+        expect_later(cluster, plan)
+    if expect_longer(cluster, plan) or late:
         make_room(plan)
     join(cluster.jobs, plan, rules, arrived)
     compress(cluster, plan, rules.every)

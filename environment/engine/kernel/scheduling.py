@@ -10,6 +10,7 @@ from __future__ import annotations
 from hpcrowd.environment.compilation import compiled, inlined
 from hpcrowd.environment.engine.kernel import places as S
 from hpcrowd.environment.engine.kernel.heap import heap_push
+from hpcrowd.environment.engine.kernel.sleeping import next_pending, pending, switch_on
 from hpcrowd.environment.stops import FOREVER
 
 
@@ -94,25 +95,57 @@ def run_from(cluster, job, start):
 
 @inlined
 def start_job(cluster, job):
-    """Start ``job`` now, which was waiting."""
+    """Start ``job`` now, which was waiting, or as soon as its nodes are switched on.
+
+    Passes believe that it starts now; the next one takes note of a later start.
+    """
+    at = cluster.s[S.NOW]
+    if cluster.s[S.SLEEPS]:
+        at += switch_on(cluster.jobs, cluster.s, job)
+    _start_at(cluster, job, at)
+
+
+@inlined
+def _start_at(cluster, job, at):
+    """Start ``job``, which was waiting."""
     jobs, s = cluster.jobs, cluster.s
-    run_from(cluster, job, s[S.NOW])
+    run_from(cluster, job, at)
     s[S.FREE] -= jobs[S.PROCESSORS, job]
     s[S.WAITING] -= 1
     s[S.ASKED] -= jobs[S.PROCESSORS, job]
 
 
 @compiled
-def start(cluster, job):
-    """Start ``job`` now, and note when it is expected back if that matters."""
+def start(cluster, job, asleep):
+    """Start ``job`` now, and note when it is expected back if that matters.
+
+    With ``asleep`` not None it may have to wait for its nodes, and is expected back accordingly
+    later after the pass.
+    """
     jobs, s = cluster.jobs, cluster.s
-    start_job(cluster, job)
+    at = s[S.NOW]
+    if asleep is not None:
+        at += switch_on(jobs, s, job)
+    _start_at(cluster, job, at)
     if s[S.POLICY] == S.EASY:
         expect(s, cluster.expected, s[S.NOW] + jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job])
 
 
+@compiled
+def expect_later(cluster):
+    """Take note of the jobs of this pass that wait for nodes to be switched on."""
+    jobs, s, expected = cluster.jobs, cluster.s, cluster.expected
+    while pending(s):
+        job = next_pending(s)
+        if s[S.POLICY] == S.EASY:
+            length, processors = jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job]
+            forget(s, expected, s[S.NOW] + length, processors)
+            expect(s, expected, jobs[S.START, job] + length, processors)
+            s[S.STALE] = 1
+
+
 @inlined
-def start_heads(cluster):
+def start_heads(cluster, asleep):
     """Start jobs from the head of the queue while they fit; return whether the queue is left."""
     s, queue = cluster.s, cluster.queue
     head, tail = s[S.QUEUE_HEAD], s[S.QUEUE_TAIL]
@@ -122,7 +155,7 @@ def start_heads(cluster):
         if need == S.GAP:
             s[S.QUEUE_GAPS] -= 1
         elif need <= s[S.FREE] and queue[2, head] <= longest:
-            start(cluster, queue[0, head])
+            start(cluster, queue[0, head], asleep)
             s[S.STALE] = 1
         else:
             break
@@ -137,14 +170,14 @@ def start_heads(cluster):
 
 
 @inlined
-def easy_pass(cluster):
+def easy_pass(cluster, asleep):
     """EASY backfilling: the head holds a reservation, later jobs start if they do not delay it."""
     s, queue, expected = cluster.s, cluster.queue, cluster.expected
     now = s[S.NOW]
     if s[S.STALE] == 0 and s[S.QUEUE_HEAD] < s[S.QUEUE_TAIL] and s[S.SHADOW] >= now:
         i = s[S.SCANNED]
     else:
-        if not start_heads(cluster):
+        if not start_heads(cluster, asleep):
             s[S.STALE] = 1
             return
         need = queue[1, s[S.QUEUE_HEAD]]
@@ -185,7 +218,7 @@ def easy_pass(cluster):
             if wanted <= free and length <= longest and (ends_in_time or wanted <= spare):
                 if not ends_in_time:
                     spare -= wanted
-                start(cluster, queue[0, i])
+                start(cluster, queue[0, i], asleep)
                 free -= wanted
                 queue[1, i] = S.GAP
                 s[S.QUEUE_GAPS] += 1

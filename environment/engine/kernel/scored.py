@@ -33,6 +33,7 @@ from hpcrowd.environment.engine.kernel.ordered import (
     SUBMITTED,
     Order,
     close_queue,
+    expect_later,
     has_room,
     join_queue,
     launch,
@@ -61,6 +62,8 @@ def prepare(cluster_arrays, order_arrays, belief_arrays, account_arrays, ended, 
     cluster, order = Cluster(*cluster_arrays), Order(*order_arrays)
     beliefs, accounts = Beliefs(*belief_arrays), Accounts(*account_arrays)
     jobs, s, q, queue = cluster.jobs, cluster.s, order.q, order.queue
+    if s[S.SLEEPS]:
+        expect_later(cluster, order, beliefs)
     for job in ended:
         leave(jobs, order, beliefs, accounts, job)
     for job in arrived:

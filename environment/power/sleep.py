@@ -1,0 +1,454 @@
+"""Switching idle nodes off after a time, on a pool of equal processors.
+
+The rule, the same in both engines and in the account of the states afterwards:
+
+- Idle processors form blocks by the second since when they are idle; those of one second are one
+  block. When the run begins, all processors are idle since then.
+- When a block has been idle for ``after``, its whole nodes are switched off: of a block of 10
+  processors on nodes of 4, two nodes; the 2 processors left stay on. Of these nodes, as many as are
+  needed stay on until ``spare`` idle processors are kept on. What is kept on is not switched off
+  until a job has used it.
+- A node is off ``off_time`` after it was switched off, and on ``on_time`` after it was switched on.
+  One that is being switched off is switched on when it is off.
+- A job takes those idle the shortest first, so that others can sleep; then those kept on; then
+  those being switched on, the first to be on first; then those that are off, the longest off first.
+  Off nodes are switched on as a whole: processors that the job does not need are idle and count as
+  such from when they are on.
+- The job holds its processors from the decision on, and starts when all of them are on. The
+  scheduler decides as if all nodes were on, and expects the end of the job accordingly later from
+  its next pass on.
+- A job that is stopped before it starts gives its processors back at once, but none of them is
+  used before that start.
+
+Switching takes no part in the choice of jobs: a job that EASY starts behind the head may delay it
+by the time to switch nodes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
+from hpcrowd.environment.quantities import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hpcrowd.environment.jobs import JobTable
+    from hpcrowd.environment.power.description import NodePower
+
+
+@dataclass(frozen=True)
+class SleepRule:
+    """When idle nodes are switched off.
+
+    Attributes
+    ----------
+    after
+        s that a node is idle before it is switched off.
+    spare
+        Idle processors that stay on, rounded up to whole nodes.
+
+    Raises
+    ------
+    QuantityError
+        If ``after`` is below 1 s, or ``spare`` is negative.
+    """
+
+    after: int
+    spare: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "after", parse_duration(str(self.after)))
+        if self.after < 1:
+            raise QuantityError(f"sleep after {self.after} s: must be at least 1 s")
+        if self.spare < 0:
+            raise QuantityError(f"sleep spare {self.spare}: must be 0 or more processors")
+
+
+class DelayedStart(NamedTuple):
+    """A start that waited for nodes to be switched on."""
+
+    row: int  #: row of the job in the table
+    decided: int  #: s since the origin; from then on it held its processors
+    start: int  #: s since the origin, when all of them were on
+
+
+class IdleNodes:
+    """The idle processors of a machine: the rule of the module in plain Python.
+
+    Parameters
+    ----------
+    rule, node
+        When nodes are switched off, and how long switching takes.
+    processors
+        All of the machine, idle from ``begin`` on.
+    begin
+        s since the origin.
+
+    Attributes
+    ----------
+    idle
+        Processors without a job.
+    """
+
+    def __init__(self, rule: SleepRule, node: NodePower, processors: int, begin: int = 0) -> None:
+        self.rule, self.node = rule, node
+        self.idle = processors
+        self._spare = _whole(rule.spare, node)
+        self._blocks = [[begin, processors]]  # on since, and how many, by time
+        self._kept = 0
+        self._off: list[list[int]] = []  # when they were switched off, and processors, by time
+
+    def give(self, now: int, count: int, ready: int | None = None) -> None:
+        """Take note of processors that are without a job now, and on from ``ready`` on."""
+        self._settle(now)
+        ready = now if ready is None else ready
+        self.idle += count
+        at = len(self._blocks)
+        while at and self._blocks[at - 1][0] > ready:
+            at -= 1
+        if at and self._blocks[at - 1][0] == ready:
+            self._blocks[at - 1][1] += count
+        else:
+            self._blocks.insert(at, [ready, count])
+
+    def take(self, now: int, count: int) -> int:
+        """Take idle processors for a job; return how many s it waits until all of them are on."""
+        self._settle(now)
+        blocks, node = self._blocks, self.node
+        self.idle -= count
+        delay = 0
+        on = [block for block in blocks if block[0] <= now]
+        for block in reversed(on):
+            part = min(count, block[1])
+            block[1] -= part
+            count -= part
+        part = min(count, self._kept)
+        self._kept -= part
+        count -= part
+        for block in blocks[len(on) :]:
+            part = min(count, block[1])
+            block[1] -= part
+            count -= part
+            if part:
+                delay = max(delay, block[0] - now)
+        self._blocks = [block for block in blocks if block[1]]
+        while count:
+            off_at, off = self._off[0]
+            part = min(count, off)
+            woken = _whole(part, node)
+            self._off[0][1] -= woken
+            if off == woken:
+                self._off.pop(0)
+            count -= part
+            ready = max(now, off_at + node.off_time) + node.on_time
+            delay = max(delay, ready - now)
+            if woken > part:
+                self.idle -= woken - part
+                self.give(now, woken - part, ready)
+        return delay
+
+    def start(self, now: int, count: int, run: int) -> int:
+        """Take idle processors for a job of ``run`` s; return how many s it waits.
+
+        A job without length leaves the nodes that are on as they are, however many such jobs run
+        within a second.
+        """
+        self._settle(now)
+        on = self._kept + sum(block[1] for block in self._blocks if block[0] <= now)
+        return 0 if run == 0 and on >= count else self.take(now, count)
+
+    def balance(self, now: int, idle: int) -> None:
+        """Let as many processors be without a job as there are now."""
+        if idle > self.idle:
+            self.give(now, idle - self.idle)
+        elif idle < self.idle:
+            self.take(now, self.idle - idle)
+
+    def _settle(self, now: int) -> None:
+        """Switch off the nodes whose time is up."""
+        while self._blocks and self._blocks[0][0] + self.rule.after <= now:
+            since, count = self._blocks.pop(0)
+            stay = count % self.node.processors
+            lacks = self._spare - self._kept - stay
+            if lacks > 0:
+                stay += min(count - stay, _whole(lacks, self.node))
+            self._kept += stay
+            if count > stay:
+                self._off.append([since + self.rule.after, count - stay])
+
+
+def _whole(processors: int, node: NodePower) -> int:
+    """Return processors rounded up to whole nodes."""
+    return -(-processors // node.processors) * node.processors
+
+
+def ledger_of(rule: SleepRule, node: NodePower, processors: int, begin: int, room: int) -> Int64s:
+    """Return the ledger of the compiled code: all processors are idle since ``begin``.
+
+    Parameters
+    ----------
+    rule, node, processors, begin
+        As for :class:`IdleNodes`.
+    room
+        Blocks, entries and starts that it has room for, each.
+    """
+    from hpcrowd.environment.power.kernel import ledger as L
+
+    made = np.zeros(L.HEAD + L.EACH * room, np.int64)
+    made[[L.AFTER, L.ON_TIME, L.OFF_TIME]] = rule.after, node.on_time, node.off_time
+    made[[L.NODE, L.SPARE]] = node.processors, _whole(rule.spare, node)
+    made[[L.IDLE, L.LAST, L.ROOM]] = processors, 1, room
+    made[L.HEAD], made[L.HEAD + room] = begin, processors
+    return made
+
+
+def wider_ledger(ledger: Int64s, starts: int) -> tuple[Int64s, list[DelayedStart]]:
+    """Return a ledger with room for a pass with as many starts, and the starts noted so far.
+
+    Those that the policy has not taken note of stay in the ledger, too, at its front.
+    """
+    from hpcrowd.environment.power.kernel import ledger as L
+
+    old = int(ledger[L.ROOM])
+    blocks, offs = ledger[L.LAST] - ledger[L.FIRST], ledger[L.OFF_LAST] - ledger[L.OFF_FIRST]
+    pending = ledger[L.DELAYED] - ledger[L.SEEN]
+    room = max(old, 4 * int(blocks + offs + starts + pending) + 64)
+    made = np.zeros(L.HEAD + L.EACH * room, np.int64)
+    made[: L.HEAD] = ledger[: L.HEAD]
+    made[L.ROOM] = room
+    for part, first, count in (
+        (0, ledger[L.FIRST], blocks),
+        (1, ledger[L.FIRST], blocks),
+        (2, ledger[L.OFF_FIRST], offs),
+        (3, ledger[L.OFF_FIRST], offs),
+    ):
+        begin = L.HEAD + part * old + first
+        place = L.HEAD + part * room
+        made[place : place + count] = ledger[begin : begin + count]
+    made[[L.FIRST, L.OFF_FIRST]] = 0
+    made[L.LAST], made[L.OFF_LAST] = blocks, offs
+    seen, delayed = int(ledger[L.SEEN]), int(ledger[L.DELAYED])
+    noted = noted_starts(ledger)
+    made[L.SEEN], made[L.DELAYED] = 0, delayed - seen
+    place = L.HEAD + 4 * room
+    left = np.array(noted[seen:], np.int64).ravel()
+    made[place : place + len(left)] = left
+    return made, noted[:seen]
+
+
+def noted_starts(ledger: Int64s) -> list[DelayedStart]:
+    """Return the delayed starts in a ledger, in order."""
+    from hpcrowd.environment.power.kernel import ledger as L
+
+    place = L.HEAD + 4 * int(ledger[L.ROOM])
+    starts = ledger[place : place + 3 * int(ledger[L.DELAYED])].reshape(-1, 3)
+    return [DelayedStart(*one) for one in starts.tolist()]
+
+
+class Stopped(Protocol):
+    """A run of a job that was stopped, see ``engine.attempts``."""
+
+    @property
+    def row(self) -> int:
+        """Row of the job in the table."""
+
+    @property
+    def start(self) -> int:
+        """When the run began, s since the origin."""
+
+    @property
+    def end(self) -> int:
+        """When it was stopped, s since the origin."""
+
+
+class Holdings(NamedTuple):
+    """Runs that hold processors, by the second of the decision; those of a second by start."""
+
+    acquired: Int64s  #: s since the origin, the decision to start
+    started: Int64s  #: s since the origin, the start
+    released: Int64s  #: s since the origin, the end; ``end`` of the account if it is later
+    processors: Int64s
+    rows: Int64s  #: rows of the jobs in the table
+
+
+def holdings(
+    jobs: JobTable,
+    cluster: int,
+    delayed: Sequence[DelayedStart],
+    attempts: Sequence[Stopped],
+    end: int,
+) -> Holdings:
+    """Return all runs of a cluster until a second, with when they got and gave back processors.
+
+    Parameters
+    ----------
+    jobs, cluster
+        The table, and the number of the cluster in it.
+    delayed, attempts
+        Of its engine.
+    end
+        s since the origin; runs that go on count until then.
+    """
+    rows = np.flatnonzero((jobs.cluster == cluster) & (jobs.start != UNKNOWN))
+    rows = rows[jobs.state[rows] != State.REJECTED]
+    start = jobs.start[rows]
+    stop = np.where(jobs.end[rows] == UNKNOWN, end, jobs.end[rows])
+    runs = [
+        np.stack([start, start, stop, rows], axis=1),
+        np.array([[one.start, one.start, one.end, one.row] for one in attempts], np.int64),
+    ]
+    found = np.concatenate([part.reshape(-1, 4) for part in runs])
+    decided = {(one.row, one.start): turn for turn, one in enumerate(delayed)}
+    places = {(row, begin): place for place, (begin, row) in enumerate(found[:, [0, 3]].tolist())}
+    lone = []
+    for (row, begin), turn in decided.items():
+        place, at = places.get((row, begin)), delayed[turn].decided
+        if place is not None:
+            found[place, 0] = at
+        elif jobs.end[row] != UNKNOWN and at <= jobs.end[row] <= begin:
+            lone.append([at, begin, int(jobs.end[row]), row])  # cancelled before it started
+    if lone:
+        found = np.concatenate([found, np.array(lone, np.int64)])
+    found = found[found[:, 0] < end]
+    # Of a second, those that did not wait came first, and the others in the order noted.
+    turns = np.array([decided.get((row, begin), -1) for begin, row in found[:, [1, 3]].tolist()])
+    found = found[np.lexsort((found[:, 3], turns, found[:, 0]))]
+    acquired, started, released, rows = found.T
+    released = np.minimum(released, end)
+    return Holdings(acquired, started, released, jobs.processors[rows], rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SleepStates:
+    """What all processors of a machine do, over time.
+
+    At any time each processor is in one of these states; those of a second add up to the size.
+
+    Attributes
+    ----------
+    edges
+        Where each step begins, and the end of the last one, s since the origin, ascending, shape
+        (steps + 1,).
+    on
+        Processors of nodes that are on, without a job, shape (steps,), as the next ones.
+    waiting
+        Processors that are on and held by a job of which other nodes are not on yet: they draw what
+        idle ones draw.
+    switching_off, asleep, switching_on
+        Processors of nodes that are being switched off, that are off, and that are being switched
+        on, for a job or along with those for a job.
+    running
+        Processors that run jobs, from their start on.
+    starts
+        When each run of the account started, s, in the order of the runs; those that began at the
+        end or later have -1.
+    switched_on, switched_off
+        Nodes that were switched on and off, each time counted, until the end.
+    """
+
+    edges: Int64s
+    on: Int64s
+    waiting: Int64s
+    switching_off: Int64s
+    asleep: Int64s
+    switching_on: Int64s
+    running: Int64s
+    starts: Int64s
+    switched_on: int
+    switched_off: int
+
+
+def sleep_states(
+    acquired: ArrayLike,
+    released: ArrayLike,
+    processors: ArrayLike,
+    size: int,
+    rule: SleepRule | None,
+    node: NodePower,
+    begin: int,
+    end: int,
+) -> SleepStates:
+    """Return what the processors of a machine do while some runs hold them.
+
+    It goes through the ledger of the engine again. Runs without length leave it as it is.
+
+    Parameters
+    ----------
+    acquired, released, processors
+        By run: the decision to start it, s, its end, s, and how many it holds; by decision, those
+        of a second in the order of their starts, as from :func:`holdings`.
+    size
+        Processors of the machine.
+    rule
+        None if all nodes stay on.
+    node
+        How long switching takes.
+    begin, end
+        s since the origin; runs that were decided before count from ``begin`` on.
+
+    Raises
+    ------
+    QuantityError
+        If the runs hold more processors than there are, or are not in order.
+    """
+    from hpcrowd.environment.power.kernel import ledger as L
+
+    whole_end = max(end, begin + 1)
+    acquired = np.maximum(np.asarray(acquired, np.int64), begin)
+    released, processors = np.asarray(released, np.int64), np.asarray(processors, np.int64)
+    if np.any(np.diff(acquired) < 0):
+        raise QuantityError("sleep states: runs must be in the order of their decisions")
+    starts = np.full(len(acquired), UNKNOWN)
+    kept = np.flatnonzero(released > acquired)
+    starts[released <= acquired] = acquired[released <= acquired]
+    begun, over, held = acquired[kept], released[kept], processors[kept]
+    order = np.argsort(over, kind="stable")
+    never = SleepRule(max(2 * (whole_end - begin), 1))
+    ledger = ledger_of(rule or never, node, size, begin, 2 * len(kept) + 8)
+    at = np.full(len(kept), UNKNOWN)
+    moves = np.zeros(4 * (4 * len(kept) + 64), np.int64)
+    while True:
+        fresh = ledger.copy()
+        short = L.replay(fresh, begun, over, order, held, whole_end, at, moves)
+        if short >= 0:
+            raise QuantityError(
+                f"sleep states: {held[short]} processors taken at {begun[short]} s, "
+                f"{fresh[L.IDLE]} of {size} are without a job; give all runs of this machine"
+            )
+        if 4 * fresh[L.MOVES] <= len(moves):
+            break
+        moves = np.zeros(4 * int(fresh[L.MOVES]), np.int64)
+    starts[kept] = at
+    noted = moves[: 4 * int(fresh[L.MOVES])].reshape(-1, 4)
+    edges, counts = _steps(noted, size, begin, whole_end)
+    return SleepStates(
+        edges,
+        *(counts[:, state] for state in (L.ON, L.WAITING, L.SWITCHING_OFF, L.ASLEEP)),
+        *(counts[:, state] for state in (L.SWITCHING_ON, L.RUNNING)),
+        starts,
+        int(fresh[L.SWITCHED_ON]),
+        int(fresh[L.SWITCHED_OFF]),
+    )
+
+
+def _steps(moves: Int64s, size: int, begin: int, end: int) -> tuple[Int64s, Int64s]:
+    """Return edges, and how many processors are in each state in each step."""
+    from hpcrowd.environment.power.kernel import ledger as L
+
+    moves = moves[moves[:, 0] < end]
+    time, source, target, count = moves.T
+    times, step = np.unique(np.concatenate(([begin], time)), return_inverse=True)
+    step = step[1:]
+    width = len(times) * L.STATES
+    into = np.bincount(step * L.STATES + target, count, width)
+    out_of = np.bincount(step * L.STATES + source, count, width)
+    change = np.rint(into - out_of).astype(np.int64).reshape(-1, L.STATES)
+    change[0, L.ON] += size
+    return np.append(times, end), np.cumsum(change, axis=0)

@@ -1,0 +1,256 @@
+"""Idle nodes that are switched off: stories, both engines, and the account of the states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import JobTable, Simulation
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.power.description import NodePower
+from hpcrowd.environment.power.sleep import (
+    SleepRule,
+    SleepStates,
+    holdings,
+    sleep_states,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+#: Two processors; 30 s to switch on, 5 s to switch off.
+NODE = NodePower("node", idle=100, processor=10, processors=2, on_time=30, off_time=5)
+
+Rows = list[tuple[int, int, int, int, int]]
+
+#: (submission, run time, processors, requested time, user).
+workloads = st.lists(
+    st.tuples(
+        st.integers(0, 60),
+        st.integers(0, 10),
+        st.integers(1, 7),
+        st.integers(0, 12),
+        st.integers(1, 3),
+    ),
+    min_size=1,
+    max_size=30,
+)
+nodes = st.builds(
+    NodePower,
+    name=st.just("node"),
+    idle=st.just(100.0),
+    processor=st.just(10.0),
+    processors=st.integers(1, 3),
+    on_time=st.integers(1, 9),
+    off_time=st.integers(0, 4),
+)
+rules = st.builds(SleepRule, after=st.integers(1, 9), spare=st.integers(0, 3))
+SCHEDULERS = [
+    "fcfs",
+    "easy",
+    "easy:backfill=sjbf,order=-area",
+    "sjf",
+    "fair-share:half-life=20",
+    "wfp3",
+    "wfp3:backfill=conservative",
+    "conservative",
+    "selective",
+    "selective:threshold=1.5",
+]
+clusters = st.fixed_dictionaries(
+    {
+        "processors": st.integers(3, 8),
+        "scheduler": st.sampled_from(SCHEDULERS),
+        "overrun": st.sampled_from(["keep", "kill"]),
+        "estimates": st.sampled_from(["requested", "exact", "0.5x", "last-two"]),
+    }
+)
+
+
+def simulate(
+    rows: Rows,
+    rule: SleepRule | None,
+    node: NodePower = NODE,
+    *,
+    users: str = "rigid",
+    cancel: tuple[int, int] | None = None,
+    **cluster: Any,
+) -> Simulation:
+    """The simulation after its run; at a second, jobs of one user that are here are taken back."""
+    submit, run, processors, requested, user = np.array(rows).T
+    jobs = JobTable()
+    jobs.append(
+        len(rows),
+        recorded_submit=submit,
+        recorded_start=submit,
+        recorded_end=submit + run,
+        run_time=run,
+        processors=processors,
+        requested_time=requested,
+        user=user,
+    )
+    work = Work.of(jobs, None)
+    model = Simulation(jobs, **cluster)
+    if rule is not None:
+        model.cluster.engine.sleep_by(rule, node)
+    add_users(model, work, users)
+    if cancel is not None:
+        model.run(until=cancel[0])
+        here = np.concatenate((model.cluster.waiting, model.cluster.running))
+        model.cluster.cancel(here[jobs.user[here] == cancel[1]])
+    model.run()
+    return model
+
+
+def states_of(
+    model: Simulation, rule: SleepRule | None, node: NodePower = NODE
+) -> tuple[SleepStates, Int64s]:
+    """The states of the processors, and the recorded starts."""
+    engine, end = model.cluster.engine, model.time + 100
+    held = holdings(model.jobs, 0, engine.delayed, engine.attempts, end)
+    found = sleep_states(
+        held.acquired, held.released, held.processors, engine.processors, rule, node, 0, end
+    )
+    return found, held.started
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_story(plain: bool) -> None:
+    """Idle nodes sleep after a minute; a job that needs them starts when they are on again.
+
+    At 60 s, 4 of 8 processors have been idle since the beginning: one node stays on as a spare, one
+    is off. The others, idle since 10 s, are off at 70 s. At 100 s two jobs want all of them.
+    """
+    rule = SleepRule(60, spare=1)
+    rows = [(0, 10, 4, 10, 1), (100, 20, 6, 20, 1), (100, 30, 2, 30, 1), (130, 10, 3, 10, 1)]
+    model = simulate(rows, rule, processors=8, scheduler="easy", plain=plain)
+    assert [0, 130, 130, 150] == model.jobs.start.tolist()
+    assert [(1, 100, 130), (2, 100, 130)] == model.cluster.engine.delayed
+    found, _ = states_of(model, rule)
+    assert [0, 10, 60, 65, 70, 75, 100, 130, 150, 160, 220, 225, 260] == found.edges.tolist()
+    assert [4, 8, 6, 6, 2, 2, 0, 0, 3, 8, 4, 4] == found.on.tolist()
+    assert [0, 0, 0, 2, 2, 6, 0, 0, 0, 0, 0, 4] == found.asleep.tolist()
+    assert [0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0] == found.switching_on.tolist()
+    assert [0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0] == found.waiting.tolist()
+    assert (3, 5) == (found.switched_on, found.switched_off)
+
+
+def test_a_job_waits_until_a_node_is_off_before_it_is_switched_on() -> None:
+    """A node that is being switched off can only be switched on when it is off."""
+    model = simulate([(62, 10, 1, 10, 1)], SleepRule(60), processors=2, plain=True)
+    assert [65 + 30] == model.jobs.start.tolist()
+
+
+def test_the_rest_of_a_node_is_on_with_it() -> None:
+    """A node is switched on as a whole: who takes its other processor starts along with it."""
+    rows = [(100, 50, 1, 50, 1), (110, 50, 1, 50, 1), (131, 5, 1, 5, 1)]
+    model = simulate(rows, SleepRule(60), processors=4, plain=True)
+    assert [130, 130, 161] == model.jobs.start.tolist()
+    assert 2 == states_of(model, SleepRule(60))[0].switched_on
+
+
+def test_part_of_a_node_does_not_sleep() -> None:
+    """Of processors that are idle since one second only whole nodes are switched off."""
+    rows = [(0, 10, 1, 10, 1), (100, 10, 1, 10, 1), (101, 10, 2, 10, 1)]
+    model = simulate(rows, SleepRule(60), processors=2, plain=True)
+    assert [0, 100, 110] == model.jobs.start.tolist()
+    found, _ = states_of(model, SleepRule(60))
+    assert [0, 10, 100, 110, 120, 180, 185, 220] == found.edges.tolist()
+    assert [0, 0, 0, 0, 0, 0, 2] == found.asleep.tolist()
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_job_that_is_cancelled_early_holds_nobody_up(plain: bool) -> None:
+    """Processors of a job cancelled before its start are free at once, and on at that start."""
+    rows = [(100, 50, 2, 50, 1), (112, 7, 2, 7, 2)]
+    model = simulate(
+        rows, SleepRule(60), processors=2, scheduler="easy", plain=plain, cancel=(110, 1)
+    )
+    assert [UNKNOWN, 130] == model.jobs.start.tolist()
+    assert [110, 137] == model.jobs.end.tolist()
+    found, started = states_of(model, SleepRule(60))
+    assert [130, 130] == started.tolist() == found.starts.tolist()
+    assert 1 == found.switched_on
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "conservative"])
+def test_reservations_know_the_later_end(scheduler: str) -> None:
+    """Jobs that start decide as if nodes were on; from the next pass on their true end counts.
+
+    The second job waits for the end of the first, at 180 s. The third may go before it, since
+    111 s + 65 s is before that, but ends at 206 s. The fourth fits as well then: until 183 s, as it
+    seems. Its node is on at 141 s, like the third one's.
+    """
+    rows = [(100, 50, 2, 50, 1), (110, 10, 4, 10, 1), (111, 65, 1, 65, 1), (112, 71, 1, 71, 1)]
+    for plain in (True, False):
+        model = simulate(rows, SleepRule(60), processors=4, scheduler=scheduler, plain=plain)
+        assert [130, 212, 141, 141] == model.jobs.start.tolist()
+
+
+@given(workloads, clusters, rules, nodes, st.sampled_from(["rigid", "think-time"]))
+@settings(max_examples=60)
+def test_compiled_equals_plain(
+    rows: Rows, cluster: dict[str, Any], rule: SleepRule, node: NodePower, users: str
+) -> None:
+    """Both engines give the same schedule and the same delays, and the account the same again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", 8)
+        fast = simulate(rows, rule, node, users=users, **cluster)
+    plain = simulate(rows, rule, node, users=users, plain=True, **cluster)
+    for name in ("submit", "promised", "start", "end", "state"):
+        assert getattr(plain.jobs, name).tolist() == getattr(fast.jobs, name).tolist()
+    assert plain.cluster.engine.delayed == fast.cluster.engine.delayed
+    found, started = states_of(fast, rule, node)
+    assert started.tolist() == found.starts.tolist()
+
+
+@given(workloads, clusters, rules, nodes, st.integers(0, 60), st.integers(1, 3), st.booleans())
+@settings(max_examples=40)
+def test_each_processor_is_in_one_state(
+    rows: Rows,
+    cluster: dict[str, Any],
+    rule: SleepRule,
+    node: NodePower,
+    at: int,
+    user: int,
+    plain: bool,
+) -> None:
+    """The states add up to the machine, and the running ones are those of the jobs."""
+    model = simulate(rows, rule, node, cancel=(at, user), plain=plain, **cluster)
+    found, _ = states_of(model, rule, node)
+    counts = np.stack(
+        [found.on, found.waiting, found.switching_off, found.asleep, found.switching_on]
+    )
+    assert (counts >= 0).all()
+    jobs, begins = model.jobs, found.edges[:-1, None]
+    ran = jobs.start != UNKNOWN
+    runs = (jobs.start[ran] <= begins) & (begins < jobs.end[ran])
+    assert (runs @ jobs.processors[ran]).tolist() == found.running.tolist()
+    assert {cluster["processors"]} == set((counts.sum(axis=0) + found.running).tolist())
+    assert (found.switching_off % node.processors == 0).all()
+    assert (found.asleep % node.processors == 0).all()
+
+
+def test_without_a_rule_all_are_on() -> None:
+    """Without a rule no processor sleeps, and nothing is switched."""
+    model = simulate([(0, 10, 3, 10, 1), (200, 5, 8, 5, 1)], None, processors=8)
+    found, _ = states_of(model, None)
+    assert [0, 10, 200, 205, 305] == found.edges.tolist()
+    assert [5, 8, 0, 8] == found.on.tolist()
+    assert (0, 0) == (found.switched_on, found.switched_off)
+
+
+def test_refusals() -> None:
+    """What goes with no sleep rule is refused in one line, and so are wrong numbers."""
+    with pytest.raises(QuantityError, match=r"recorded schedule: its starts wait for no node"):
+        simulate([(0, 1, 1, 1, 1)], SleepRule(60), processors=2, scheduler="recorded")
+    with pytest.raises(QuantityError, match=r"sleep with platform changes, an adaptive"):
+        simulate([(0, 1, 1, 1, 1)], SleepRule(60), processors=2, scheduler="adaptive")
+    with pytest.raises(QuantityError, match=r"sleep after 0 s: must be at least 1 s"):
+        SleepRule(0)
+    with pytest.raises(QuantityError, match=r"sleep spare -1: must be 0 or more"):
+        SleepRule(60, -1)
+    with pytest.raises(QuantityError, match=r"3 processors taken at 5 s, 2 of 4 are without"):
+        sleep_states([0, 5], [9, 9], [2, 3], 4, SleepRule(60), NODE, 0, 20)
