@@ -149,6 +149,18 @@ class Holds:
         seconds = np.broadcast_to(np.asarray(at, np.int64), rows.shape)
         mine = self._is_concerned(rows)
         late = self._put_by(cluster, rows, seconds, ~mine)
+        self._send(cluster, submit, rows, seconds, mine, late)
+
+    def _send(
+        self,
+        cluster: Cluster,
+        submit: Any,
+        rows: Int64s,
+        seconds: Int64s,
+        mine: NDArray[np.bool_],
+        late: NDArray[np.bool_],
+    ) -> None:
+        """Submit jobs, of which ``mine`` are held, and ``late`` until their window opens."""
         submit(rows[~mine & ~late], seconds[~mine & ~late])
         if late.any():
             cluster.engine.hold(rows[late], seconds[late])
@@ -174,8 +186,14 @@ class Holds:
         """Submit a unit, with its jobs spaced as recorded."""
         units = self._model.units
         rows = units.rows[units.first[unit] : units.first[unit + 1]]
-        if self.rules.window is not None or self._is_concerned(rows).any():
-            cluster.submit(*units.as_recorded(unit, at))
+        mine = self._is_concerned(rows)
+        if self.rules.window is None and not mine.any():
+            submit(unit, at)
+            return
+        rows, seconds = units.as_recorded(unit, at)
+        late = self._put_by(cluster, rows, seconds, ~mine)
+        if mine.any() or late.any():
+            self._send(cluster, cluster.engine.submit, rows, seconds, mine, late)
         else:
             submit(unit, at)
 

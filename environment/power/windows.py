@@ -206,17 +206,19 @@ class OpenWindow:
         left = min(max(bisect_right(edges, now) - 1, 0), last)
         right = min(max(bisect_right(edges, now + length, left) - 1, 0), last)
         first = now + -self._clock.wall(now) % step
-        starts = [now, *range(first + step if first == now else first, now + slack + 1, step)]
-        begins, areas, until = [], [], 0
+        begin = first + step if first == now else first
+        starts: list[int] = [now, *range(begin, now + slack + 1, step)]
+        begins: list[float] = []
+        areas: list[float] = []
         for second in starts:
             while left < last and edges[left + 1] <= second:
                 left += 1
             until = second + length
             while right < last and edges[right + 1] <= until:
                 right += 1
-            begin = sums[left] + values[left] * (second - edges[left])
-            begins.append(begin)
-            areas.append(sums[right] + values[right] * (until - edges[right]) - begin)
+            before = sums[left] + values[left] * (second - edges[left])
+            begins.append(before)
+            areas.append(sums[right] + values[right] * (until - edges[right]) - before)
         least = min(areas)
         # The ends are no larger than begins and areas together, so that these do for the bound.
         near = least + ROUNDING * (max(map(abs, begins)) + max(map(abs, areas)))
