@@ -19,6 +19,7 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, SignalError
+from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.power.caps import PowerCap, SpeedLaw
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.draws import DrawTable
@@ -335,10 +336,12 @@ def test_a_cap_below_the_idle_power_is_refused(make_jobs: MakeJobs) -> None:
 
 
 def test_where_there_can_be_no_cap(make_jobs: MakeJobs) -> None:
-    """The recorded schedule and clusters other than the first have none."""
+    """The recorded schedule, machines of nodes and clusters other than the first have none."""
     jobs = make_jobs((0, 50, 4))
     cap = PowerCap(28)
     assert "choose a scheduler" in refused(lambda: simulate(jobs, 4, cap, "recorded"))
+    machine = Machine(nodes=(NodeType(name="n[1-4]", cores=1),))
+    assert "leave out --machine" in refused(lambda: simulate(jobs, 4, cap, machine=machine))
     others = {"north": ClusterSpec(4, power=power(cap))}
     assert "only the first cluster" in refused(lambda: Simulation(jobs, 4, others=others))
 
