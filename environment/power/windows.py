@@ -30,6 +30,7 @@ from hpcrowd.environment.holds.rules import Cause
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.environment.signals.steps import Steps
+from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.streams import Streams
 
 #: s between possible starts: the resolution of the signals of Wiesner et al. (2021).
@@ -41,7 +42,7 @@ SLACK = 12 * HOUR
 #: s; longest that a job waits whose slack is a multiple of its requested time. Our choice.
 MOST_SLACK = DAY
 
-#: Means are equal if they differ by less than this part of the integrals that they come from.
+#: Integrals are equal if they differ by less than this part of the largest from the beginning on.
 ROUNDING = 1e-13
 
 
@@ -157,6 +158,7 @@ class OpenWindow:
         self._edges: list[int] = self.forecast.edges.tolist()
         self._values: list[float] = self.forecast.values.tolist()
         self._sums: list[float] = self.forecast.cumulative(self.forecast.edges).tolist()
+        self._rounding = rounding(self.forecast)
 
     def moves(self, user: int) -> bool:
         """Return whether the jobs of a user may wait."""
@@ -208,23 +210,24 @@ class OpenWindow:
         first = now + -self._clock.wall(now) % step
         begin = first + step if first == now else first
         starts: list[int] = [now, *range(begin, now + slack + 1, step)]
-        begins: list[float] = []
         areas: list[float] = []
+        left_end = edges[left + 1] if left < last else FOREVER
+        right_end = edges[right + 1] if right < last else FOREVER
         for second in starts:
-            while left < last and edges[left + 1] <= second:
-                left += 1
             until = second + length
-            while right < last and edges[right + 1] <= until:
+            while second >= left_end:
+                left += 1
+                left_end = edges[left + 1] if left < last else FOREVER
+            while until >= right_end:
                 right += 1
+                right_end = edges[right + 1] if right < last else FOREVER
             before = sums[left] + values[left] * (second - edges[left])
-            begins.append(before)
             areas.append(sums[right] + values[right] * (until - edges[right]) - before)
         least = min(areas)
-        # The ends are no larger than begins and areas together, so that these do for the bound.
-        near = least + ROUNDING * (max(map(abs, begins)) + max(map(abs, areas)))
+        near = least + self._rounding
         if areas[0] <= near or areas[0] - least < self.policy.min_gain * abs(areas[0]):
             return now
-        return next(second for second, area in zip(starts, areas, strict=True) if area <= near)
+        return starts[next(place for place, area in enumerate(areas) if area <= near)]
 
 
 def best_start(
@@ -267,12 +270,16 @@ def best_start(
     first = now + -(clock or Clock()).wall(now) % step
     grid = np.arange(first + step if first == now else first, now + slack + 1, step)
     starts: Int64s = np.concatenate([[now], grid]).astype(np.int64)
-    begins: Float64s = steps.cumulative(starts)
-    areas = steps.cumulative(starts + max(length, 1)) - begins
-    near = areas.min() + ROUNDING * (np.abs(begins).max() + np.abs(areas).max())
+    areas: Float64s = steps.cumulative(starts + max(length, 1)) - steps.cumulative(starts)
+    near = areas.min() + rounding(steps)
     if areas[0] <= near or areas[0] - areas.min() < min_gain * abs(areas[0]):
         return now
     return int(starts[np.argmax(areas <= near)])
+
+
+def rounding(steps: Steps) -> float:
+    """Return how far integrals of a signal may differ that are equal but for rounding."""
+    return ROUNDING * float(np.abs(steps.cumulative(steps.edges)).max())
 
 
 def forecast(steps: Steps, error: float, streams: Streams) -> Steps:
