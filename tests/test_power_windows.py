@@ -284,3 +284,20 @@ def test_mistakes(wrong: dict[str, Any], message: str) -> None:
     """Are refused in one line."""
     with pytest.raises(QuantityError, match=message):
         StartWindow(**wrong)
+
+
+@both
+def test_units_of_users(make_jobs: MakeJobs, plain: bool) -> None:
+    """Units wait as their jobs do, spaced as recorded; those whose windows are open do not."""
+    jobs = make_jobs((0, 600, 1), (1800, 600, 1), (0, 600, 1))
+    model, owner = Simulation(jobs, 4, plain=plain), Owner()
+    rule = StartWindow().rule(NOON, model.streams, model.clock)
+    model.hold(replace(Rules.none(3), window=rule))
+    model.own_units(np.array([0, 2, 3]), np.arange(3), [owner, owner])
+    model.cluster.submit_unit(0, HOUR)
+    model.cluster.submit_unit(1, 5 * HOUR)
+    model.run()
+    assert [HOUR, HOUR + 1800, 5 * HOUR] == jobs.submit.tolist()
+    assert [2 * HOUR, 2 * HOUR, 5 * HOUR] == jobs.start.tolist()
+    assert [2 * HOUR + 600, 5 * HOUR + 600] == owner.heard
+    assert 2 == holds_of(model).account()["jobs_held"]
