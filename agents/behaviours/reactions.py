@@ -371,7 +371,7 @@ class Response(Reaction):
         most=1,
     )
     recovery: int = setting(
-        30 * DAY, "after which a request is forgotten (our choice; unconfirmed)", "s", above=0
+        30 * DAY, "time after which a request is forgotten (our choice; unconfirmed)", "s", above=0
     )
     name: str = setting(
         "", "for the accounts and the draws; by default the response and the trigger"

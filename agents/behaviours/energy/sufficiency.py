@@ -51,7 +51,7 @@ class Losing(Response):
         least=0, most=1,
     )  # fmt: skip
     rebound_after: int = setting(
-        7 * DAY, "after which it comes back (our choice; unconfirmed)", "s", above=0
+        7 * DAY, "time until it comes back (our choice; unconfirmed)", "s", above=0
     )
 
     def __post_init__(self) -> None:
