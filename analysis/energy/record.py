@@ -170,28 +170,20 @@ def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int
         times = np.array([at for at, _ in history], np.int64)
         there = np.array([up for _, up in history], np.float64) * node.idle_processor
         return _within(times, there, begin, end)
-    from hpcrowd.environment.power.sleep import sleep_states
+    from hpcrowd.environment.power.sleep import holdings, sleep_states
 
-    delay = np.zeros(len(blocks.row), np.int64)
-    if engine.boots:
-        booted = {(row, start): start - at for row, at, start in engine.boots}
-        pairs = zip(blocks.row.tolist(), blocks.begin.tolist(), strict=True)
-        delay[:] = [booted.get(pair, 0) for pair in pairs]
-    held = np.rint(blocks.idle / node.idle_processor) if node.idle else None
-    if held is None:
-        held = cluster.jobs.processors[blocks.row]
+    held = holdings(cluster.jobs, cluster.number, engine.delayed, cluster.attempts, end)
     states = sleep_states(
-        blocks.begin - delay,
-        blocks.end,
-        np.asarray(held, np.int64),
+        held.acquired,
+        held.released,
+        held.processors,
         cluster.processors,
         power.sleep,
         node,
         0,
         end,
     )
-    inside = _clipped(states.edges, begin, end)
-    edges, keep = inside
+    edges, keep = _clipped(states.edges, begin, end)
     each = 1 / node.processors
 
     def watts(counts: Int64s, of_node: float) -> Float64s:
@@ -201,7 +193,7 @@ def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int
     return Rest(
         edges,
         {
-            "idle": watts(states.on, node.idle),
+            "idle": watts(states.on + states.waiting, node.idle),
             "asleep": watts(states.asleep, node.asleep),
             "switching": watts(states.switching_on, node.switching_on)
             + watts(states.switching_off, node.switching_off),

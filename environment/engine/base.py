@@ -147,6 +147,8 @@ class Engine(Announced, ABC):
         The second at which the run began, from a state if it is not 0.
     attempts
         Runs of jobs that were stopped, by changes of the platform or preemption, in order.
+    most
+        Most processors that a power cap that never changes lets be busy; else the largest size.
     sleep
         When idle nodes are switched off, None for never; see :meth:`sleep_by`.
     """
@@ -166,6 +168,7 @@ class Engine(Announced, ABC):
     ) -> None:
         self.jobs = jobs
         self.processors = self.up = processors
+        self.most = processors
         self.kill = kill
         self.number = number
         self.speed = speed
@@ -554,6 +557,11 @@ class Engine(Announced, ABC):
         if self.sleep is not None and self._node is not None:
             self._begin_sleep(self.sleep, self._node, past.now)
         self._go_on(past._replace(waiting=waiting))
+
+    @property
+    def largest(self) -> int:
+        """Most processors of a job that arrives; larger ones can never run here."""
+        return min(self.processors, self.most)
 
     def _admitted(self, waiting: Int64s) -> Int64s:
         """Reject waiting jobs that the machine can never run; return the others."""

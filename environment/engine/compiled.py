@@ -409,7 +409,7 @@ class CompiledEngine(Engine):
     def _set_platform(self) -> None:
         """Pass the present platform to the kernel."""
         s = self.scalars
-        s[S.CAPACITY] = self.processors
+        s[S.CAPACITY] = self.largest
         s[S.CHANGE_AT], s[S.CLOSED] = self.change_at, self.closed
         s[S.CLOSES], s[S.REOPENS] = self.closes, self.reopens
         s[S.PACE], s[S.PACE_ONE] = self.pace.as_integer_ratio()

@@ -185,7 +185,7 @@ class PlainEngine(Engine):
             if jobs.state[row] == State.RENOUNCED:
                 jobs.submit[row] = jobs.cluster[row] = UNKNOWN
                 over.append(row)
-            elif jobs.processors[row] > self.processors or self._refuses(row):
+            elif jobs.processors[row] > self.largest or self._refuses(row):
                 jobs.matrix[Column.STATE, row] = State.REJECTED
                 over.append(row)
             elif self.scheduler is None:

@@ -118,6 +118,8 @@ class Timeline:
         if cap is not None:
             resizes = {one.at: one.processors for one in changes if isinstance(one, Resize)}
             cap.check({0: engine.processors} | resizes)
+            if not changes and len(cap.limits) == 1:
+                engine.most = cap.most(engine.processors)
         self.engine = engine
         self.next_at, self.quiet = FOREVER, False
         self.attempts = engine.attempts
@@ -373,6 +375,7 @@ class Timeline:
 
     def _resize(self, processors: int) -> None:
         self.engine.processors = processors
+        self.engine.most = max(self.engine.most, processors)
         large = self.engine.jobs.processors[self._waiting] > processors
         self._end(self._waiting[large], State.REJECTED)
         self._waiting = self._waiting[~large]

@@ -6,7 +6,8 @@ the clock. So a cap is a number of processors that may be busy at a time t,
     n(t) = floor((cap(t) - idle power of what is up) / (W of a busy processor * f^exponent)),
 
 and the scheduler sees a machine of that size. A job that needs more waits until the cap rises; as
-behind processors that are down, EASY makes no reservation for it meanwhile.
+behind processors that are down, EASY makes no reservation for it meanwhile. Under a cap that never
+changes, one that needs more is rejected, as one larger than the machine.
 
 When the cap falls below what runs, all processors run at a lower clock ("uniform frequency" of
 Bodas et al., "Simple Power-Aware Scheduler to Limit Power Consumption by HPC System within a
@@ -245,6 +246,11 @@ class CapPlan:
         if left < 0:
             return 0
         return left // each if each else MOST_PROCESSORS
+
+    def most(self, up: int) -> int:
+        """Return how many processors the first limit lets be busy at full clock."""
+        self.learn()
+        return self.room(self.left(self.limits[0][1], up), self.levels[0])
 
     def needs(self, rows: Int64s) -> Fraction:
         """Return the W that running jobs add at full clock."""

@@ -430,11 +430,15 @@ def sleep_states(
     edges, counts = _steps(noted, size, begin, whole_end)
     return SleepStates(
         edges,
-        *(counts[:, state] for state in (L.ON, L.WAITING, L.SWITCHING_OFF, L.ASLEEP)),
-        *(counts[:, state] for state in (L.SWITCHING_ON, L.RUNNING)),
-        starts,
-        int(fresh[L.SWITCHED_ON]),
-        int(fresh[L.SWITCHED_OFF]),
+        on=counts[:, L.ON],
+        waiting=counts[:, L.WAITING],
+        switching_off=counts[:, L.SWITCHING_OFF],
+        asleep=counts[:, L.ASLEEP],
+        switching_on=counts[:, L.SWITCHING_ON],
+        running=counts[:, L.RUNNING],
+        starts=starts,
+        switched_on=int(fresh[L.SWITCHED_ON]),
+        switched_off=int(fresh[L.SWITCHED_OFF]),
     )
 
 

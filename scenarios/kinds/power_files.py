@@ -42,6 +42,8 @@ from hpcrowd.scenarios.kinds.base import checksum
 from hpcrowd.scenarios.kinds.fields import DAYS, FOLDER, Day, Duration, Strict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hpcrowd.environment.jobs import Float64s, Int64s
     from hpcrowd.environment.power.caps import PowerCap
     from hpcrowd.environment.power.description import NodePower, Power
@@ -284,12 +286,12 @@ class StartConfig(Strict):
     follow: Literal["carbon", "price"] = Field("carbon", description="which signal they follow")
     slack: Duration = Field(43200, gt=0, description="longest time that a job waits for a window")
     slack_factor: float | None = Field(
-        None, gt=0, description="instead: multiple of its requested time, at most the slack"
+        None, gt=0, description="instead of slack: a multiple of its requested time"
     )
     step: Duration = Field(1800, gt=0, description="starts are tried at multiples of this")
     shortest: Duration = Field(0, ge=0, description="jobs that request less start at once")
     share: float = Field(1.0, ge=0, le=1, description="probability that a user's jobs may wait")
-    most_slack: Duration = Field(604800, gt=0, description="longest slack from slack_factor")
+    most_slack: Duration = Field(86400, gt=0, description="longest slack from slack_factor")
     threshold: float | None = Field(
         None, description="instead of the best window: wait only while the signal is above this"
     )
@@ -332,10 +334,11 @@ class PowerConfig(Strict):
         """
         from hpcrowd.environment.power.description import Power
 
+        draw = self._draw(trace)
         try:
             return Power(
                 nodes=tuple(one.made() for one in self.nodes),
-                draw=self._draw(trace),
+                draw=draw,
                 pue=self.pue if self.cooling is None else self._cooling(),
                 carbon=None if self.carbon is None else _read(self.carbon, self.folder, 0.0),
                 tariff=None if self.tariff is None else self.tariff.made(self.folder),
@@ -343,6 +346,7 @@ class PowerConfig(Strict):
                 cap=None if self.cap is None else self.cap.made(self.folder),
                 start=self._start(),
                 source=self.source,
+                notes=tuple(self._notes(trace)),
             )
         except QuantityError as error:
             raise QuantityError(f"{self.file.name if self.file else self.name}: {error}") from None
@@ -365,6 +369,24 @@ class PowerConfig(Strict):
         if self.jobs.by == "measured":
             return MeasuredDraw(self.jobs.strength).fitted(trace)
         return DrawTable(self.jobs.by, self.jobs.watts)
+
+    def _notes(self, trace: Trace | None) -> Iterator[str]:
+        """Yield how good predictions of jobs' power are, if there are any."""
+        if self.jobs is None or self.jobs.by != "measured" or trace is None:
+            return
+        from hpcrowd.environment.errors import ModelFitError
+        from hpcrowd.environment.power.draws import MeasuredDraw
+
+        try:
+            score = MeasuredDraw(self.jobs.strength).judged(trace)
+        except ModelFitError:
+            yield "power of jobs: too few measurements to judge the prediction of others"
+            return
+        yield (
+            f"power of jobs without a measurement: predicted, off by {100 * score.error:.0f} % on "
+            f"average for {score.jobs:,} later jobs ({100 * score.error_of_mean:.0f} % with one "
+            "mean for all)"
+        )
 
     def measured(self, trace: Trace, rows: Int64s) -> Float64s | None:
         """Return the measured W per processor of jobs; -1 where unknown, None if not asked for.

@@ -1,0 +1,280 @@
+"""What saves energy, carbon and money, and what it costs users: KTH, HPC2N and Curie.
+
+Covers: populations drawn from a trace, so that savings have intervals; switching idle nodes off;
+night tariffs and carbon signals that half of the users follow; a policy that lets jobs wait for
+clean energy; a cap on power; a fair budget of energy; the demand response of Madon et al. 2022.
+
+Story: an operator is asked to save. Which measure saves much, which nearly nothing, and who pays
+with waits or with work that is not done? Each population is the same for all measures, so each
+saving is computed population by population.
+
+Run: ``python -m hpcrowd.scenarios.studies.energy.run TRACE``; its page:
+``python -m hpcrowd.scenarios.studies.refresh energy --traces FOLDER``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.traces.formats.registry import read_trace
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.energy.measures import USUAL, Measured, Savings
+from hpcrowd.scenarios.studies.energy.setting import (
+    NIGHT_BEGINS,
+    NIGHT_ENDS,
+    carbon_signal,
+    power_of,
+)
+from hpcrowd.scenarios.studies.energy.tables import draw_savings, summary_lines, tables
+from hpcrowd.scenarios.studies.render import Picture, page_parts
+from hpcrowd.scenarios.studies.running import LOGS, Steps, find_logs
+from hpcrowd.scenarios.terminal import Progress, progress_bar
+from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
+
+if TYPE_CHECKING:
+    from hpcrowd.agents.behaviours.reactions import Reaction
+    from hpcrowd.analysis.run import Run
+    from hpcrowd.environment.signals.signal import Signal
+
+SEEDS = {"KTH": 10, "HPC2N": 10, "CEA": 5}  # populations drawn
+WEEKS = {"KTH": 26, "HPC2N": 26, "CEA": 8}  # of users' submissions
+WARM_UP = WEEK  # at the beginning, left out of all sums
+SCHEDULER = "easy"
+WHEN = "batches"  # users wait for their batches, and keep their think times
+HALF = 0.5  # of the users take part
+OFF_AFTER = 900  # s without a job after which a node is switched off
+SLACK = 12 * HOUR  # longest wait for clean energy
+CLEAN = 320.0  # g/kWh; above it users delay, degrade or renounce
+CAPPED = 0.8  # of the highest possible power
+
+#: Windows of the demand response of Madon et al. 2022: one in each week, Wednesday, local time. The
+#: paper has windows of its own (unconfirmed).
+CALL_DAY, CALL_HOURS = 2, (16, 20)
+ANSWERS = ("delay", "degrade", "reconfigure", "renounce")
+
+#: Tables of policies, and what users do.
+Chosen = tuple[dict[str, Any], tuple[Any, ...]]
+
+#: The logs of the page.
+STUDIED = ("KTH", "HPC2N", "CEA")
+
+
+def drawn(trace: Trace, seed: int, weeks: int) -> Trace:
+    """Return a population of a trace as a trace: its users, moved by whole weeks, as recorded."""
+    from hpcrowd.scenarios.kinds.resample import resample
+
+    run = resample(trace, users="rigid", scheduler="recorded", seed=seed, days=7 * weeks)
+    return run.to_trace()
+
+
+def reactions_of(signal: Signal) -> dict[str, tuple[Reaction, ...]]:
+    """Return what users do, by the measure."""
+    from hpcrowd.agents import OnSignal
+    from hpcrowd.scenarios.kinds.part_files import reaction_from
+
+    def dirty(do: str, share: float, **more: Any) -> tuple[Reaction, ...]:
+        from hpcrowd.agents.behaviours.energy import sufficiency
+        from hpcrowd.agents.behaviours.reactions import Delay
+
+        kinds = {"delay": Delay, "degrade": sufficiency.Degrade, "renounce": sufficiency.Renounce}
+        trigger = OnSignal(signal, above=CLEAN, outside="off")
+        return (kinds[do](trigger, share=share, name=f"{do} while dirty", **more),)
+
+    at_day = {"opens": NIGHT_ENDS, "closes": NIGHT_BEGINS, "days": ["Mon", "Tue", "Wed", "Thu",
+              "Fri", "Sat", "Sun"]}  # fmt: skip
+    night = {"do": "delay", "when": "during", "hours": at_day, "share": HALF}
+    return {
+        "half delay to the night tariff": (reaction_from(night),),
+        "half delay while carbon is high": dirty("delay", HALF),
+        "half degrade while carbon is high": dirty("degrade", HALF),
+        "half degrade, all comes back": dirty("degrade", HALF, rebound=1.0),
+        "half renounce while carbon is high": dirty("renounce", HALF),
+    }
+
+
+def day_cap(signal: Signal, low: float, high: float) -> Signal:
+    """Return a limit on power, W, on the hours of a signal: low by day, high by night."""
+    hours = signal.times // HOUR % 24
+    clock_hours = (hours + round(-int(signal.times[0]) / HOUR)) % 24
+    by_day = (clock_hours >= NIGHT_ENDS // HOUR) & (clock_hours < NIGHT_BEGINS // HOUR)
+    return replace(signal, values=np.where(by_day, low, high), source="power by day")
+
+
+def measures_of(
+    log: str, signal: Signal, size: int
+) -> dict[str, tuple[dict[str, Any], tuple[Any, ...]]]:
+    """Return the tables of policies and the reactions of each measure; as usual comes first."""
+    from hpcrowd.scenarios.studies.energy.setting import BUSY_W, IDLE_W, NODE_PROCESSORS
+
+    highest = size / NODE_PROCESSORS[log] * BUSY_W
+    sleep = {"sleep": {"after": OFF_AFTER}}
+    cap = {"over_time": day_cap(signal, CAPPED * highest, highest)}
+    start = {"start": {"follow": "carbon", "slack": SLACK}}
+    assert CAPPED * BUSY_W > IDLE_W
+    return {
+        USUAL: ({}, ()),
+        "idle nodes off": (sleep, ()),
+        "jobs wait for clean energy": (start, ()),
+        f"by day at most {CAPPED:.0%} of the power": ({"cap": cap}, ()),
+        **{name: ({}, reactions) for name, reactions in reactions_of(signal).items()},
+        "half delay while carbon is high, idle nodes off": (
+            sleep, reactions_of(signal)["half delay while carbon is high"],
+        ),
+    }  # fmt: skip
+
+
+def measured_of(run: Run, begin: int, end: int, calls: Sequence[tuple[int, int]] = ()) -> Measured:
+    """Return the measures of a run between two seconds."""
+    from hpcrowd.analysis.metrics import bounded_slowdown
+    from hpcrowd.environment.signals.steps import product
+
+    account, jobs = run.energy_account, run.jobs
+    assert account is not None
+    end = min(end, account.end)
+    power = account.curve
+    carbon, price = account.rates.carbon, account.rates.price
+    assert carbon is not None
+    assert price is not None
+
+    def spent(*signals: Any) -> float:
+        return float(product([power, *signals], begin, end).integral(begin, end)) / 3.6e6
+
+    inside = (power.edges[:-1] < end) & (power.edges[1:] > begin)
+    mine = jobs.over & (jobs.submit >= begin) & (jobs.submit < end)
+    within = np.minimum(jobs.end, end) - np.maximum(jobs.start, begin)
+    work = float((jobs.processors * np.maximum(within, 0))[jobs.over].sum()) / HOUR
+    wait = (jobs.start - jobs.submit)[mine]
+    slow = bounded_slowdown((jobs.end - jobs.submit)[mine], jobs.lasted[mine])
+    accounts = run.accounts
+    lost = accounts.get("work_lost_processor_s", 0) - accounts.get("work_returned_processor_s", 0)
+    needed = accounts.get("work_recorded_processor_s", 1)
+    windows = [(a, min(b, end)) for a, b in calls if begin <= a < end]
+    rest = [(b, min(b + DAY, end)) for _, b in windows if b < end]
+
+    def kwh(spans: Sequence[tuple[int, int]]) -> float:
+        return sum(float(power.integral(a, b)) for a, b in spans) / 3.6e6
+
+    share = (end - begin) / (account.end - account.begin)
+    parts = run.energy
+    return Measured(
+        kwh=spent(),
+        wasted_kwh=parts["wasted_kwh"] * share,
+        kg=spent(carbon) / 1000,
+        cost=spent(price),
+        peak_kw=float(power.values[inside].max()) / 1000,
+        wait_h=float(wait.mean()) / HOUR,
+        slowdown=float(slow.mean()),
+        work_h=work,
+        lost=lost / needed,
+        asked=accounts.get("jobs", 0) / len(jobs),
+        window_kwh=kwh(windows),
+        after_kwh=kwh(rest),
+    )
+
+
+def calls_of(clock: Clock, begin: int, end: int) -> list[tuple[int, int]]:
+    """Return the windows of calls for less load between two seconds."""
+    found = []
+    week = clock.wall(begin) // WEEK
+    while True:
+        local = week * WEEK + CALL_DAY * DAY
+        first, last = (clock.second_at(local + hour * HOUR) for hour in CALL_HOURS)
+        week += 1
+        if first >= end:
+            return found
+        if first >= begin:
+            found.append((first, last))
+
+
+def run_energy(
+    log: str,
+    trace: Trace,
+    *,
+    seeds: int | None = None,
+    weeks: int | None = None,
+    calls: bool = True,
+    progress: Progress | None = None,
+) -> Savings:
+    """Run every measure on every population of a log.
+
+    Parameters
+    ----------
+    log
+        Name of the log, see :data:`STUDIED`.
+    trace
+        The log.
+    seeds, weeks
+        Number of populations and of weeks; :data:`SEEDS` and :data:`WEEKS` unless given.
+    calls
+        Whether calls for less load are made too.
+    progress
+        Called before each run.
+    """
+    from hpcrowd.agents.presets import Recipe
+    from hpcrowd.scenarios.kinds.part_files import reaction_from
+    from hpcrowd.scenarios.kinds.replay import replay
+
+    seeds, weeks = seeds or SEEDS[log], weeks or WEEKS[log]
+    runs: dict[str, list[Measured]] = {}
+    answers: dict[str, list[Measured]] = {}
+    steps = Steps(seeds * (11 + calls * len(ANSWERS)), progress)
+    for seed in range(seeds):
+        steps.begin(f"{log}, population {seed}")
+        population = drawn(trace, seed, weeks)
+        clock = Clock.of(population.header)
+        end = weeks * WEEK
+        signal = carbon_signal(clock, 4 * end)
+        called = calls_of(clock, WARM_UP, end)
+        for name, (policies, reactions) in measures_of(log, signal, trace.processors).items():
+            steps.begin(f"{log}, population {seed}, {name}")
+            users: Callable[..., Any] = Recipe(WHEN, reactions=reactions)
+            power = {**power_of(log, **policies), "carbon": signal}
+            run = replay(population, users=users, scheduler=SCHEDULER, power=power, seed=seed)
+            runs.setdefault(name, []).append(measured_of(run, WARM_UP, end, called))
+        if not calls:
+            continue
+        answers.setdefault(USUAL, []).append(runs[USUAL][-1])
+        for answer in ANSWERS:
+            steps.begin(f"{log}, population {seed}, {answer} when called")
+            reaction = reaction_from({"do": answer, "when": "during", "periods": called})
+            users = Recipe(WHEN, reactions=(reaction,))
+            power = {**power_of(log), "carbon": signal}
+            run = replay(population, users=users, scheduler=SCHEDULER, power=power, seed=seed)
+            answers.setdefault(answer, []).append(measured_of(run, WARM_UP, end, called))
+    facts = {"processors": trace.processors, "seeds": seeds, "weeks": weeks}
+    return Savings(log, runs, answers, facts)
+
+
+def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
+    """Run the study; return the generated parts of its page by name, and its picture."""
+    paths = find_logs(traces, {name: LOGS[name] for name in STUDIED}, STUDIED)
+    with progress_bar() as progress:
+        found = [run_energy(name, read_trace(paths[name]), progress=progress) for name in STUDIED]
+    parts = page_parts(summary_lines(found), tables(found))
+    return parts, [Picture.of("energy", draw_savings, found)]
+
+
+def shown(trace: Trace) -> list[ScriptTable]:
+    """Run the measures on a trace, as one of KTH's nodes; return tables for a terminal."""
+    name = next((log for log in STUDIED if log.lower() in Path(trace.source).name.lower()), "KTH")
+    with progress_bar() as progress:
+        found = run_energy(name, trace, progress=progress)
+    return [
+        ScriptTable(table.title, table.heading, table.rows, table.left)
+        for table in tables([found])
+        if table.terminal
+    ]
+
+
+#: Runs the measures on a trace; prints tables; returns the exit code.
+main = script("energy", shown, module="hpcrowd.scenarios.studies.energy.run")
+
+if __name__ == "__main__":
+    sys.exit(main())
