@@ -93,7 +93,7 @@ def test_the_head_of_the_queue_does_not_starve(make_jobs: MakeJobs, plain: bool)
 def test_nothing_runs_under_a_cap_at_the_idle_power(make_jobs: MakeJobs, plain: bool) -> None:
     """Jobs wait while idle processors use up the cap; for ever, they are rejected."""
     jobs = make_jobs((0, 50, 1), (5, 10, 4))
-    model = simulate(jobs, 4, PowerCap(over_time(4 * IDLE, 4 * IDLE)), plain=plain)
+    model = simulate(jobs, 4, PowerCap(over_time(4 * IDLE, 4 * IDLE + 0.1)), plain=plain)
     assert [-1, -1] == jobs.start.tolist()
     assert [State.UNFINISHED] * 2 == jobs.state.tolist()
     assert 2 == len(model.cluster.waiting)
