@@ -18,7 +18,9 @@ trace.swf.gz        the run as a trace, see :meth:`hpcrowd.analysis.run.Run.to_t
 trace.names.csv     names of users, groups and so on, if the replayed trace has them
 summary.json        the metrics, see :meth:`hpcrowd.analysis.run.Run.summary`
 provenance.json     configuration, seed, versions, checksums, wall times: enough to repeat it
-*.png               pictures, see :mod:`hpcrowd.analysis.pictures.over_time`
+overview.png        a picture, see :func:`hpcrowd.analysis.pictures.over_time.overview`
+power.png           power over time, with a description of power, see
+                    :mod:`hpcrowd.analysis.pictures.power`
 =================== ==============================================================================
 
 Additions of later versions to a folder (columns, keys, files) are ignored.
@@ -108,8 +110,10 @@ def write_run(run: Run, place: Path, *, plots: bool = True) -> None:
     write_json(run.summary(), place / "summary.json")
     if plots:
         from hpcrowd.analysis.pictures.over_time import write_overview
+        from hpcrowd.analysis.pictures.power import write_power
 
         write_overview(run, place)
+        write_power(run, place)
     write_json(provenance(run), place / "provenance.json")
 
 

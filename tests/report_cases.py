@@ -104,7 +104,11 @@ def runs_of_every_kind(make_trace: Callable[..., Trace], folder: Path) -> dict[s
         {"do": "switch", "at": 100000, "scheduler": "fcfs"},
     ]
     platform = PlatformConfig.model_validate({"name": "plan", "changes": changes})
-    visits = replay(trace, users="rigid")
+    power = {
+        "nodes": [{"name": "thin", "idle": "60 W", "processor": "40 W"}],
+        "tariff": {"price": 0.2},
+    }
+    visits = replay(trace, users="rigid", power=power)
     visits.visits = [
         Visit(0, 10, Happening.THERE),
         Visit(86400, 11, Happening.ARRIVED),

@@ -15,6 +15,13 @@ from hpcrowd.analysis.html import origin_of
 from hpcrowd.analysis.metrics import format_metric
 from hpcrowd.analysis.pictures.over_time import lines_of, overview, waits_of, write_overview
 from hpcrowd.analysis.pictures.plots import COLOURS, figure_png
+from hpcrowd.analysis.pictures.power import (
+    highest_between,
+    power_data,
+    power_over_time,
+    signal_bins,
+    write_power,
+)
 from hpcrowd.analysis.results import provenance
 from hpcrowd.environment import Clock, JobTable, Simulation, State, Trace
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
@@ -206,6 +213,47 @@ def test_write_overview_writes_one_picture(replayed: Run, tmp_path) -> None:
     assert ["overview.png"] == [path.name for path in tmp_path.iterdir()]
     head = (tmp_path / "overview.png").read_bytes()[:24]
     assert 1200 == int.from_bytes(head[16:20])
+
+
+def test_power_is_drawn_of_runs_with_a_description(make_trace: MakeTrace, tmp_path) -> None:
+    """Power.png has the mean, the highest power and the prices; the bins hold all the energy."""
+    jobs = (
+        {"submit": at, "run": 7200, "requested_processors": 3, "user": 1}
+        for at in (0, 600, 90_000, 90_600)
+    )
+    power = {
+        "nodes": [{"name": "thin", "idle": "60 W", "processor": "40 W"}],
+        "pue": 1.5,
+        "tariff": {"price": 0.2, "currency": "SEK"},
+    }
+    trace = make_trace(*jobs, header=HEADER)
+    run = replay(trace, users="rigid", scheduler="fcfs", power=power)
+    assert [tmp_path / "power.png"] == write_power(run, tmp_path)
+    words = texts(power_over_time(run))
+    for expected in ("highest 0.54 kW", "Price of energy, SEK/kWh", "mean 0.4097 kW"):
+        assert expected in words
+    data = power_data(run)
+    hours = (data["end_s"] - data["begin_s"]) / HOUR
+    assert run.energy["energy_kwh"] == pytest.approx(data["power_kw"] @ hours)
+    assert run.energy["wasted_kwh"] == pytest.approx(data["wasted_kw"] @ hours)
+    assert np.all(data["wasted_kw"] <= data["power_kw"] + 1e-12)
+    account = run.energy_account
+    assert account is not None
+    assert (540.0, 0) == highest_between(account.curve, 0, 100)
+    assert (360.0, 14_400) == highest_between(account.curve, 14_400, 20_000)
+
+
+def test_power_without_a_description_is_no_picture(replayed: Run, tmp_path) -> None:
+    """A run without a description of power leaves no power.png."""
+    assert [] == write_power(replayed, tmp_path)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_signals_are_averaged_over_days_where_bins_are_wide() -> None:
+    """Bins of half days would show stripes where carbon intensity has the rhythm of days."""
+    assert {HOUR} == set(np.diff(signal_bins(np.arange(0, 30 * DAY + 1, HOUR))))
+    found = signal_bins(np.arange(0, 355 * DAY + 1, DAY // 2))
+    assert (0, 355 * DAY, {DAY}) == (found[0], found[-1], set(np.diff(found)))
 
 
 def test_pictures_do_not_show_when_they_were_made(replayed: Run) -> None:

@@ -103,8 +103,8 @@ def test_pictures_and_data(call: Call, runs: Path) -> None:
     code, _, err = call("both/think-time", "--figures", "pictures")
     assert (0, True) == (code, "Pictures and their data are in pictures" in err)
     names = {path.name for path in (runs / "pictures").iterdir()}
-    # Nobody comes or goes, and the log ends within a day.
-    drawn = set(RUN_FIGURES) - {"visits", "whole"}
+    # Nobody comes or goes, the log ends within a day, and nothing is known of power.
+    drawn = set(RUN_FIGURES) - {"visits", "whole", "power"}
     suffixes = ("png", "svg", "csv")
     assert names == {f"{name}.{end}" for name in drawn for end in suffixes} | {"provenance.json"}
     tables = {

@@ -18,7 +18,7 @@ from hpcrowd.analysis.curves import Floats
 from hpcrowd.analysis.features.draw import FEWEST, think_quartiles
 from hpcrowd.analysis.features.panels import LETTERS, logarithmic_times
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.analysis.pictures import over_time, plots, waits
+from hpcrowd.analysis.pictures import over_time, plots, power, waits
 from hpcrowd.analysis.pictures.density import density_of
 from hpcrowd.analysis.pictures.gantt import (
     busiest_day,
@@ -325,6 +325,14 @@ RUN_FIGURES = {
         over_time.comings_and_goings,
         over_time.visits_data,
         lambda run: len(run.visits) > 0 and curves.span_of(run.jobs) is not None,
+    ),
+    "power": RunFigure(
+        "Power over time",
+        "The power of the machine, cooling included. The mean and the highest power are of the "
+        "whole run.",
+        power.power_over_time,
+        power.power_data,
+        lambda run: run.energy_account is not None,
     ),
 }  # fmt: skip
 

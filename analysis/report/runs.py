@@ -197,7 +197,7 @@ def _pictures(comparison: Comparison) -> Iterator[int]:
     yield len(PICTURES)
     for group in groups[:MOST_PARTS]:
         names = {name for name, _ in figures_of(group.first)}
-        yield len(names & {*OF_EACH, "visits"})
+        yield len(names & {*OF_EACH, "visits", "power"})
 
 
 def _side_by_side(comparison: Comparison, tell: Tell) -> Iterator[html.Section]:
@@ -403,7 +403,7 @@ def accounts(run: Run, images: Images) -> Iterator[html.Section]:
         parts = [html.list_of(lines)] if (lines := machine_lines(run.machines)) else []
         yield html.Section("partitions", "Partitions", [*parts, table])
     if run.energy:
-        yield html.Section("energy", "Energy", _energy(run))
+        yield html.Section("energy", "Energy", _energy(run, images))
     if run.platform:
         yield html.Section(
             "platform", "Changes of the platform", [html.list_of(platform_lines(run.platform))]
@@ -426,13 +426,13 @@ def accounts(run: Run, images: Images) -> Iterator[html.Section]:
         yield html.Section("decisions", "Decisions of users", _decisions(run))
 
 
-def _energy(run: Run) -> list[str]:
+def _energy(run: Run, images: Images) -> list[str]:
     parts = html.rows_table(
         ["what for", *PART_COLUMNS],
         part_rows(run.energy),
         caption="What the energy was used for, cooling included",
     )
-    found = [html.list_of(energy_lines(run.energy)), parts]
+    found = [html.list_of(energy_lines(run.energy)), *images.of("power", run), parts]
     for field in ("user", "group"):
         rows = by_whom(run, field)
         if len(rows) > 1 or (rows and field == "user"):
