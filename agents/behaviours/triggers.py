@@ -93,6 +93,7 @@ class Periods(Trigger):
     _clock: Clock | None = None
     _begins: Sequence[int] = ()
     _ends: Sequence[int] = ()
+    _until: int = 0  # s of the run for which a signal that repeats is looked up
 
     @override
     def begin(self, user: ReplayUser) -> None:
@@ -186,8 +187,6 @@ class OnSignal(Periods):
     """
 
     when = "signal"
-
-    _until: ClassVar[int] = 0  # s of the run for which a signal that repeats is looked up
 
     signal: Signal = setting(..., "CSV file with the columns time and value", name="file")  # noqa: RUF009
     _: KW_ONLY

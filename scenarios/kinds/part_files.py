@@ -15,15 +15,16 @@ data, such as an entry of a TOML file::
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Self, Union, cast, get_args, get_origin
 
-from pydantic import BeforeValidator, Field, ValidationError, create_model
+from pydantic import BeforeValidator, Field, ValidationError, create_model, model_validator
 
 from hpcrowd.agents.behaviours.activity import ActivityWindow
 from hpcrowd.agents.behaviours.parts import (
@@ -36,10 +37,12 @@ from hpcrowd.agents.behaviours.parts import (
 )
 from hpcrowd.agents.presets import made_by_own
 from hpcrowd.environment.clock import Moment
-from hpcrowd.environment.errors import QuantityError, first_mistake, not_one_of
+from hpcrowd.environment.errors import HpcrowdError, QuantityError, first_mistake, not_one_of
+from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LARGEST_SETTING
 from hpcrowd.environment.registry import located
 from hpcrowd.environment.signals.signal import Signal, read_signal
+from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import Duration, HoursConfig, Strict, parse_moment
 
 if TYPE_CHECKING:
@@ -250,3 +253,72 @@ def _choice(values: dict[str, Any], key: str, known: Mapping[str, Any]) -> str:
 
 def _of(values: Mapping[str, Any], settings: type[Strict]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in settings.model_fields}
+
+
+class ReactionsConfig(Strict):
+    """Reactions of users, one table each; a TOML file has them as ``[[reactions]]``."""
+
+    name: str = Field("reactions", description="for tables and pictures")
+    reactions: tuple[dict[str, Any], ...] = Field(
+        min_length=1, description="what users do instead: do, when, and settings of both"
+    )
+    folder: Path = Field(Path(), exclude=True, description="of the files that they name")
+    file: Path | None = Field(None, exclude=True, description="from which they were read")
+    sha256: str = Field("", exclude=True, description="checksum of the file")
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> Self:
+        self.made()
+        return self
+
+    def made(self) -> list[Reaction]:
+        """Return the reactions.
+
+        Raises
+        ------
+        QuantityError
+            If one is wrong, with its place.
+        """
+        return list(reactions_from(self.reactions, self.folder))
+
+    def files(self) -> dict[str, str]:
+        """Return the checksums of the files that they are made from, by name."""
+        found = {self.file.name: self.sha256} if self.file is not None else {}
+        names = [str(one["file"]) for one in self.reactions if "file" in one]
+        return found | {name: sha256(read_bytes(self.folder / name)).hexdigest() for name in names}
+
+
+def reactions_from(tables: Iterable[Mapping[str, Any]], folder: Path) -> Iterator[Reaction]:
+    """Yield the reactions that tables describe; a mistake names the place of its table."""
+    for place, reaction in enumerate(tables):
+        try:
+            yield reaction_from(reaction, folder)
+        except HpcrowdError as error:
+            raise QuantityError(f"reactions[{place}]: {error}") from None
+
+
+def given_reactions(given: Any, folder: Path) -> ReactionsConfig | None:
+    """Return the reactions that a setting gives: a TOML file, tables, or a ReactionsConfig.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+    QuantityError
+        When the file cannot be read or something in it is wrong.
+    """
+    if given is None or isinstance(given, ReactionsConfig):
+        return given
+    if isinstance(given, dict):
+        return ReactionsConfig.configure(**{"folder": folder, **given})
+    if isinstance(given, list | tuple):
+        return ReactionsConfig.configure(folder=folder, reactions=given)
+    if isinstance(given, str):
+        place = folder / given
+        values, content = read_toml(place)
+        found = {
+            "name": place.stem, **values, "file": place, "folder": place.parent,
+            "sha256": sha256(content).hexdigest(),
+        }  # fmt: skip
+        return ReactionsConfig.configure(place, **found)
+    raise ValueError("give a TOML file with tables [[reactions]], or tables")

@@ -20,7 +20,7 @@ the rule.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -32,17 +32,16 @@ from hpcrowd.agents.behaviours.activity import SameWindow
 from hpcrowd.agents.behaviours.parts import THINK, WHEN, WINDOWS, Part, parameters_of
 from hpcrowd.agents.behaviours.patience import Patience
 from hpcrowd.agents.presets import own_behaviour
-from hpcrowd.environment.errors import HpcrowdError, QuantityError, not_one_of
+from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LEAST_SPEED, MOST_PROCESSORS, MOST_SPEED
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.schedulers.predictors.base import parse_estimates
 from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.fields import SchedulerChoice, Strict
-from hpcrowd.scenarios.kinds.part_files import make, optional, reaction_from, settings_model
+from hpcrowd.scenarios.kinds.part_files import make, optional, reactions_from, settings_model
 
 if TYPE_CHECKING:
-    from hpcrowd.agents.behaviours.reactions import Reaction
     from hpcrowd.agents.generative.shmueli import SiteModel
     from hpcrowd.agents.populations.mixture import Mixture
     from hpcrowd.agents.presets import Recipe
@@ -145,7 +144,7 @@ class UsersConfig(_EntryWithParts):
                     )
                 changes[what] = self._made(part, folder)
         if self.reactions:
-            changes["reactions"] = tuple(self._reactions(folder))
+            changes["reactions"] = tuple(reactions_from(self.reactions, folder))
         return replace(base, **changes)
 
     def _own(self, text: str) -> Callable[..., Any]:
@@ -168,13 +167,6 @@ class UsersConfig(_EntryWithParts):
             )
         changes = {name: self._made(part) for name, part in of_model.items() if self._given(part)}
         return replace(base, **changes)
-
-    def _reactions(self, folder: Path) -> Iterator[Reaction]:
-        for place, reaction in enumerate(self.reactions):
-            try:
-                yield reaction_from(reaction, folder)
-            except HpcrowdError as error:
-                raise QuantityError(f"reactions[{place}]: {error}") from None
 
     def _given(self, part: type[Part]) -> str:
         """Return the name of the first given setting of a part, empty for none."""

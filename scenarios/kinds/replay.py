@@ -315,6 +315,8 @@ class ReplayConfig(TraceScenario):
             files[self.estimates] = checksum(Path(self.estimates))
         if self.map is not None:
             files[self.map] = checksum(self.folder / self.map)
+        if self.power is not None:
+            files |= self.power.files()
         return found | self.of_sources() | ({"files_sha256": files} if files else {})
 
 

@@ -38,9 +38,12 @@ if TYPE_CHECKING:
 
 # Makes a behaviour from the pool; typed loosely where settings are checked.
 if TYPE_CHECKING:
+    from hpcrowd.scenarios.kinds.part_files import ReactionsConfig
+
     Users = str | Callable[..., Any]
+    Reactions = ReactionsConfig
 else:
-    Users = Any
+    Users = Reactions = Any
 
 #: Behaviours while users are present, in a few words.
 DOING = {
@@ -91,6 +94,11 @@ class ResampleConfig(TraceScenario):
     consequences: Consequences = Field(
         Consequences(), description="how satisfaction changes what users do"
     )
+    reactions: Reactions | None = Field(
+        None,
+        description="TOML file of what users do instead of submitting as usual, tables "
+        "[[reactions]] as in a population",
+    )
     user_arrivals: Literal["poisson", "even"] = Field(
         "poisson",
         description="temporary users who arrive per week: drawn around a mean, or the same number",
@@ -123,6 +131,16 @@ class ResampleConfig(TraceScenario):
             raise ValueError(f"{not_one_of(users, DOING)}, or your own as FILE.py:NAME")
         own_behaviour(text := located(users, info.data["folder"]))
         return text
+
+    @field_validator("reactions", mode="before")
+    @classmethod
+    def _readable_reactions(cls, reactions: Any, info: ValidationInfo) -> Any:
+        """Read the file of reactions; tables describe them."""
+        if reactions is None:
+            return None
+        from hpcrowd.scenarios.kinds.part_files import given_reactions
+
+        return given_reactions(reactions, info.data["folder"])
 
     @field_validator("satisfaction")
     @classmethod
@@ -170,7 +188,23 @@ class ResampleConfig(TraceScenario):
         values = super().plain()
         if not isinstance(self.users, str):
             values["users"] = getattr(self.users, "__qualname__", repr(self.users))
+        if self.reactions is not None:
+            values["reactions"] = self.reactions.model_dump(mode="json")
         return values
+
+    @override
+    def files(self) -> dict[str, Path]:
+        found = super().files()
+        if self.reactions is not None and self.reactions.file is not None:
+            found["reactions"] = self.reactions.file
+        return found
+
+    @override
+    def identity(self) -> dict[str, Any]:
+        found = super().identity()
+        if self.reactions is not None:
+            found["files_of_reactions"] = self.reactions.files()
+        return found
 
     @property
     def learned(self) -> bool:
@@ -216,6 +250,7 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.agents.populations.semi_open import add_members, draw_roster
         from hpcrowd.analysis.accounts.platform import attempts_of
         from hpcrowd.analysis.accounts.population import dropped_users, population_accounts
+        from hpcrowd.analysis.accounts.reactions import notes_of
         from hpcrowd.analysis.accounts.record import Record
         from hpcrowd.analysis.energy.record import account_of
         from hpcrowd.analysis.run import Run
@@ -256,6 +291,7 @@ class ResampleConfig(TraceScenario):
             horizon=people.clock.second_at(people.clock.wall(0) + weeks * WEEK),
             formula=formula,
             consequences=self.consequences,
+            reactions=[] if self.reactions is None else self.reactions.made(),
         )
         if log is not None:
             note_generating(log, users)
@@ -279,10 +315,13 @@ class ResampleConfig(TraceScenario):
                     **own,
                     **self.of_sources(),
                     "trace": name,
-                    "files_sha256": {name: prepared.sha256},
+                    "files_sha256": {name: prepared.sha256}
+                    | ({} if self.reactions is None else self.reactions.files())
+                    | ({} if self.power is None else self.power.files()),
                 },
                 clock=people.clock,
                 after=None if self.users == "rigid" else units_after(simulation, users),
+                reactions=() if self.reactions is None else notes_of(users),
                 attempts=attempts_of(simulation),
                 machines=machines,
                 rejections=rejections,

@@ -34,7 +34,12 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 #: Pages without a paper: the module whose ``page_contents`` takes the folder of traces
 #: and returns the generated parts and the pictures.
-MEASURED = {"events": "events", "rebound": "rebound.run", "validation": "validation"}
+MEASURED = {
+    "energy": "energy.run",
+    "events": "events",
+    "rebound": "rebound.run",
+    "validation": "validation",
+}
 
 
 def page_of(name: str, docs: Path = DOCS) -> Path:

@@ -15,7 +15,7 @@ Run: ``python -m hpcrowd.scenarios.studies.energy.run TRACE``; its page:
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.signals.signal import Signal
 
 SEEDS = {"KTH": 10, "HPC2N": 10, "CEA": 5}  # populations drawn
-WEEKS = {"KTH": 26, "HPC2N": 26, "CEA": 8}  # of users' submissions
+WEEKS = {"KTH": 26, "HPC2N": 26, "CEA": 13}  # of users' submissions
 WARM_UP = WEEK  # at the beginning, left out of all sums
 SCHEDULER = "easy"
 WHEN = "batches"  # users wait for their batches, and keep their think times
@@ -53,6 +53,8 @@ OFF_AFTER = 900  # s without a job after which a node is switched off
 SLACK = 12 * HOUR  # longest wait for clean energy
 CLEAN = 320.0  # g/kWh; above it users delay, degrade or renounce
 CAPPED = 0.8  # of the highest possible power
+BUDGET = 0.9  # of what jobs use in a month as usual, divided as the recorded work of users
+MONTH = 30.44 * DAY  # a mean one
 
 #: Windows of the demand response of Madon et al. 2022: one in each week, Wednesday, local time. The
 #: paper has windows of its own (unconfirmed).
@@ -107,9 +109,7 @@ def day_cap(signal: Signal, low: float, high: float) -> Signal:
     return replace(signal, values=np.where(by_day, low, high), source="power by day")
 
 
-def measures_of(
-    log: str, signal: Signal, size: int
-) -> dict[str, tuple[dict[str, Any], tuple[Any, ...]]]:
+def measures_of(log: str, signal: Signal, size: int) -> dict[str, Chosen]:
     """Return the tables of policies and the reactions of each measure; as usual comes first."""
     from hpcrowd.scenarios.studies.energy.setting import BUSY_W, IDLE_W, NODE_PROCESSORS
 
@@ -118,16 +118,31 @@ def measures_of(
     cap = {"over_time": day_cap(signal, CAPPED * highest, highest)}
     start = {"start": {"follow": "carbon", "slack": SLACK}}
     assert CAPPED * BUSY_W > IDLE_W
+    people = reactions_of(signal)
+    dirty = "while carbon is high"
     return {
         USUAL: ({}, ()),
         "idle nodes off": (sleep, ()),
         "jobs wait for clean energy": (start, ()),
         f"by day at most {CAPPED:.0%} of the power": ({"cap": cap}, ()),
-        **{name: ({}, reactions) for name, reactions in reactions_of(signal).items()},
-        "half delay while carbon is high, idle nodes off": (
-            sleep, reactions_of(signal)["half delay while carbon is high"],
+        **{name: ({}, reactions) for name, reactions in people.items()},
+        f"half delay {dirty}, idle nodes off": (sleep, people[f"half delay {dirty}"]),
+        f"half renounce {dirty}, idle nodes off": (sleep, people[f"half renounce {dirty}"]),
+    }
+
+
+def fair_budget(usual: Run) -> tuple[Reaction, ...]:
+    """Return a reaction: jobs beyond a user's budget of the month wait for the next one."""
+    from hpcrowd.scenarios.kinds.part_files import reaction_from
+
+    account = usual.energy_account
+    assert account is not None
+    monthly = usual.energy["jobs_kwh"] * MONTH / (account.end - account.begin)
+    return (
+        reaction_from(
+            {"do": "delay", "when": "budget", "machine_kwh": BUDGET * monthly, "fair": "record"}
         ),
-    }  # fmt: skip
+    )
 
 
 def measured_of(run: Run, begin: int, end: int, calls: Sequence[tuple[int, int]] = ()) -> Measured:
@@ -224,7 +239,7 @@ def run_energy(
     seeds, weeks = seeds or SEEDS[log], weeks or WEEKS[log]
     runs: dict[str, list[Measured]] = {}
     answers: dict[str, list[Measured]] = {}
-    steps = Steps(seeds * (11 + calls * len(ANSWERS)), progress)
+    steps = Steps(seeds * (13 + calls * len(ANSWERS)), progress)
     for seed in range(seeds):
         steps.begin(f"{log}, population {seed}")
         population = drawn(trace, seed, weeks)
@@ -232,21 +247,35 @@ def run_energy(
         end = weeks * WEEK
         signal = carbon_signal(clock, 4 * end)
         called = calls_of(clock, WARM_UP, end)
-        for name, (policies, reactions) in measures_of(log, signal, trace.processors).items():
-            steps.begin(f"{log}, population {seed}, {name}")
+
+        def simulated(
+            policies: Mapping[str, Any],
+            reactions: tuple[Reaction, ...],
+            population: Trace = population,
+            signal: Signal = signal,
+            seed: int = seed,
+        ) -> Run:
             users: Callable[..., Any] = Recipe(WHEN, reactions=reactions)
             power = {**power_of(log, **policies), "carbon": signal}
-            run = replay(population, users=users, scheduler=SCHEDULER, power=power, seed=seed)
+            return replay(population, users=users, scheduler=SCHEDULER, power=power, seed=seed)
+
+        measures = measures_of(log, signal, trace.processors)
+        for name, (policies, reactions) in measures.items():
+            steps.begin(f"{log}, population {seed}, {name}")
+            run = simulated(policies, reactions)
             runs.setdefault(name, []).append(measured_of(run, WARM_UP, end, called))
+            if name == USUAL:
+                budget = fair_budget(run)
+        steps.begin(f"{log}, population {seed}, budget")
+        found = measured_of(simulated({}, budget), WARM_UP, end, called)
+        runs.setdefault(f"fair budgets of {BUDGET:.0%} of the energy", []).append(found)
         if not calls:
             continue
         answers.setdefault(USUAL, []).append(runs[USUAL][-1])
         for answer in ANSWERS:
             steps.begin(f"{log}, population {seed}, {answer} when called")
             reaction = reaction_from({"do": answer, "when": "during", "periods": called})
-            users = Recipe(WHEN, reactions=(reaction,))
-            power = {**power_of(log), "carbon": signal}
-            run = replay(population, users=users, scheduler=SCHEDULER, power=power, seed=seed)
+            run = simulated({}, (reaction,))
             answers.setdefault(answer, []).append(measured_of(run, WARM_UP, end, called))
     facts = {"processors": trace.processors, "seeds": seeds, "weeks": weeks}
     return Savings(log, runs, answers, facts)
