@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -49,7 +49,7 @@ PACKAGES = tuple(f"hpcrowd.{floor}" for floor in ("environment", "agents", "anal
 INSIDE = ("hpcrowd.analysis.features", "hpcrowd.analysis.models", "hpcrowd.analysis.views")
 
 #: Units by the end of a metric's name.
-UNITS = {"_s": "s", "_processor_h": "processor-h", "_per_day": "1/day", "jobs_": "jobs"}
+UNITS = {"_kwh": "kWh", "_kw": "kW", "_kg": "kg", "_s": "s", "_processor_h": "processor-h", "_per_day": "1/day", "jobs_": "jobs"}
 
 #: How each metric is computed; sums and means go over the jobs that ran, unless said otherwise.
 FORMULAS = {
@@ -75,6 +75,13 @@ FORMULAS = {
     "memory_utilization": "sum(MB * (end - start)) / (MB of the machine * makespan)",
     "runs_preempted": "rows of `attempts.parquet` with cause `preempted`",
     "preempted_processor_h": "sum(processors * (end - start)) / 3600 over these rows",
+    "energy_kwh": "integral of power * PUE / 3.6e6, from the first submission to the last end",
+    "energy_wasted_kwh": "the parts killed, failed, cancelled, preempted, stopped, idle, asleep and "
+    "switching",
+    "energy_idle_kwh": "the part idle",
+    "power_peak_kw": "max(power * PUE) / 1000",
+    "carbon_kg": "integral of power * PUE * g/kWh / 3.6e9",
+    "energy_cost": "integral of power * PUE * price / 3.6e6, plus the price of monthly peaks",
     "throughput_jobs_per_day": "jobs that ran * 86400 / makespan",
     "lateness_mean_s": "mean(submit - recorded submit) over submitted jobs; Eq. 3",
     "relative_lateness": "1 + mean lateness / (max - min of recorded submit); Eq. 4",
@@ -396,6 +403,54 @@ def platform_settings_table() -> str:
     return table(("with", "setting", "default", "meaning"), rows)
 
 
+def power_settings_table() -> str:
+    """Return the settings of a description of power, table by table."""
+    from pydantic import BaseModel
+
+    from hpcrowd.scenarios.kinds.power_files import PowerConfig
+
+    def models_in(kind: Any) -> Iterator[type[BaseModel]]:
+        """Yield the models in a type, however deep."""
+        if inspect.isclass(kind) and issubclass(kind, BaseModel):
+            yield kind
+        for one in get_args(kind):
+            yield from models_in(one)
+
+    rows = []
+
+    def add(model: type[BaseModel], place: str) -> None:
+        below = []
+        for name, field in model.model_fields.items():
+            if field.exclude:
+                continue
+            inner = next(models_in(field.annotation), None)
+            if inner is not None:
+                many = get_origin(field.annotation) is tuple
+                below.append((inner, f"{place}.{name}".strip("."), many))
+                if inner.__name__ == "SignalConfig":
+                    said = (field.description or "").rstrip(".")
+                    rows.append((f"`[{below[-1][1]}]`", "", "", f"{said}; a signal"))
+                    below.pop()
+                continue
+            default = "required" if field.is_required() else _plain(field.default)
+            about = field.description or ""
+            rows.append((f"`[{place}]`" if place else "", f"`{name}`", default, about))
+        for inner, path, many in below:
+            add(inner, path if not many else path)
+
+    add(PowerConfig, "")
+    return table(("table", "setting", "default", "meaning"), rows)
+
+
+def energy_keys_table() -> str:
+    """Return the keys of the account of energy, and the parts of it."""
+    from hpcrowd.analysis.energy.account import KEYS, PARTS
+
+    keys = table(("key", "meaning"), [(f"`{name}`", said) for name, said in KEYS.items()])
+    parts = table(("part", "energy of"), [(f"`{name}`", said) for name, said in PARTS.items()])
+    return f"{keys}\n\n{parts}"
+
+
 def _plain(default: Any) -> str:
     return "" if default in (None, "") else f"`{default}`"
 
@@ -452,6 +507,8 @@ PLACES = {
     "rejection_columns": rejection_columns_table,
     "machine_accounts": machine_accounts_table,
     "platform_settings": platform_settings_table,
+    "power_settings": power_settings_table,
+    "energy_keys": energy_keys_table,
     "reaction_accounts": reaction_accounts_table,
     "reaction_settings": reaction_settings_table,
 }

@@ -43,6 +43,29 @@ OF_JOBS = tuple(PARTS)[:7]
 #: Parts that bring nobody a result.
 WASTED = ("killed", "failed", "cancelled", "preempted", "stopped", "idle", "asleep", "switching")
 
+#: Keys of the account of a run, and their meaning.
+KEYS = {
+    "begin_s": "first submission, s since the origin",
+    "end_s": "last end of a run of a job, s since the origin",
+    "energy_kwh": "energy of the machine, cooling included, as everything below",
+    "jobs_kwh": "what jobs are charged with",
+    "wasted_kwh": "what brought nobody a result: all parts but `completed` and `unfinished`",
+    "cooling_kwh": "what the nodes themselves did not draw",
+    "parts_kwh": "energy by part, see below",
+    "peak_kw": "highest power",
+    "peak_at_s": "when it was first reached, s since the origin",
+    "mean_kw": "mean power",
+    "switched_on": "how often nodes were switched on",
+    "switched_off": "how often nodes were switched off",
+    "carbon_kg": "carbon dioxide equivalents; only with a carbon intensity, as the next",
+    "parts_carbon_kg": "the same by part",
+    "cost": "price of the energy and of monthly peaks; only with a tariff, as the next ones",
+    "peak_cost": "price of monthly peaks",
+    "parts_cost": "price of the energy by part",
+    "currency": "of the prices",
+    "notes": "what was assumed, if anything",
+}
+
 #: g in a kg, W in a kW; nW in a W.
 KILO, NANO = 1e3, 1e9
 
@@ -318,17 +341,7 @@ class EnergyAccount:
         return replace(self, there=self.rest, rates=plain).joules.total
 
     def summary(self) -> dict[str, Any]:
-        """Return the totals, fit for JSON; names have units.
-
-        Returns
-        -------
-        dict
-            ``energy_kwh`` in all; ``parts_kwh`` by :data:`PARTS`; ``wasted_kwh``, those of
-            :data:`WASTED`; ``cooling_kwh``, the part of all that the nodes did not draw;
-            ``peak_kw`` and ``peak_at_s``; ``mean_kw``; ``switched_on`` and ``switched_off``; with a
-            signal ``carbon_kg`` and ``parts_carbon_kg``; with prices ``cost``, which includes
-            ``peak_cost``, ``parts_cost`` and ``currency``; ``notes``.
-        """
+        """Return the totals, fit for JSON: the keys of :data:`KEYS` that are known."""
         parts = {name: joules / KWH for name, joules in self.by_part(self.joules).items()}
         total = self.joules.total / KWH
         watts, at = self.peak

@@ -31,7 +31,7 @@ class NodePower:
     ----------
     name
         Of the type.
-    processors, gpus
+    processors
         Of one node.
     idle
         W of a node that is on without a job.
@@ -56,7 +56,6 @@ class NodePower:
     idle: float
     processor: float
     processors: int = 1
-    gpus: int = 0
     gpu: float = 0.0
     asleep: float = 0.0
     on_time: int = 0

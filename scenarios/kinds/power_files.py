@@ -87,7 +87,6 @@ class NodesConfig(Strict):
     idle: Watts = Field(description="of a node that is on without a job")
     processor: Watts = Field(description="what a busy processor adds")
     processors: int = Field(1, ge=1, description="of a node; of a pool of equal processors")
-    gpus: int = Field(0, ge=0, description="of a node")
     gpu: Watts = Field(0.0, description="what a busy GPU adds")
     asleep: Watts = Field(0.0, description="of a node that is switched off or sleeps")
     on_time: Duration = Field(0, ge=0, description="time to switch a node on")

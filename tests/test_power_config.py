@@ -1,0 +1,250 @@
+"""Descriptions of power in TOML, and runs with them: settings, mistakes, results, repeats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.energy.account import PARTS, EnergyAccount
+from hpcrowd.analysis.energy.record import types_of
+from hpcrowd.analysis.results import read_results, write_results
+from hpcrowd.environment import HpcrowdError, QuantityError, Signal
+from hpcrowd.environment.jobs import State
+from hpcrowd.environment.machine.model import Machine, NodeType
+from hpcrowd.environment.quantities import KWH, parse_energy, parse_power
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.power_files import PowerConfig, given_power, read_power
+from hpcrowd.scenarios.kinds.replay import replay
+
+NODES: dict[str, Any] = {"name": "thin", "idle": "100 W", "processor": "50 W"}
+
+TEXT = """
+source = "a meter"
+pue = 1.5
+
+[[nodes]]
+name = "thin"
+idle = "100 W"
+processor = "0.05 kW"
+on_time = "2m"
+on_energy = "12 kJ"
+
+[carbon]
+file = "carbon.csv"
+repeat = "week"
+
+[tariff]
+price = 0.3
+
+[[tariff.periods]]
+price = 0.1
+opens = "22h"
+closes = "6h"
+"""
+
+#: A week of an hour each, as a service publishes it.
+CARBON = "Datetime (UTC),Carbon intensity gCO2eq/kWh (direct)\n" + "".join(
+    f"2023-01-{day:02} {hour:02}:00:00,{200 + 10 * hour}\n"
+    for day in range(2, 10)
+    for hour in range(24)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("90 W", 90.0), ("1.2kW", 1200.0), ("3 MW", 3e6), ("0 W", 0.0)]
+)
+def test_powers_have_a_unit(text: str, expected: float) -> None:
+    """W, kW and MW, with and without a space."""
+    assert expected == parse_power(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("500 J", 500.0), ("1.5 kWh", 1.5 * KWH), ("2 MJ", 2e6)]
+)
+def test_energies_have_a_unit(text: str, expected: float) -> None:
+    """J to MWh."""
+    assert expected == parse_energy(text)
+
+
+@pytest.mark.parametrize("text", ["90", "-3 W", "W", "1e3 W", "3 kWh", "nan W"])
+def test_other_powers_are_refused(text: str) -> None:
+    """The message says how to write one."""
+    with pytest.raises(QuantityError, match=r"power '.*': .*(write for example 90 W|0 or more)"):
+        parse_power(text)
+
+
+def test_a_file_is_read_with_its_signals(tmp_path: Path) -> None:
+    """Units are converted, and files are found next to it."""
+    (tmp_path / "power.toml").write_text(TEXT)
+    (tmp_path / "carbon.csv").write_text(CARBON)
+    config = read_power(tmp_path / "power.toml")
+    power = config.made()
+    assert (100.0, 50.0, 120, 12e3) == (
+        power.pool.idle, power.pool.processor, power.pool.on_time, power.pool.on_energy,
+    )  # fmt: skip
+    assert ("week", 430.0) == (power.carbon.repeat, power.carbon.values.max())  # type: ignore[union-attr]
+    assert {"power.toml", "carbon.csv"} == set(config.files())
+    again = given_power(json.loads(json.dumps(config.settings_given())), tmp_path)
+    assert again is not None
+    assert power.nodes == again.made().nodes
+
+
+MakeTrace = Callable[..., Trace]
+
+
+def log_of(make_trace: MakeTrace, *jobs: tuple[int, ...], processors: int = 4) -> Trace:
+    """A log of (submit, run time, processors, requested time) jobs."""
+    fields = ("submit", "run", "requested_processors", "requested_time")
+    rows = [dict(zip(fields, job, strict=False)) for job in jobs]
+    for row in rows:
+        row.setdefault("requested_time", row["run"])
+    return make_trace(
+        *({"user": 1, "wait": 0, "status": 1, **row} for row in rows),
+        header=f"; MaxProcs: {processors}\n",
+    )
+
+
+MISTAKES = {
+    "no nodes": ({}, "nodes: missing; it has no default"),
+    "no unit": ({"nodes": [NODES | {"idle": 100}]}, "power 100: without a unit"),
+    "negative": ({"nodes": [NODES | {"idle": "-1 W"}]}, "power '-1 W': must be 0 or more"),
+    "strange": ({"nodes": [NODES], "puee": 1.2}, "puee"),
+    "pue": ({"nodes": [NODES], "pue": 0.8}, "pue"),
+    "energy of no time": (
+        {"nodes": [NODES | {"on_energy": "2 kJ"}]}, "on_energy without on_time",
+    ),
+    "two limits": (
+        {"nodes": [NODES], "cap": {"watts": "1 kW", "over_time": {"file": "x.csv"}}},
+        "either as watts or over_time",
+    ),
+    "no file": (
+        {"nodes": [NODES], "carbon": {"file": "nowhere.csv"}}, "nowhere.csv: cannot be read",
+    ),
+    "overlap": (
+        {"nodes": [NODES], "tariff": {"periods": [
+            {"price": 1, "opens": 0, "closes": "8h"}, {"price": 2, "opens": "7h", "closes": "9h"},
+        ]}},
+        "overlap",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_one_line(name: str, tmp_path: Path) -> None:
+    """What is wrong, and the rule."""
+    values, message = MISTAKES[name]
+    with pytest.raises(HpcrowdError) as caught:
+        PowerConfig.configure(**{"folder": tmp_path, **values}).made()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_signal_that_the_run_exceeds_is_noted(make_trace: MakeTrace) -> None:
+    """Its last value counts, and a note says so; one that does not cover the beginning fails."""
+    trace = log_of(make_trace, (0, 100, 1), (10, 300, 1))
+    table = {"nodes": [NODES], "carbon": Signal([0, 100], [100.0, 200.0])}
+    run = replay(trace, power=table, users="rigid")
+    (note,) = run.energy["notes"]
+    assert "carbon: the signal ends" in note
+    late = {"nodes": [NODES], "carbon": Signal([50, 100], [100.0, 200.0])}
+    with pytest.raises(HpcrowdError, match=r"signal"):
+        replay(trace, power=late, users="rigid").energy  # noqa: B018
+
+
+def test_results_keep_the_account(make_trace: MakeTrace, tmp_path: Path) -> None:
+    """A folder has the totals and the jobs, and is read back the same; frames show them."""
+    trace = log_of(make_trace, (0, 100, 1), (10, 300, 2), (20, 50, 1))
+    power = {"nodes": [NODES], "tariff": {"price": 0.5}}
+    run = replay(trace, power=power, users="rigid")
+    write_results(run, tmp_path / "out", plots=False)
+    again = read_results(tmp_path / "out")
+    assert run.energy == again.energy
+    assert run.metrics["energy_kwh"] == again.metrics["energy_kwh"]
+    for name, values in run.energy_of_jobs.items():
+        assert values.tolist() == again.energy_of_jobs[name].tolist()
+    assert run.energy["jobs_kwh"] == pytest.approx(again.to_frame()["energy_kwh"].sum())
+    assert run.energy["jobs_kwh"] == pytest.approx(again.users()["energy_kwh"].sum())
+    repeated = replay(trace, power=again.configuration["power"], users="rigid")
+    assert run.energy == repeated.energy
+
+
+def test_without_power_nothing_changes(make_trace: MakeTrace) -> None:
+    """The same jobs; no account, no metric, no key in the summary."""
+    trace = log_of(make_trace, (0, 100, 1), (10, 300, 2), (20, 50, 1))
+    plain, powered = replay(trace), replay(trace, power={"nodes": [NODES]})
+    assert np.array_equal(plain.jobs.matrix, powered.jobs.matrix)
+    assert plain.energy_account is None
+    assert plain.metrics["energy_kwh"] is None
+    assert "energy" not in plain.summary()
+    assert powered.energy["energy_kwh"] > 0
+
+
+@pytest.mark.parametrize("policy", [{}, {"sleep": {"after": 60}}, {"cap": {"watts": "0.9 kW"}}])
+def test_energy_in_is_energy_accounted(policy: dict[str, Any], make_trace: MakeTrace) -> None:
+    """The parts of a run are the integral of its power to 1e-9, with each policy."""
+    generator = np.random.default_rng(5)
+    rows = [
+        (int(at), int(run), int(wide))
+        for at, run, wide in zip(
+            np.sort(generator.integers(0, 20_000, 120)), generator.integers(1, 900, 120),
+            generator.integers(1, 4, 120), strict=True,
+        )
+    ]  # fmt: skip
+    node = NODES | {"asleep": "5 W", "on_time": 30, "on_energy": "9 kJ", "off_time": 20,
+                    "off_energy": "1 kJ"}  # fmt: skip
+    power = {"nodes": [node], "pue": 1.4, "carbon": Signal([0, 9_000, 18_000], [50.0, 300.0, 90.0]),
+             **policy}  # fmt: skip
+    run = replay(log_of(make_trace, *rows, processors=8), power=power, users="rigid")
+    account = run.energy_account
+    assert isinstance(account, EnergyAccount)
+    total = account.joules.total
+    assert total == pytest.approx(
+        float(account.curve.integral(account.begin, account.end)), rel=1e-9
+    )
+    seconds = np.arange(account.begin, account.end)
+    assert total == pytest.approx(float(account.curve.at(seconds).sum()), rel=1e-9)
+    assert total / KWH == pytest.approx(sum(run.energy["parts_kwh"].values()), rel=1e-9)
+    assert set(run.energy["parts_kwh"]) <= set(PARTS)
+    if "sleep" in policy:
+        assert run.energy["parts_kwh"]["asleep"] > 0
+        assert run.energy["switched_on"] > 0
+    if "cap" in policy:
+        assert run.energy["peak_kw"] <= 0.9 * 1.4 + 1e-12
+
+
+def test_jobs_that_failed_are_wasted(make_trace: MakeTrace) -> None:
+    """Killed jobs and runs that a failure stopped are parts of their own."""
+    trace = log_of(make_trace, (0, 100, 1), (10, 300, 1, 60))
+    run = replay(
+        trace, power={"nodes": [NODES]}, users="rigid", overrun="kill",
+        platform={"changes": [{"do": "down", "at": 30, "until": 40, "processors": 1}]},
+    )  # fmt: skip
+    assert 1 == run.jobs.count(State.KILLED)
+    parts = run.energy["parts_kwh"]
+    assert 60 * 150 / KWH == pytest.approx(parts["killed"])
+    lost = sum(one.processor_seconds for one in run.attempts)
+    assert lost * 150 / KWH == pytest.approx(parts.get("stopped", 0.0))
+
+
+def test_types_of_nodes_by_name() -> None:
+    """A type names its nodes, another is for the rest; what does not fit is one line."""
+    from hpcrowd.environment.machine.layout import Layout
+
+    site = Machine(nodes=(NodeType(name="n[1-3]", cores=4), NodeType(name="g1", cores=8)))
+    layout = Layout(site)
+    fat = NODES | {"name": "fat", "nodes": "g1"}
+    power = PowerConfig.configure(nodes=[NODES, fat]).made()
+    assert ["fat", "thin", "thin", "thin"] == [one.name for one in types_of(power, layout)]
+    for nodes, message in (
+        ([fat], "node n1 has no type"),
+        ([NODES, fat, fat], "give it once"),
+        ([NODES, NODES | {"nodes": "x1"}], "'x1': not a node of the machine"),
+        ([NODES, NODES], "says no nodes"),
+        ([NODES | {"processors": 3}], "has 8 cores|has 4 cores"),
+    ):
+        with pytest.raises(QuantityError, match=message):
+            types_of(PowerConfig.configure(nodes=nodes).made(), layout)
