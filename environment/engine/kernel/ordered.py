@@ -189,15 +189,20 @@ def leave(jobs, order, beliefs, accounts, job):
         change_usage(accounts, jobs, job, -1, jobs[S.END, job], order.c[HALF_LIFE])
 
 
+@inlined
+def _least(q):
+    """Return the shortest time for which jobs are expected to run when they start, s."""
+    return 1 if q[CORRECTS] or q[BACKFILL] == PLANNED else 0
+
+
 @compiled
 def expect_later(cluster, order, beliefs):
     """Take note of the jobs of the last pass that waited for nodes to be switched on."""
     jobs, s, q = cluster.jobs, cluster.s, order.q
     while pending(s):
         job = next_pending(s)
-        least = q[CORRECTS] or q[BACKFILL] == PLANNED
         forget_end(beliefs, jobs, job)
-        believe(beliefs, jobs, job, jobs[S.START, job] + max(jobs[S.ESTIMATE, job], least))
+        believe(beliefs, jobs, job, jobs[S.START, job] + max(jobs[S.ESTIMATE, job], _least(q)))
         q[HOLDS] = 0
 
 
@@ -208,7 +213,7 @@ def launch(cluster, order, beliefs, accounts, at):
     q, queue = order.q, order.queue
     job = queue[ROW, at]
     start_job(cluster, job)
-    believe(beliefs, jobs, job, now + queue[BELIEF, at])
+    believe(beliefs, jobs, job, now + max(queue[BELIEF, at], _least(q)))
     if q[LIMITED]:
         hold(accounts, jobs, job, 1)
     if q[CHARGED]:

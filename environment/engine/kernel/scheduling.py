@@ -140,6 +140,8 @@ def expect_later(cluster):
         if s[S.POLICY] == S.EASY:
             length, processors = jobs[S.ESTIMATE, job], jobs[S.PROCESSORS, job]
             forget(s, expected, s[S.NOW] + length, processors)
+            if s[S.EXPECTED_END] == expected.shape[1]:
+                slide(s, expected)
             expect(s, expected, jobs[S.START, job] + length, processors)
             s[S.STALE] = 1
 
