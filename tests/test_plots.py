@@ -230,7 +230,7 @@ def test_power_is_drawn_of_runs_with_a_description(make_trace: MakeTrace, tmp_pa
     run = replay(trace, users="rigid", scheduler="fcfs", power=power)
     assert [tmp_path / "power.png"] == write_power(run, tmp_path)
     words = texts(power_over_time(run))
-    for expected in ("highest 0.54 kW", "Price of energy, SEK/kWh", "mean 0.4097 kW"):
+    for expected in ("highest 0.540 kW", "Price of energy, SEK/kWh", "mean 0.410 kW"):
         assert expected in words
     data = power_data(run)
     hours = (data["end_s"] - data["begin_s"]) / HOUR

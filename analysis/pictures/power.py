@@ -60,6 +60,18 @@ class Signal:
     steps: Steps
 
 
+def power_text(kw: float) -> str:
+    """Return a power in a readable unit.
+
+    Examples
+    --------
+    >>> power_text(0.25), power_text(46.541), power_text(12_345)
+    ('0.250 kW', '46.54 kW', '12.35 MW')
+    """
+    value, unit = (kw / KILO, "MW") if abs(kw) >= 10_000 else (kw, "kW")
+    return f"{value:,.{3 if abs(value) < 1 else 2 if abs(value) < 100 else 0}f} {unit}"
+
+
 def signals_of(account: EnergyAccount) -> list[Signal]:
     """Return the signals that an account knows: carbon intensity, price of energy."""
     found, rates = [], account.rates
@@ -201,12 +213,14 @@ def _draw_power(
     axes.stairs(power, edges, baseline=None, color=plots.COLOURS["blue"], linewidth=0.8)
     mean = float(account.curve.mean(first, last)) / KILO
     dashes: Any = (0, (4, 3))
-    axes.axhline(mean, color="black", linewidth=0.9, linestyle=dashes, label=f"mean {mean:,.4g} kW")
+    axes.axhline(
+        mean, color="black", linewidth=0.9, linestyle=dashes, label=f"mean {power_text(mean)}"
+    )
     watts, at = highest_between(account.curve, first, last)
     axes.plot([at], [watts / KILO], "v", color=plots.COLOURS["vermilion"], markersize=5)
     right = at > (first + last) / 2
     axes.annotate(
-        f"highest {watts / KILO:,.4g} kW, {moment(clock, at)}", (at, watts / KILO),
+        f"highest {power_text(watts / KILO)}, {moment(clock, at)}", (at, watts / KILO),
         xytext=(-7 if right else 7, 2), textcoords="offset points", fontsize=8,
         ha="right" if right else "left", va="bottom",
     )  # fmt: skip

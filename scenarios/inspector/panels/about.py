@@ -37,6 +37,7 @@ def about(course: Course) -> dict[str, Any]:
         "processors": moment.processors,
         "clusters": list(moment.clusters),
         "users_can_change": [] if course.played_back else list(PRESETS),
+        **({"power": True} if course.has_power else {}),
         "seeds": any(one.name == "seed" for one in course.controls),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.views import Moment
 
 
-def numbers(moment: Moment, *, until: int | None = None) -> dict[str, Any]:
-    """Return the numbers of a run until now.
+def numbers(
+    moment: Moment, *, until: int | None = None, more: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return the numbers of a run until now, and ``more`` numbers after them.
 
     Waits and slowdowns are of the jobs that have started, or ended; the utilization is the part of
     the processor-seconds since the first submission, and until ``until``, that were in use.
@@ -28,19 +31,19 @@ def numbers(moment: Moment, *, until: int | None = None) -> dict[str, Any]:
     late = lateness_now(moment).mean
     waiting = moment.waiting
     values = [
-        _number("wait_mean_s", "Mean wait", "s", wait, "lower"),
-        _number("bounded_slowdown_mean", "Mean bounded slowdown", "", slowdown, "lower"),
-        _number("utilization", "Utilization", "%", utilization_until(moment, now), ""),
-        _number("jobs_running", "Jobs running", "jobs", int(moment.running.sum()), ""),
-        _number("jobs_waiting", "Jobs in the queue", "jobs", int(waiting.sum()), "lower"),
-        _number(
+        number("wait_mean_s", "Mean wait", "s", wait, "lower"),
+        number("bounded_slowdown_mean", "Mean bounded slowdown", "", slowdown, "lower"),
+        number("utilization", "Utilization", "%", utilization_until(moment, now), ""),
+        number("jobs_running", "Jobs running", "jobs", int(moment.running.sum()), ""),
+        number("jobs_waiting", "Jobs in the queue", "jobs", int(waiting.sum()), "lower"),
+        number(
             "processors_asked", "Processors requested by the queue", "processors",
             int(jobs.processors[waiting].sum()), "lower",
         ),
-        _number("lateness_mean_s", "Mean lateness", "s", late, "lower"),
-        _number("jobs_completed", "Jobs finished", "jobs", int(ended.sum()), "higher"),
+        number("lateness_mean_s", "Mean lateness", "s", late, "lower"),
+        number("jobs_completed", "Jobs finished", "jobs", int(ended.sum()), "higher"),
     ]  # fmt: skip
-    return {"until": now, "values": values}
+    return {"until": now, "values": [*values, *more]}
 
 
 def utilization_until(moment: Moment, now: int) -> float | None:
@@ -66,16 +69,21 @@ def _mean(values: Any) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _number(key: str, words: str, unit: str, value: float | None, better: str) -> dict[str, Any]:
-    """Return a number with its words and its text."""
-    if value is None:
-        text = "-"
-    elif unit == "s":
-        text = format_duration(value)
-    elif unit == "%":
-        text = f"{value:.1f} %"
-    else:
-        text = f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+def number(
+    key: str, words: str, unit: str, value: float | None, better: str, text: str = ""
+) -> dict[str, Any]:
+    """Return a number with its words and its text, which is made from it unless given."""
     return {
-        "key": key, "words": words, "unit": unit, "value": value, "text": text, "better": better,
+        "key": key, "words": words, "unit": unit, "value": value,
+        "text": text or _text(value, unit), "better": better,
     }  # fmt: skip
+
+
+def _text(value: float | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    if unit == "s":
+        return format_duration(value)
+    if unit == "%":
+        return f"{value:.1f} %"
+    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"

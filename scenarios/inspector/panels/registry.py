@@ -16,6 +16,7 @@ from hpcrowd.scenarios.inspector.panels.forecast import forecast_panel
 from hpcrowd.scenarios.inspector.panels.gantt import gantt_panel
 from hpcrowd.scenarios.inspector.panels.numbers import numbers
 from hpcrowd.scenarios.inspector.panels.packing import to_json
+from hpcrowd.scenarios.inspector.panels.power import energy_numbers, power_panel
 from hpcrowd.scenarios.inspector.panels.user import user_panel
 from hpcrowd.scenarios.inspector.panels.users import users_panel
 from hpcrowd.scenarios.inspector.panels.waits import blockers_panel, delays_panel
@@ -23,8 +24,9 @@ from hpcrowd.scenarios.inspector.subjects.course import Course
 
 #: What each panel shows, by the name that the page uses.
 PANELS: Mapping[str, Callable[[Course, Asked], dict[str, Any]]] = {
-    "numbers": lambda course, asked: numbers(course.moment()),
+    "numbers": lambda course, asked: numbers(course.moment(), more=energy_numbers(course)),
     "load": load_panel,
+    "power": power_panel,
     "submissions": submissions_panel,
     "gantt": gantt_panel,
     "queue": queue_panel,

@@ -32,6 +32,7 @@ from hpcrowd.environment.errors import QuantityError, not_one_of
 from hpcrowd.scenarios.inspector.panels.asked import SAVED_TYPES, Asked
 from hpcrowd.scenarios.inspector.panels.cluster import queue_with_reasons
 from hpcrowd.scenarios.inspector.panels.job_stories import job_stories
+from hpcrowd.scenarios.inspector.panels.power import picture_of_power, power_table
 from hpcrowd.scenarios.inspector.panels.users import users_frame
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ SAVED: Mapping[str, Saved] = {
             c.moment(), a.window(c.now), until=a.last, width=WIDE, height=HIGH
         ),
     ),
+    "power": Saved(power_table, picture_of_power),
     "submissions": Saved(
         lambda c, a: submissions_table(c.moment(), a.window(c.now), until=a.last),
         lambda c, a: submissions_picture(

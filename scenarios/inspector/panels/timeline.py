@@ -9,6 +9,7 @@ import numpy as np
 from hpcrowd.analysis.views import Moment, load_table
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios.inspector.panels.numbers import numbers
+from hpcrowd.scenarios.inspector.panels.power import energy_numbers
 
 if TYPE_CHECKING:
     from hpcrowd.environment.jobs import Int64s
@@ -46,7 +47,9 @@ def timeline(course: Course, *, whole: bool) -> dict[str, Any]:
         "done": whole,
         "busy": busy,
         "busiest": busiest,
-        "numbers": numbers(moment, until=_end_of(moment)) if whole else None,
+        "numbers": numbers(moment, until=_end_of(moment), more=energy_numbers(course))
+        if whole
+        else None,
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, override
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
 
 if TYPE_CHECKING:
+    from hpcrowd.analysis.energy.account import EnergyAccount
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.cluster import Cluster
     from hpcrowd.environment.grid.broker import GridBroker
@@ -58,6 +59,7 @@ class Course(ABC):
     notes: Sequence[str] = ()
     scheduler_name: str | None = None
     _moment: Moment | None = None
+    _account: tuple[Moment, EnergyAccount | None] | None = None
 
     @property
     @abstractmethod
@@ -107,6 +109,29 @@ class Course(ABC):
         if self._moment is None:
             self._moment = self.look()
         return self._moment
+
+    @property
+    def has_power(self) -> bool:
+        """Whether its power over time is known."""
+        return False
+
+    @property
+    def energy_of_all(self) -> Mapping[str, Any]:
+        """The totals of energy of a whole run that has no account; empty before its end."""
+        return {}
+
+    def energy_account(self) -> EnergyAccount | None:
+        """Return the energy until now, the same object until the run advances; None if unknown."""
+        if not self.has_power:
+            return None
+        moment = self.moment()
+        if self._account is None or self._account[0] is not moment:
+            self._account = moment, self.account()
+        return self._account[1]
+
+    def account(self) -> EnergyAccount | None:
+        """Return the energy until now, anew; None before the first submission."""
+        return None
 
 
 class LiveCourse(Course):
@@ -225,6 +250,18 @@ class LiveCourse(Course):
             decisions=self.staged.log,
         )
 
+    @property
+    @override
+    def has_power(self) -> bool:
+        return self.model.power is not None
+
+    @override
+    def account(self) -> EnergyAccount | None:
+        from hpcrowd.analysis.energy.record import account_of
+
+        # At the end it is the account of the finished run.
+        return account_of(self.model, None if self.over else self.now)
+
     @override
     def reasons(self, rows: Sequence[int]) -> dict[int, str]:
         model, clock = self.model, self.model.clock
@@ -295,6 +332,11 @@ class PlayedBack(Course):
     @override
     def look(self) -> Moment:
         return Moment.of_run(self.run, self._now)
+
+    @property
+    @override
+    def energy_of_all(self) -> Mapping[str, Any]:
+        return self.run.energy if self.over else {}
 
     @override
     def reasons(self, rows: Sequence[int]) -> dict[int, str]:

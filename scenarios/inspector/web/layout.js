@@ -9,6 +9,7 @@ import { AskPanel, FansPanel, StartsPanel } from "./forecast.js";
 import { GanttPanel } from "./gantt.js";
 import { GraphPanel } from "./graph.js";
 import { LoadPanel } from "./load.js";
+import { PowerPanel } from "./power.js";
 import { QueuePanel } from "./queue.js";
 import { SubmissionsPanel } from "./submissions.js";
 import { DecisionsPanel, JobsPanel, PausesPanel, WeekPanel, WordsPanel } from "./user.js";
@@ -16,7 +17,7 @@ import { UsersPanel } from "./users.js";
 
 /** Each tab: key, name, panels from top to bottom, whether a panel is made once for both runs. */
 const TABS = [
-  ["cluster", "Cluster", [LoadPanel, GanttPanel, QueuePanel, SubmissionsPanel]],
+  ["cluster", "Cluster", [LoadPanel, PowerPanel, GanttPanel, QueuePanel, SubmissionsPanel]],
   ["users", "Users", [UsersPanel]],
   ["user", "One user", [WordsPanel, GraphPanel, EditPanel, JobsPanel, DecisionsPanel, WeekPanel, PausesPanel]],
   ["delays", "Who slows whom", [DelaysPanel]],
@@ -83,22 +84,23 @@ export class Layout {
       if (key === "differences") setHidden(tab, !two);
     }
     this.app.root.classList.toggle("is-two", two);
-    const runs = two ? 2 : 1;
     const { grid, kinds, made } = this.current;
+    let last = null;
     for (const Kind of kinds) {
-      const wanted = ONCE.has(Kind) ? 1 : runs;
       if (!made.has(Kind)) made.set(Kind, []);
       const panels = made.get(Kind);
-      while (panels.length < wanted) {
+      while (panels.length < this.wanted(Kind)) {
         const panel = new Kind(this.app, panels.length);
-        if (panels.length) panels.at(-1).element.after(panel.element);
-        else grid.append(panel.element);
+        const before = panels.at(-1)?.element ?? last;
+        if (before) before.after(panel.element);
+        else grid.prepend(panel.element);
         panels.push(panel);
       }
+      last = panels.at(-1)?.element ?? last;
     }
     for (const one of this.tabs.values()) {
       for (const [Kind, panels] of one.made) {
-        while (panels.length > (ONCE.has(Kind) ? 1 : runs)) this.drop(panels.pop());
+        while (panels.length > this.wanted(Kind)) this.drop(panels.pop());
       }
     }
     for (const panel of this.panels()) panel.folded(state.hidden.has(panel.saves));
@@ -107,6 +109,12 @@ export class Layout {
     setHidden(this.tabs.get("user").grid, noUser);
     setHidden(this.userBox, !["user", "delays", "forecast"].includes(state.tab));
     this.showSpan();
+  }
+
+  /** How many panels of a kind there are: one for each run, one for both, or none. */
+  wanted(Kind) {
+    if (Kind.offered && !Kind.offered(this.app)) return 0;
+    return this.app.two && !ONCE.has(Kind) ? 2 : 1;
   }
 
   drop(panel) {

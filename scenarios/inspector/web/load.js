@@ -1,10 +1,10 @@
 /** Processors in use and the queue over time. */
 
 import { binOf, roundUp, steps } from "./bins.js";
-import { Chart } from "./charts.js";
 import { count } from "./clock.js";
 import { unpack } from "./connection.js";
 import { el, setText } from "./dom.js";
+import { drawLevel, largest, levelChart } from "./levels.js";
 import { Panel } from "./panel.js";
 
 /** The charts: column, caption, height, key of the colour. */
@@ -14,12 +14,6 @@ const PARTS = [
   ["asked", "Processors requested by the queue", 92, "asked"],
 ];
 
-const largest = (values) => {
-  let found = 0;
-  for (const value of values) if (value > found) found = value;
-  return found;
-};
-
 export class LoadPanel extends Panel {
   constructor(app, run) {
     super(app, run, { name: "load", title: "Processors and queue", kinds: ["csv", "svg", "png"] });
@@ -27,14 +21,7 @@ export class LoadPanel extends Panel {
     this.captions = {};
     for (const [key, caption, height, colour] of PARTS) {
       this.captions[key] = el("p", { class: "caption", text: caption });
-      const chart = new Chart({ height, time: true, labels: key === "asked", yTicks: 3, hit: (x) => this.hit(x) });
-      const source = chart.source("area", ["x", "y", "zero"]);
-      const area = chart.figure.varea({ x: { field: "x" }, y1: { field: "zero" }, y2: { field: "y" }, source, fill_alpha: 0.55 });
-      const line = chart.figure.line({ x: { field: "x" }, y: { field: "y" }, source, line_width: 1 });
-      chart.colour((colours) => {
-        area.glyph.fill_color = colours[colour];
-        line.glyph.line_color = colours[colour];
-      });
+      const chart = levelChart({ height, colour, labels: key === "asked", hit: (x) => this.hit(x) });
       if (key === "in_use") {
         const size = chart.figure.line({
           x: { field: "x" },
@@ -63,11 +50,7 @@ export class LoadPanel extends Panel {
     const values = { edges: unpack(data.edges) };
     for (const key of ["in_use", "waiting", "asked", "up", "size"]) values[key] = unpack(data[key]);
     this.values = values;
-    for (const [key] of PARTS) {
-      const chart = this.charts[key];
-      const { x, y } = steps(values.edges, values[key]);
-      chart.sources.area.data = { x, y, zero: new Float64Array(x.length) };
-    }
+    for (const [key] of PARTS) drawLevel(this.charts[key], values.edges, values[key]);
     this.charts.in_use.sources.size.data = steps(values.edges, values.size);
     const differs = values.up.length && values.up.some((up, place) => up < values.size[place]);
     this.charts.in_use.sources.up.data = differs ? steps(values.edges, values.up) : { x: [], y: [] };

@@ -4,14 +4,19 @@ import { button, el, setHidden, setText } from "./dom.js";
 import { duration } from "./clock.js";
 
 /** Numbers of a moment: at the end of a run they say little. */
-const OF_A_MOMENT = /running|waiting|asked/;
+const OF_A_MOMENT = /running|waiting|asked|now/;
 
 /** Seeds that "repeat" uses. */
 const SEEDS = 5;
 
+/** Units that large numbers have instead, 1,000 times as large, and from where. */
+const LARGER = { kWh: "MWh", kg: "t", kW: "MW" };
+const LARGE = 10000;
+
 /** A number in words, without a sign. */
 function plainWords(value, unit) {
   if (unit === "s") return duration(value);
+  if (LARGER[unit] && Math.abs(value) >= LARGE) return plainWords(value / 1000, LARGER[unit]);
   const digits = unit === "%" || unit === "percentage points" || Math.abs(value) < 100 ? 1 : 0;
   const noun = value === 1 ? unit.replace(/s$/, "") : unit;
   return `${value.toLocaleString("en-US", { maximumFractionDigits: digits })}${noun ? ` ${noun}` : ""}`;
@@ -90,10 +95,11 @@ export class Numbers {
       this.note,
       !wholes.some(Boolean) ? "" : context.two ? "Bold: until now. Small: the whole run." : "Bold: until now.",
     );
-    const keys =
-      lists[0]?.filter((one) =>
-        lists.some((list) => list.some((other) => other.key === one.key && other.value !== null && other.value !== undefined)),
-      ) ?? [];
+    // Of several runs, only some may have a number, such as energy.
+    const every = new Map(lists.flat().map((one) => [one.key, one]));
+    const keys = [...every.values()].filter((one) =>
+      lists.some((list) => list.some((other) => other.key === one.key && other.value !== null && other.value !== undefined)),
+    );
     const seen = new Set();
     for (const one of keys) {
       seen.add(one.key);
