@@ -169,7 +169,7 @@ class Simulation(Frame):
         if power is not None:
             from hpcrowd.environment.power.in_use import PowerInUse
 
-            self.power = PowerInUse(power, jobs, self.clock)
+            self.power = PowerInUse(power, jobs, self.clock, machine=home.machine)
         for called, spec in (name, home), *(others or {}).items():
             if called in self.clusters:
                 raise QuantityError(f"cluster {called!r}: name of the first; choose another")

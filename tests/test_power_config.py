@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.analysis.energy.account import PARTS, EnergyAccount
-from hpcrowd.analysis.energy.record import types_of
 from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment import HpcrowdError, QuantityError, Signal
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.model import Machine, NodeType
+from hpcrowd.environment.power.on_nodes import types_of
 from hpcrowd.environment.quantities import KWH, parse_energy, parse_power
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.power_files import PowerConfig, given_power, read_power
@@ -232,19 +232,44 @@ def test_jobs_that_failed_are_wasted(make_trace: MakeTrace) -> None:
 
 def test_types_of_nodes_by_name() -> None:
     """A type names its nodes, another is for the rest; what does not fit is one line."""
-    from hpcrowd.environment.machine.layout import Layout
-
     site = Machine(nodes=(NodeType(name="n[1-3]", cores=4), NodeType(name="g1", cores=8)))
-    layout = Layout(site)
     fat = NODES | {"name": "fat", "nodes": "g1"}
-    power = PowerConfig.configure(nodes=[NODES, fat]).made()
-    assert ["fat", "thin", "thin", "thin"] == [one.name for one in types_of(power, layout)]
+    found = types_of(PowerConfig.configure(nodes=[NODES, fat]).made(), site)
+    assert {"n1": "thin", "n2": "thin", "n3": "thin", "g1": "fat"} == {
+        name: one.name for name, one in found.items()
+    }
+    assert [4, 4, 4, 8] == [one.processors for one in found.values()]
     for nodes, message in (
         ([fat], "node n1 has no type"),
         ([NODES, fat, fat], "give it once"),
         ([NODES, NODES | {"nodes": "x1"}], "'x1': not a node of the machine"),
         ([NODES, NODES], "says no nodes"),
-        ([NODES | {"processors": 3}], "has 8 cores|has 4 cores"),
+        ([NODES | {"processors": 3}], "node n1 has 4 cores"),
     ):
         with pytest.raises(QuantityError, match=message):
-            types_of(PowerConfig.configure(nodes=nodes).made(), layout)
+            types_of(PowerConfig.configure(nodes=nodes).made(), site)
+
+
+def test_energy_on_a_machine_of_nodes(make_trace: MakeTrace, tmp_path: Path) -> None:
+    """Jobs are charged with their cores of each type of node; the rest is idle; sums agree."""
+    (tmp_path / "site.toml").write_text(
+        '[[nodes]]\nname = "n[1-2]"\ncores = 4\n[[partitions]]\nname = "p"\ndefault = true\n'
+    )
+    trace = log_of(make_trace, (0, 100, 4), (0, 200, 2), (50, 100, 1), processors=8)
+    power = {"nodes": [NODES | {"idle": "80 W", "processor": "30 W"}]}
+    run = replay(trace, power=power, users="rigid", machine=str(tmp_path / "site.toml"),
+                 scheduler="slurm")  # fmt: skip
+    work = run.jobs.processors * run.jobs.lasted
+    assert work * (80 / 4 + 30) / KWH == pytest.approx(run.energy_of_jobs["energy_kwh"])
+    account = run.energy_account
+    assert account is not None
+    whole = 2 * 80 * (account.end - account.begin) + float(work.sum()) * 30
+    assert whole / KWH == pytest.approx(run.energy["energy_kwh"], rel=1e-9)
+    power = {**power, "jobs": {"by": "processors", "watts": {"1-2": "70 W"}}}
+    other = replay(trace, power=power, users="rigid", machine=str(tmp_path / "site.toml"),
+                   scheduler="slurm")  # fmt: skip
+    expected = work * np.where(run.jobs.processors <= 2, 70, 50) / KWH
+    assert expected == pytest.approx(other.energy_of_jobs["energy_kwh"])
+    with pytest.raises(QuantityError, match="sleep on a machine of nodes"):
+        replay(trace, power={**power, "sleep": {"after": 60}}, users="rigid", scheduler="slurm",
+               machine=str(tmp_path / "site.toml"))  # fmt: skip

@@ -410,4 +410,5 @@ def _merged(edges: Int64s, *others: Int64s) -> Int64s:
     if not any(len(one) for one in more):
         return edges
     every = np.sort(np.concatenate([edges, *more]), kind="stable")
-    return every[np.append(True, every[1:] > every[:-1])]
+    apart: Int64s = every[np.append(True, every[1:] > every[:-1])]
+    return apart

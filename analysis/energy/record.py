@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcrowd.analysis.energy.account import PARTS, Blocks, EnergyAccount, Rates, Rest
-from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Float64s, Int64s, JobTable, State
 from hpcrowd.environment.signals.steps import Steps
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.machine.held import HeldRun
     from hpcrowd.environment.machine.layout import Layout
     from hpcrowd.environment.power.description import NodePower, Power
+    from hpcrowd.environment.power.in_use import PowerInUse
     from hpcrowd.environment.simulation import Simulation
 
 
@@ -51,7 +51,7 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
     ledger = getattr(cluster.engine.scheduler, "ledger", None)
     if ledger is not None:
         assert cluster.engine.scheduler is not None
-        blocks, there = _on_nodes(cluster, power, ledger, begin, end)
+        blocks, there = _on_nodes(cluster, in_use, ledger, begin, end)
     else:
         watts = in_use.watts(np.arange(len(jobs)))
         blocks = pool_blocks(jobs, cluster.attempts, watts, power.pool, end, cluster.number)
@@ -187,8 +187,7 @@ def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int
     each = 1 / node.processors
 
     def watts(counts: Int64s, of_node: float) -> Float64s:
-        found: Float64s = counts[keep] * (of_node * each)
-        return found
+        return np.asarray(counts[keep] * (of_node * each), np.float64)
 
     return Rest(
         edges,
@@ -216,12 +215,15 @@ def _clipped(edges: Int64s, begin: int, end: int) -> tuple[Int64s, slice]:
 
 
 def _on_nodes(
-    cluster: Cluster, power: Power, ledger: Sequence[HeldRun], begin: int, end: int
+    cluster: Cluster, in_use: PowerInUse, ledger: Sequence[HeldRun], begin: int, end: int
 ) -> tuple[Blocks, Steps | Rest]:
     scheduler: Any = cluster.engine.scheduler
     layout: Layout = scheduler.layout
-    jobs, types = cluster.jobs, types_of(power, layout)
-    per_core = [types[node].idle / layout.cores[node] for node in range(len(layout))]
+    jobs = cluster.jobs
+    types = [in_use.types[name] for name in layout.names]
+    per_core = [one.idle_processor for one in types]
+    given = in_use.power.draw is not None or in_use.measured is not None
+    watts = in_use.watts(np.arange(len(jobs))) if given else None
     fate = {(one.row, one.start): one.cause for one in cluster.attempts}
     found: list[tuple[int, int, int, float, float, int]] = []
     for run in ledger:
@@ -234,17 +236,20 @@ def _on_nodes(
             cause = fate.get((run.row, run.start), "preempted")
             part = _PLACE["preempted" if cause == "preempted" else "stopped"]
         idle = sum(share.cores * per_core[share.node] for share in run.holding)
-        added = sum(
-            share.cores * types[share.node].processor + sum(share.gpus) * types[share.node].gpu
-            for share in run.holding
-        )
+        if watts is None:
+            added = sum(
+                share.cores * types[share.node].processor + sum(share.gpus) * types[share.node].gpu
+                for share in run.holding
+            )
+        else:  # GPUs are in it
+            cores = sum(share.cores for share in run.holding)
+            added = max(cores * float(watts[run.row]) - idle, 0.0)
         for first, last in _without(run.start, stop, run.pauses):
             found.append((run.row, first, last, idle, added, part))
-    columns = [np.array(column) for column in zip(*found, strict=True)] if found else [[]] * 6
-    whole = [np.asarray(column, np.int64) for column in (*columns[:3], columns[5])]
-    idle_w, added_w = (np.asarray(column, np.float64) for column in columns[3:5])
-    blocks = Blocks(whole[0], whole[1], whole[2], idle_w, added_w, whole[3])
-    total = sum(type_.idle for type_ in types)
+    table = np.array(found, np.float64).reshape(-1, 6)  # whole numbers below 2**53 are exact
+    row, first_s, last_s, part_of = (table[:, place].astype(np.int64) for place in (0, 1, 2, 5))
+    blocks = Blocks(row, first_s, last_s, table[:, 3].copy(), table[:, 4].copy(), part_of)
+    total = sum(one.idle for one in types)
     return blocks, Steps.constant(total, begin, end)
 
 
@@ -256,49 +261,3 @@ def _without(begin: int, end: int, pauses: Sequence[tuple[int, int]]) -> Iterabl
         begin = end if last == UNKNOWN else max(begin, last)
     if begin < end:
         yield begin, end
-
-
-def types_of(power: Power, layout: Layout) -> list[NodePower]:
-    """Return the type of each node of a machine, in the order of its layout.
-
-    Raises
-    ------
-    QuantityError
-        If a node has no type or two, or other processors than its type.
-    """
-    from hpcrowd.environment.machine.hostlists import expand
-
-    named: dict[str, NodePower] = {}
-    other: NodePower | None = None
-    for one in power.nodes:
-        if not one.nodes and other is not None:
-            raise QuantityError(
-                f'power of {one.name}: says no nodes, like {other.name}; write nodes = "n[1-4]"'
-            )
-        if not one.nodes:
-            other = one
-            continue
-        for name in expand(one.nodes):
-            if name in named:
-                raise QuantityError(
-                    f"power of {one.name}: node {name} is also of {named[name].name}; give it once"
-                )
-            named[name] = one
-    known = set(layout.names)
-    if strange := [name for name in named if name not in known]:
-        raise QuantityError(
-            f"power of {named[strange[0]].name}: node {strange[0]!r}: not a node of the machine"
-        )
-    found = [named.get(name, other) for name in layout.names]
-    if None in found:
-        lost = layout.names[found.index(None)]
-        raise QuantityError(
-            f"power: node {lost} has no type; add a type without nodes, which all others are"
-        )
-    for place, type_ in enumerate(found):
-        if type_ is not None and type_.processors not in (1, layout.cores[place]):
-            raise QuantityError(
-                f"power of {type_.name}: processors {type_.processors}: node "
-                f"{layout.names[place]} has {layout.cores[place]} cores; leave processors out"
-            )
-    return [one for one in found if one is not None]

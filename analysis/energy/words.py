@@ -59,7 +59,7 @@ def carbon_text(kg: float) -> str:
 def part_rows(energy: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return rows of what energy was used for: the meaning, then :data:`PART_COLUMNS`."""
     total = energy["energy_kwh"] or 1.0
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, meaning in PARTS.items():
         if not (kwh := energy["parts_kwh"].get(name, 0.0)):
             continue

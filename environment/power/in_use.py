@@ -17,6 +17,7 @@ from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.steps import Steps
 
 if TYPE_CHECKING:
+    from hpcrowd.environment.machine.model import Machine
     from hpcrowd.environment.power.windows import OpenWindow
     from hpcrowd.environment.streams import Streams
 
@@ -38,13 +39,35 @@ class PowerInUse:
     measured
         W per processor that was measured of each job; -1 for unknown, or for the jobs of the table
         beyond. None if nothing was measured.
+    machine
+        Nodes and their names; None for equal processors.
+
+    Attributes
+    ----------
+    types
+        The type of each node of the machine, by name.
+
+    Raises
+    ------
+    QuantityError
+        If the description does not fit the machine.
     """
 
     def __init__(
-        self, power: Power, jobs: JobTable, clock: Clock, measured: Float64s | None = None
+        self,
+        power: Power,
+        jobs: JobTable,
+        clock: Clock,
+        measured: Float64s | None = None,
+        machine: Machine | None = None,
     ) -> None:
         self.power, self.jobs, self.clock = power, jobs, clock
         self.measured = measured
+        self.types: dict[str, NodePower] = {}
+        if machine is not None:
+            from hpcrowd.environment.power.on_nodes import types_of
+
+            self.types = types_of(power, machine)
 
     @cached_property
     def node(self) -> NodePower:
@@ -52,7 +75,8 @@ class PowerInUse:
 
         If all are named, the first type. Which nodes a job gets is not known before it starts.
         """
-        return next((one for one in self.power.nodes if not one.nodes), self.power.nodes[0])
+        known = [*self.types.values(), *self.power.nodes]
+        return next((one for one in known if not one.nodes), known[0])
 
     def over(self, name: str, begin: int, end: int) -> tuple[Steps, str]:
         """Return a signal of the description over a part of the run, and what was assumed.

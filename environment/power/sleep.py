@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s, State
+from hpcrowd.environment.jobs import UNKNOWN, Int64s
 from hpcrowd.environment.quantities import parse_duration
 
 if TYPE_CHECKING:
@@ -297,30 +297,38 @@ def holdings(
         s since the origin; runs that go on count until then.
     """
     rows = np.flatnonzero((jobs.cluster == cluster) & (jobs.start != UNKNOWN))
-    rows = rows[jobs.state[rows] != State.REJECTED]
     start = jobs.start[rows]
     stop = np.where(jobs.end[rows] == UNKNOWN, end, jobs.end[rows])
-    runs = [
-        np.stack([start, start, stop, rows], axis=1),
-        np.array([[one.start, one.start, one.end, one.row] for one in attempts], np.int64),
-    ]
-    found = np.concatenate([part.reshape(-1, 4) for part in runs])
-    decided = {(one.row, one.start): turn for turn, one in enumerate(delayed)}
-    places = {(row, begin): place for place, (begin, row) in enumerate(found[:, [0, 3]].tolist())}
-    lone = []
-    for (row, begin), turn in decided.items():
-        place, at = places.get((row, begin)), delayed[turn].decided
-        if place is not None:
-            found[place, 0] = at
-        elif jobs.end[row] != UNKNOWN and at <= jobs.end[row] <= begin:
-            lone.append([at, begin, int(jobs.end[row]), row])  # cancelled before it started
-    if lone:
-        found = np.concatenate([found, np.array(lone, np.int64)])
-    found = found[found[:, 0] < end]
-    # Of a second, those that did not wait came first, and the others in the order noted.
-    turns = np.array([decided.get((row, begin), -1) for begin, row in found[:, [1, 3]].tolist()])
-    found = found[np.lexsort((found[:, 3], turns, found[:, 0]))]
-    acquired, started, released, rows = found.T
+    # Of a second, those that did not wait came first (turn -1), and the others in order.
+    turn = np.full(len(rows), -1)
+    runs = np.stack([start, start, stop, rows, turn])
+    noted = np.array(delayed, np.int64).reshape(-1, 3).T
+    places = np.minimum(np.searchsorted(rows, noted[0]), len(rows) - 1)
+    known = np.zeros(noted.shape[1], np.bool_)
+    if len(rows):
+        known = (rows[places] == noted[0]) & (start[places] == noted[2])
+    runs[0, places[known]], runs[4, places[known]] = noted[1, known], np.flatnonzero(known)
+    others = {
+        (one.row, one.start): one.end
+        for one in attempts
+        if jobs.start[one.row] != one.start  # else it failed, and is in the table
+    }
+    turns = {}
+    more = []
+    for place in np.flatnonzero(~known).tolist():
+        row, decided, begin = noted[:, place].tolist()
+        left = int(jobs.end[row])
+        if (row, begin) in others:
+            turns[row, begin] = decided, place
+        elif decided <= left <= begin:  # cancelled before it started
+            more.append((decided, begin, left, row, place))
+    for (row, begin), left in others.items():
+        decided, place = turns.get((row, begin), (begin, -1))
+        more.append((decided, begin, left, row, place))
+    found = np.concatenate([runs, np.array(more, np.int64).reshape(-1, 5).T], axis=1)
+    found = found[:, found[0] < end]
+    found = found[:, np.lexsort((found[3], found[4], found[0]))]
+    acquired, started, released, rows, _ = found
     released = np.minimum(released, end)
     return Holdings(acquired, started, released, jobs.processors[rows], rows)
 
@@ -427,7 +435,100 @@ def sleep_states(
         moves = np.zeros(4 * int(fresh[L.MOVES]), np.int64)
     starts[kept] = at
     noted = moves[: 4 * int(fresh[L.MOVES])].reshape(-1, 4)
-    edges, counts = _steps(noted, size, begin, whole_end)
+    switched = int(fresh[L.SWITCHED_ON]), int(fresh[L.SWITCHED_OFF])
+    return _states(noted, size, begin, whole_end, starts, switched)
+
+
+def sleep_states_of_nodes(
+    nodes: ArrayLike,
+    begins: ArrayLike,
+    ends: ArrayLike,
+    count: int,
+    rule: SleepRule | None,
+    node: NodePower,
+    begin: int,
+    end: int,
+) -> SleepStates:
+    """Return what the nodes of a machine would do under a rule that holds no job up.
+
+    Of a machine of nodes, whose schedule knows nothing of the rule: a node sleeps between two jobs
+    if it is idle long enough to be switched off after ``rule.after`` and on again by the start of
+    the next, as if that were known ahead. So this is the most that can be saved without a delay.
+    All numbers of the states are nodes; ``waiting`` is 0, and ``starts`` is empty.
+
+    Parameters
+    ----------
+    nodes, begins, ends
+        By run and node: the number of the node, and from when to when it holds a job, s; in any
+        order, and jobs may share a node.
+    count
+        Nodes of the machine, numbered from 0.
+    rule
+        None if all stay on; ``spare`` must be 0.
+    node
+        How long switching takes.
+    begin, end
+        s since the origin; nodes are idle since ``begin``.
+
+    Raises
+    ------
+    QuantityError
+        If the rule keeps spare nodes.
+    """
+    from hpcrowd.environment.power.kernel import ledger as L
+
+    if rule is not None and rule.spare:
+        raise QuantityError(
+            f"sleep spare {rule.spare}: not on a machine of nodes, of which each is seen by itself; "
+            "leave it out"
+        )
+    end = max(end, begin + 1)
+    at = np.asarray(nodes, np.int64)
+    first = np.clip(np.asarray(begins, np.int64), begin, end)
+    last = np.clip(np.asarray(ends, np.int64), begin, end)
+    # Each node begins with a run without length, and ends with one.
+    every, nothing = np.arange(count), np.zeros(count, np.int64)
+    at = np.concatenate((every, at[last > first], every))
+    first, last = (
+        np.concatenate((nothing + begin, times[last > first], nothing + end))
+        for times in (first, last)
+    )
+    order = np.lexsort((last, first, at))
+    at, first, last = at[order], first[order], last[order]
+    apart = at * (end - begin + 1)  # so that the latest end so far is that of the same node
+    latest = np.maximum.accumulate(last + apart) - apart
+    gaps = (at[1:] == at[:-1]) & (first[1:] > latest[:-1])
+    idle, busy = latest[:-1][gaps], first[1:][gaps]
+    parts = [(begin + nothing, L.ON, L.RUNNING), (idle, L.RUNNING, L.ON), (busy, L.ON, L.RUNNING)]
+    switched = (0, 0)
+    if rule is not None:
+        off = idle + rule.after
+        again = np.where(busy < end, busy - node.on_time, end)
+        sleeps = np.where(busy < end, off + node.off_time <= again, off < end)
+        wakes = sleeps & (busy < end)
+        parts += [
+            (off[sleeps], L.ON, L.SWITCHING_OFF),
+            (off[sleeps] + node.off_time, L.SWITCHING_OFF, L.ASLEEP),
+            (again[wakes], L.ASLEEP, L.SWITCHING_ON),
+            (busy[wakes], L.SWITCHING_ON, L.ON),
+        ]
+        switched = int(wakes.sum()), int(sleeps.sum())
+    moves = np.concatenate(
+        [
+            np.stack([time, *(np.full(len(time), one) for one in (source, target, 1))], axis=1)
+            for time, source, target in parts
+        ]
+    )
+    return _states(moves, count, begin, end, np.zeros(0, np.int64), switched)
+
+
+def _states(
+    moves: Int64s, size: int, begin: int, end: int, starts: Int64s, switched: tuple[int, int]
+) -> SleepStates:
+    """Return the states that all moves lead to."""
+    from hpcrowd.environment.power.kernel import ledger as L
+
+    edges, counts = _steps(moves, size, begin, end)
     return SleepStates(
         edges,
         on=counts[:, L.ON],
@@ -437,8 +538,8 @@ def sleep_states(
         switching_on=counts[:, L.SWITCHING_ON],
         running=counts[:, L.RUNNING],
         starts=starts,
-        switched_on=int(fresh[L.SWITCHED_ON]),
-        switched_off=int(fresh[L.SWITCHED_OFF]),
+        switched_on=switched[0],
+        switched_off=switched[1],
     )
 
 

@@ -196,7 +196,7 @@ def measured_of(run: Run, begin: int, end: int, calls: Sequence[tuple[int, int]]
 
 def calls_of(clock: Clock, begin: int, end: int) -> list[tuple[int, int]]:
     """Return the windows of calls for less load between two seconds."""
-    found = []
+    found: list[tuple[int, int]] = []
     week = clock.wall(begin) // WEEK
     while True:
         local = week * WEEK + CALL_DAY * DAY
