@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import JobTable, Simulation
+from hpcrowd.environment import ClusterSpec, JobTable, Simulation
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.power.description import NodePower
+from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.sleep import (
     SleepRule,
     SleepStates,
     holdings,
     sleep_states,
+    sleep_states_of_nodes,
 )
+from hpcrowd.environment.state.begin import begin_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -240,6 +243,87 @@ def test_without_a_rule_all_are_on() -> None:
     assert [0, 10, 200, 205, 305] == found.edges.tolist()
     assert [5, 8, 0, 8] == found.on.tolist()
     assert (0, 0) == (found.switched_on, found.switched_off)
+
+
+def test_nodes_sleep_between_jobs_that_are_far_enough_apart() -> None:
+    """Of a machine of nodes each node sleeps where it can be on again by the start of a job.
+
+    Node 0 is idle from 10 s to 200 s, node 1 for the first 94 s, 1 s too short for 60 + 5 + 30 s,
+    and from 150 s on; node 2 never has a job.
+    """
+    runs = [(0, 0, 10), (0, 200, 250), (1, 94, 120), (1, 100, 150)]
+    found = sleep_states_of_nodes(*np.array(runs).T, 3, SleepRule(60), NODE, 0, 300)
+    assert [0, 10, 60, 65, 70, 75, 94, 150, 170, 200, 210, 215, 250, 300] == found.edges.tolist()
+    assert [2, 3, 2, 2, 1, 1, 0, 1, 1, 1, 0, 0, 1] == found.on.tolist()
+    assert [0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0] == found.switching_off.tolist()
+    assert [0, 0, 0, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2] == found.asleep.tolist()
+    assert [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0] == found.switching_on.tolist()
+    assert [1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 0] == found.running.tolist()
+    assert (1, 3) == (found.switched_on, found.switched_off)
+    always = sleep_states_of_nodes(*np.array(runs).T, 3, None, NODE, 0, 300)
+    assert {3} == set((always.on + always.running).tolist())
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_run_that_begins_from_a_state(plain: bool) -> None:
+    """All processors are idle since then but for those that jobs run on."""
+    jobs = JobTable()
+    jobs.append(
+        2,
+        recorded_submit=np.array([900, 1100]),
+        recorded_start=np.array([900, UNKNOWN]),
+        recorded_end=np.array([UNKNOWN, UNKNOWN]),
+        run_time=np.array([150, 10]),
+        processors=np.array([2, 4]),
+        requested_time=np.array([200, 10]),
+        user=np.array([1, 1]),
+    )
+    model = Simulation(jobs, processors=4, scheduler="easy", plain=plain)
+    model.cluster.engine.sleep_by(SleepRule(60), NODE)
+    begin_from(model, 1000, np.array([0]), np.array([], np.int64))
+    model.cluster.submit(np.array([1]), 1100)
+    model.run()
+    assert [900, 1130] == jobs.start.tolist()
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_several_clusters(plain: bool) -> None:
+    """The rule is that of the first cluster; others run as they do."""
+    jobs = JobTable()
+    same = np.array([100, 100])
+    jobs.append(
+        2, recorded_submit=same, recorded_start=same, recorded_end=same + 9, run_time=same * 0 + 9,
+        processors=same * 0 + 2, requested_time=same * 0 + 9, user=same * 0 + 1,
+    )  # fmt: skip
+    power = Power((NODE,), sleep=SleepRule(60))
+    others = {"other": ClusterSpec(4)}
+    model = Simulation(
+        jobs, processors=4, scheduler="easy", others=others, power=power, plain=plain
+    )
+    model.clusters["home"].submit(np.array([0]), 100)
+    model.clusters["other"].submit(np.array([1]), 100)
+    model.run()
+    assert [130, 100] == jobs.start.tolist()
+
+
+def test_a_copy_goes_on_alike() -> None:
+    """A copy of a simulation in the middle of its run ends as the original does."""
+    jobs, submit = JobTable(), np.arange(0, 500, 45)
+    jobs.append(
+        len(submit), recorded_submit=submit, recorded_start=submit, recorded_end=submit + 30,
+        run_time=submit * 0 + 30, processors=submit % 4 + 1, requested_time=submit * 0 + 30,
+        user=submit * 0 + 1,
+    )  # fmt: skip
+    model = Simulation(jobs, processors=4, scheduler="easy")
+    model.cluster.engine.sleep_by(SleepRule(5), NODE)
+    model.cluster.submit(np.arange(len(submit)), submit)
+    model.run(until=250)
+    copy = pickle.loads(pickle.dumps(model))
+    for one in (model, copy):
+        one.run()
+    assert 3 == len(model.cluster.engine.delayed)
+    assert model.cluster.engine.delayed == copy.cluster.engine.delayed
+    assert jobs.start.tolist() == copy.jobs.start.tolist()
 
 
 def test_refusals() -> None:

@@ -479,8 +479,8 @@ def sleep_states_of_nodes(
 
     if rule is not None and rule.spare:
         raise QuantityError(
-            f"sleep spare {rule.spare}: not on a machine of nodes, of which each is seen by itself; "
-            "leave it out"
+            f"sleep spare {rule.spare}: not on a machine of nodes, of which each is seen by "
+            "itself; leave it out"
         )
     end = max(end, begin + 1)
     at = np.asarray(nodes, np.int64)
