@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,11 @@ from hpcrowd.scenarios.inspector.panels.timeline import timeline
 from hpcrowd.scenarios.inspector.service.seeds import intervals
 from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse
 from hpcrowd.scenarios.inspector.subjects.subject import ResultsSubject, subject_of
+from page_cases import BUSY, NOT_EMPTY, Reader, find_browser, started_page
 from population_cases import small_log
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 Make = Callable[..., Trace]
 
@@ -197,3 +202,34 @@ def test_energy_over_seeds_and_as_a_difference() -> None:
     found = intervals([[{"energy_kwh": 10.0}, {"energy_kwh": 12.0}], [{"energy_kwh": 9.0}] * 2])
     assert 11.0 == found["runs"][0]["energy_kwh"]["mean"]
     assert -2.0 == found["difference"]["energy_kwh"]["mean"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_browser() is None, reason="no chromium: apt-get install chromium")
+def test_energy_in_a_browser(browser: Browser, log: Path) -> None:
+    """Two runs show their energy and its difference; the chart is read aloud, and nothing is wide.
+
+    A page whose runs have no description has neither.
+    """
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    scenario = log.with_suffix(".toml")
+    scenario.write_text(f'[scenario]\nkind = "replay"\ntrace = "{log}"\npower = "power.toml"\n')
+    with started_page(scenario) as served:
+        query = f"?at={BUSY}&two=1&b.scheduler=fcfs"
+        reader = Reader(browser, served.address, query, bypass_csp=True)
+        told = reader.page.locator('[data-key="energy_kwh"]').inner_text()
+        assert re.search(r"A\s+[\d.]+ kWh.*B\s+[\d.]+ kWh.*kWh (better|worse)", told, re.S), told
+        for panel in ("power-a", "power-b"):
+            assert "Power, kW, cooling included, now" in reader.words(panel)
+            assert reader.spread(panel) > NOT_EMPTY
+        found = axe.Axe().run(reader.page).response["violations"]
+        assert [] == [one["id"] for one in found if one["impact"] in ("serious", "critical")]
+        assert b"carbon_g_per_kwh" in reader.saved("power-a", "CSV").read_bytes()
+        reader.close()
+        reader = Reader(browser, served.address, query, width=390, height=800)
+        assert 390 >= reader.page.evaluate("document.documentElement.scrollWidth")
+        reader.close()
+    with started_page(log) as served:
+        reader = Reader(browser, served.address, f"?at={BUSY}")
+        assert 0 == reader.page.locator('#power-a, [data-key="energy_kwh"]').count()
+        reader.close()
