@@ -208,7 +208,7 @@ class Cluster(mesa.Agent):  # type: ignore[misc]
 
             self.timeline = Timeline(self.engine, spec.platform, model.streams, lost, adaptive, cap)
             self.engine.timeline = self.timeline
-        if spec.power is not None and spec.power.sleep is not None:
+        if spec.power is not None and spec.power.sleep is not None and spec.machine is None:
             self.engine.sleep_by(spec.power.sleep, spec.power.pool)
 
     @override

@@ -270,6 +270,14 @@ def test_energy_on_a_machine_of_nodes(make_trace: MakeTrace, tmp_path: Path) -> 
                    scheduler="slurm")  # fmt: skip
     expected = work * np.where(run.jobs.processors <= 2, 70, 50) / KWH
     assert expected == pytest.approx(other.energy_of_jobs["energy_kwh"])
-    with pytest.raises(QuantityError, match="sleep on a machine of nodes"):
-        replay(trace, power={**power, "sleep": {"after": 60}}, users="rigid", scheduler="slurm",
-               machine=str(tmp_path / "site.toml"))  # fmt: skip
+    node = {**power["nodes"][0], "asleep": "5 W", "on_time": 10, "on_energy": "1 kJ"}
+    late = log_of(make_trace, (0, 100, 4), (5000, 100, 4), processors=8)
+    run = replay(late, power={"nodes": [node], "sleep": {"after": 60}}, users="rigid",
+                 machine=str(tmp_path / "site.toml"), scheduler="slurm")  # fmt: skip
+    account = run.energy_account
+    assert account is not None
+    assert run.energy["parts_kwh"]["asleep"] > 0
+    assert "no start waits" in run.energy["notes"][0]
+    assert account.joules.total == pytest.approx(
+        float(account.curve.integral(account.begin, account.end)), rel=1e-9
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -84,14 +85,15 @@ def test_queue_changes_where_jobs_come_and_start() -> None:
     assert [(0, 0), (2, 1), (3, 2), (5, 0)] == list(zip(times, level, strict=True))
 
 
-def test_carbon_is_that_of_the_hours_in_which_jobs_run() -> None:
+def test_carbon_is_that_of_the_hours_in_which_jobs_run(make_trace: Callable[..., Trace]) -> None:
     """Two processors for half an hour at 100 and one hour at 400 g/kWh, 10 W each."""
     signal = Signal(np.array([0, HOUR, 2 * HOUR]), np.array([100.0, 400.0, 7.0]))
-    jobs = finished((0, HOUR // 2, 2 * HOUR, 2))
-    grams, each = carbon_window.carbon(jobs, signal)
-    expected = 2 * 0.01 * (0.5 * 100 + 1 * 400)
-    assert (expected, expected / 3) == pytest.approx((grams, each))
-    assert (0.0, 0.0) == carbon_window.carbon(JobTable(), signal)
+    job = {"submit": HOUR // 2, "run": 3 * HOUR // 2, "requested_processors": 2, "user": 1}
+    trace = make_trace({**job, "wait": 0, "status": 1}, header="; MaxProcs: 4\n")
+    run = carbon_window.runs(trace, signal)["rigid"][0.0]
+    grams, each = carbon_window.carbon(run)
+    assert 2 * 10 / 1000 * (0.5 * 100 + 1 * 400) == pytest.approx(grams)
+    assert grams / 3 == pytest.approx(each)
 
 
 def test_signal_follows_the_local_day(busy: Trace) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.machine.layout import Layout
     from hpcrowd.environment.power.description import NodePower, Power
     from hpcrowd.environment.power.in_use import PowerInUse
+    from hpcrowd.environment.power.sleep import SleepRule
     from hpcrowd.environment.simulation import Simulation
 
 
@@ -54,9 +55,14 @@ def account_of(model: Simulation, until: int | None = None) -> EnergyAccount | N
         blocks, there = _on_nodes(cluster, in_use, ledger, begin, end)
     else:
         watts = in_use.watts(np.arange(len(jobs)))
-        blocks = pool_blocks(jobs, cluster.attempts, watts, power.pool, end, cluster.number)
+        blocks = pool_blocks(jobs, cluster.attempts, watts, power.pool, begin, end, cluster.number)
         there = _beside(cluster, power, blocks, begin, end)
     rates, notes = _rates(model, power, begin, end)
+    if ledger is not None and power.sleep is not None:
+        notes.append(
+            "nodes sleep where they would be on again for their next job, as if that were known: "
+            "on a machine of nodes no start waits for them"
+        )
     return EnergyAccount(
         blocks,
         there,
@@ -74,7 +80,7 @@ def _span(jobs: JobTable, cluster: Cluster, until: int | None) -> tuple[int, int
     submitted = jobs.submit[here & (jobs.submit != UNKNOWN)]
     if not len(submitted):
         return 0, 0
-    begin = int(submitted.min())
+    begin = max(int(submitted.min()), cluster.engine.began)
     if until is not None:
         return begin, max(begin, until)
     over = here & (jobs.start != UNKNOWN) & (jobs.state != State.UNFINISHED)
@@ -113,6 +119,7 @@ def pool_blocks(
     attempts: Iterable[Attempt],
     watts: Float64s,
     node: NodePower,
+    begin: int,
     end: int,
     cluster: int = 0,
 ) -> Blocks:
@@ -128,16 +135,16 @@ def pool_blocks(
         W per processor of each job, its share of the idle power included, shape (jobs,).
     node
         The type of the nodes.
-    end
-        s; runs that had not ended end here.
+    begin, end
+        s; of each run the part between them counts.
     cluster
         Number of the cluster.
     """
     rows = np.flatnonzero(
         (jobs.start != UNKNOWN) & (jobs.cluster == cluster) & (jobs.start < end)
-        & (jobs.end > jobs.start)
+        & (jobs.end > np.maximum(jobs.start, begin))
     )  # fmt: skip
-    stopped = [one for one in attempts if one.end > one.start]
+    stopped = [one for one in attempts if one.end > max(one.start, begin)]
     again = np.array([(one.row, one.start, one.end, one.processors) for one in stopped], np.int64)
     again = again.reshape(-1, 4)
     row = np.concatenate([rows, again[:, 0]])
@@ -145,7 +152,7 @@ def pool_blocks(
     idle = node.idle_processor * processors
     return Blocks(
         row,
-        np.concatenate([jobs.start[rows], again[:, 1]]),
+        np.maximum(np.concatenate([jobs.start[rows], again[:, 1]]), begin),
         np.concatenate([np.minimum(jobs.end[rows], end), again[:, 2]]),
         idle,
         np.maximum(watts[row] * processors - idle, 0.0),
@@ -180,7 +187,7 @@ def _beside(cluster: Cluster, power: Power, blocks: Blocks, begin: int, end: int
         cluster.processors,
         power.sleep,
         node,
-        0,
+        engine.began,
         end,
     )
     edges, keep = _clipped(states.edges, begin, end)
@@ -226,6 +233,7 @@ def _on_nodes(
     watts = in_use.watts(np.arange(len(jobs))) if given else None
     fate = {(one.row, one.start): one.cause for one in cluster.attempts}
     found: list[tuple[int, int, int, float, float, int]] = []
+    on_nodes: list[tuple[int, int, int]] = []
     for run in ledger:
         stop = run.end if run.end != UNKNOWN else int(jobs.end[run.row])
         if stop == UNKNOWN or stop > end:
@@ -244,13 +252,67 @@ def _on_nodes(
         else:  # GPUs are in it
             cores = sum(share.cores for share in run.holding)
             added = max(cores * float(watts[run.row]) - idle, 0.0)
-        for first, last in _without(run.start, stop, run.pauses):
+        on_nodes += [(share.node, run.start, stop) for share in run.holding]
+        for first, last in _without(max(run.start, begin), stop, run.pauses):
             found.append((run.row, first, last, idle, added, part))
     table = np.array(found, np.float64).reshape(-1, 6)  # whole numbers below 2**53 are exact
     row, first_s, last_s, part_of = (table[:, place].astype(np.int64) for place in (0, 1, 2, 5))
     blocks = Blocks(row, first_s, last_s, table[:, 3].copy(), table[:, 4].copy(), part_of)
+    if in_use.power.sleep is not None:
+        busy = np.array(on_nodes, np.int64).reshape(-1, 3)
+        return blocks, _nodes_asleep(types, busy, in_use.power.sleep, blocks, begin, end)
     total = sum(one.idle for one in types)
     return blocks, Steps.constant(total, begin, end)
+
+
+def _nodes_asleep(
+    types: Sequence[NodePower],
+    busy: Int64s,
+    rule: SleepRule,
+    blocks: Blocks,
+    begin: int,
+    end: int,
+) -> Rest:
+    """Return what nodes drew beside jobs if they slept whenever no job had to wait for that.
+
+    Parameters
+    ----------
+    types
+        The type of each node.
+    busy
+        Node, and from when to when, s, it held a job, shape (runs on nodes, 3).
+    """
+    from hpcrowd.environment.power.sleep import sleep_states_of_nodes
+
+    edges, held, _ = blocks.levels(begin, end)
+    states = []
+    for one in dict.fromkeys(types):
+        mine = np.flatnonzero([other == one for other in types])
+        place = np.full(len(types), -1)
+        place[mine] = np.arange(len(mine))
+        runs = busy[place[busy[:, 0]] >= 0]
+        found = sleep_states_of_nodes(
+            place[runs[:, 0]], runs[:, 1], runs[:, 2], len(mine), rule, one, begin, end
+        )
+        states.append((one, found))
+    every = np.unique(np.concatenate([edges, *(found.edges for _, found in states)]))
+    every = every[(every >= begin) & (every <= end)]
+    watts = {name: np.zeros(len(every) - 1) for name in ("idle", "asleep", "switching")}
+    for one, found in states:
+        for name, counts, each in (
+            ("idle", found.on + found.running, one.idle),
+            ("asleep", found.asleep, one.asleep),
+            ("switching", found.switching_on, one.switching_on),
+            ("switching", found.switching_off, one.switching_off),
+        ):
+            watts[name] += each * Steps(found.edges, counts).on(every)
+    watts["idle"] = np.maximum(watts["idle"] - Steps(edges, held).on(every), 0.0)
+    return Rest(
+        every,
+        watts,
+        sum(found.switched_on for _, found in states),
+        sum(found.switched_off for _, found in states),
+    )
 
 
 def _without(begin: int, end: int, pauses: Sequence[tuple[int, int]]) -> Iterable[tuple[int, int]]:

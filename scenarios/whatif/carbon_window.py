@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.scenarios.whatif.scripts import ScriptTable, script
 
@@ -69,6 +68,8 @@ def runs(trace: Trace, signal: Signal) -> dict[str, dict[float, Run]]:
     from hpcrowd.agents import Delay, OnSignal, Recipe
     from hpcrowd.scenarios.kinds.replay import replay
 
+    node = {"idle": "0 W", "processor": f"{WATT} W"}
+    power = {"nodes": [node], "carbon": signal}
     found: dict[str, dict[float, Run]] = {}
     for users, when in USERS.items():
         found[users] = {}
@@ -76,25 +77,23 @@ def runs(trace: Trace, signal: Signal) -> dict[str, dict[float, Run]]:
             trigger = OnSignal(signal, above=THRESHOLD, outside="off")
             reactions = (Delay(trigger, share=share),) if share else ()
             recipe = Recipe(when, reactions=reactions)
-            found[users][share] = replay(trace, users=recipe, scheduler=SCHEDULER, seed=SEED)
+            found[users][share] = replay(
+                trace, users=recipe, scheduler=SCHEDULER, seed=SEED, power=power
+            )
     return found
 
 
-def carbon(jobs: JobTable, signal: Signal) -> tuple[float, float]:
+def carbon(run: Run) -> tuple[float, float]:
     """Return g of all jobs, and g per processor-hour; 0 without jobs that ran."""
-    ran = jobs.over
-    total = np.concatenate([[0.0], np.cumsum(signal.values * signal.step)])  # g s/kWh so far
-    edges = np.append(signal.times, signal.times[-1] + signal.step)
-    spent = np.interp(jobs.end[ran], edges, total) - np.interp(jobs.start[ran], edges, total)
-    kilowatt = WATT / 1000 * jobs.processors[ran]
-    grams = float(kilowatt @ spent) / HOUR
-    busy = float(jobs.processors[ran] @ (jobs.end - jobs.start)[ran]) / HOUR
+    grams = 1000 * run.energy["carbon_kg"] if run.energy else 0.0
+    ran = run.jobs.over
+    busy = float(run.jobs.processors[ran] @ run.jobs.lasted[ran]) / HOUR
     return grams, grams / busy if busy else 0.0
 
 
 def row(users: str, share: float, run: Run, signal: Signal, before: float) -> tuple[str, ...]:
     """Return a line; ``before`` is the carbon of a processor-hour when no user takes part."""
-    grams, each = carbon(run.jobs, signal)
+    grams, each = carbon(run)
     submit = run.jobs.submit[run.jobs.submit >= 0]
     place = np.searchsorted(signal.times, submit, side="right") - 1
     inside = signal.values[np.clip(place, 0, len(signal.values) - 1)] <= THRESHOLD
@@ -117,7 +116,7 @@ def table(trace: Trace) -> ScriptTable:
     signal = signal_of(trace, clock)
     rows = []
     for users, by_share in runs(trace, signal).items():
-        before = carbon(by_share[SHARES[0]].jobs, signal)[1]
+        before = carbon(by_share[SHARES[0]])[1]
         rows += [row(users, share, run, signal, before) for share, run in by_share.items()]
     title = f"Jobs held while carbon is above {THRESHOLD} g/kWh: {Path(trace.source).name}"
     return ScriptTable(title, HEAD, rows, words=1)

@@ -66,6 +66,16 @@ class Measured:
         """Price of the energy for 1,000 processor-hours of finished work."""
         return 1000 * self.cost / self.work_h
 
+    @property
+    def kg_per_kwh(self) -> float:
+        """Carbon intensity of its energy."""
+        return self.kg / self.kwh
+
+    @property
+    def cost_per_kwh(self) -> float:
+        """Mean price of its energy."""
+        return self.cost / self.kwh
+
 
 @dataclass(frozen=True)
 class Savings:

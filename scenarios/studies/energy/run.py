@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from hpcrowd.scenarios.studies.energy.setting import (
     NIGHT_BEGINS,
     NIGHT_ENDS,
     carbon_signal,
+    day_cap,
     power_of,
 )
 from hpcrowd.scenarios.studies.energy.tables import draw_savings, summary_lines, tables
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.signals.signal import Signal
 
-SEEDS = {"KTH": 10, "HPC2N": 10, "CEA": 5}  # populations drawn
-WEEKS = {"KTH": 26, "HPC2N": 26, "CEA": 13}  # of users' submissions
+SEEDS = {"KTH": 10, "HPC2N": 10, "Curie": 5}  # populations drawn
+WEEKS = {"KTH": 26, "HPC2N": 26, "Curie": 13}  # of users' submissions
 WARM_UP = WEEK  # at the beginning, left out of all sums
 SCHEDULER = "easy"
 WHEN = "batches"  # users wait for their batches, and keep their think times
@@ -65,14 +65,17 @@ ANSWERS = ("delay", "degrade", "reconfigure", "renounce")
 Chosen = tuple[dict[str, Any], tuple[Any, ...]]
 
 #: The logs of the page.
-STUDIED = ("KTH", "HPC2N", "CEA")
+STUDIED = ("KTH", "HPC2N", "Curie")
+
+#: What other studies call them.
+NAMES = {"Curie": "CEA"}
 
 
 def drawn(trace: Trace, seed: int, weeks: int) -> Trace:
     """Return a population of a trace as a trace: its users, moved by whole weeks, as recorded."""
     from hpcrowd.scenarios.kinds.resample import resample
 
-    run = resample(trace, users="rigid", scheduler="recorded", seed=seed, days=7 * weeks)
+    run = resample(trace, users="rigid", scheduler="recorded", seed=seed, days=7 * weeks, warm_up=0)
     return run.to_trace()
 
 
@@ -101,21 +104,13 @@ def reactions_of(signal: Signal) -> dict[str, tuple[Reaction, ...]]:
     }
 
 
-def day_cap(signal: Signal, low: float, high: float) -> Signal:
-    """Return a limit on power, W, on the hours of a signal: low by day, high by night."""
-    hours = signal.times // HOUR % 24
-    clock_hours = (hours + round(-int(signal.times[0]) / HOUR)) % 24
-    by_day = (clock_hours >= NIGHT_ENDS // HOUR) & (clock_hours < NIGHT_BEGINS // HOUR)
-    return replace(signal, values=np.where(by_day, low, high), source="power by day")
-
-
-def measures_of(log: str, signal: Signal, size: int) -> dict[str, Chosen]:
+def measures_of(log: str, clock: Clock, signal: Signal, size: int) -> dict[str, Chosen]:
     """Return the tables of policies and the reactions of each measure; as usual comes first."""
     from hpcrowd.scenarios.studies.energy.setting import BUSY_W, IDLE_W, NODE_PROCESSORS
 
     highest = size / NODE_PROCESSORS[log] * BUSY_W
     sleep = {"sleep": {"after": OFF_AFTER}}
-    cap = {"over_time": day_cap(signal, CAPPED * highest, highest)}
+    cap = {"over_time": day_cap(clock, signal, CAPPED * highest, highest)}
     start = {"start": {"follow": "carbon", "slack": SLACK}}
     assert CAPPED * BUSY_W > IDLE_W
     people = reactions_of(signal)
@@ -259,7 +254,7 @@ def run_energy(
             power = {**power_of(log, **policies), "carbon": signal}
             return replay(population, users=users, scheduler=SCHEDULER, power=power, seed=seed)
 
-        measures = measures_of(log, signal, trace.processors)
+        measures = measures_of(log, clock, signal, trace.processors)
         for name, (policies, reactions) in measures.items():
             steps.begin(f"{log}, population {seed}, {name}")
             run = simulated(policies, reactions)
@@ -283,7 +278,7 @@ def run_energy(
 
 def page_contents(traces: Path) -> tuple[dict[str, str], list[Picture]]:
     """Run the study; return the generated parts of its page by name, and its picture."""
-    paths = find_logs(traces, {name: LOGS[name] for name in STUDIED}, STUDIED)
+    paths = find_logs(traces, {name: LOGS[NAMES.get(name, name)] for name in STUDIED}, STUDIED)
     with progress_bar() as progress:
         found = [run_energy(name, read_trace(paths[name]), progress=progress) for name in STUDIED]
     parts = page_parts(summary_lines(found), tables(found))

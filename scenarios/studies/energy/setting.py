@@ -7,12 +7,14 @@ on their size.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hpcrowd.environment.clock import DAY, DAYS, HOUR, Clock
 from hpcrowd.environment.signals.signal import Signal
+from hpcrowd.environment.signals.walls import walls_of
 from hpcrowd.environment.streams import Streams
 
 #: W of a node of two processors with eight cores of 2.7 GHz: idle, all cores busy, switched off.
@@ -32,7 +34,7 @@ DAY_PRICE, NIGHT_PRICE, PEAK_PRICE = 0.30, 0.15, 10.0
 NIGHT_BEGINS, NIGHT_ENDS = 22 * HOUR, 6 * HOUR
 
 #: Processors of a node of each log: KTH and HPC2N from the archive's pages, Curie's thin nodes.
-NODE_PROCESSORS = {"KTH": 1, "HPC2N": 2, "CEA": 16}
+NODE_PROCESSORS = {"KTH": 1, "HPC2N": 2, "Curie": 16}
 
 #: g/kWh by local hour of the day: wind at night, sun at noon, gas in the evening (made up).
 INTENSITY = (
@@ -102,12 +104,20 @@ def carbon_signal(clock: Clock, until: int) -> Signal:
     until
         s of the run; it covers at least as long.
     """
-    hours = np.arange((until + 2 * DAY) // HOUR)
-    local = (clock.wall(0) // HOUR + hours) % 24
+    times = np.arange((until + 2 * DAY) // HOUR) * HOUR - clock.wall(0) % HOUR
+    walls = walls_of(clock, times)
+    local, day = walls // HOUR % 24, walls // DAY - walls[0] // DAY
     stream = Streams(SEED).generator("wind")
     level, days = 0.0, []
-    for _ in range(len(hours) // 24 + 1):
+    for _ in range(int(day.max()) + 1):
         level = LASTING * level + WIND * (1 - LASTING**2) ** 0.5 * stream.standard_normal()
         days.append(np.exp(level))
-    values = np.array(INTENSITY, np.float64)[local] * np.repeat(days, 24)[: len(hours)]
-    return Signal(hours * HOUR - clock.wall(0) % HOUR, values, source="made-up carbon")
+    values = np.array(INTENSITY, np.float64)[local] * np.array(days)[day]
+    return Signal(times, values, source="made-up carbon")
+
+
+def day_cap(clock: Clock, signal: Signal, low: float, high: float) -> Signal:
+    """Return a limit on power, W, on the hours of a signal: low by day, high at night prices."""
+    hour = walls_of(clock, signal.times) % DAY
+    by_day = (hour >= NIGHT_ENDS) & (hour < NIGHT_BEGINS)
+    return replace(signal, values=np.where(by_day, low, high), source="power by day")

@@ -13,8 +13,9 @@ from hpcrowd.scenarios.studies.render import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Percent saved above which a measure saves much, and below which nearly nothing.
-MUCH, LITTLE = 5.0, 1.0
+#: Percent of energy for the same work: a measure saves much from here on, and nearly nothing if it
+#: saves or needs less than this.
+MUCH, LITTLE = 5.0, 3.0
 
 #: What is saved for the same work, with words: attribute of a run.
 SAVED = {"kwh_per_work": "energy", "kg_per_work": "carbon", "cost_per_work": "cost"}
@@ -30,31 +31,34 @@ def number(found: Estimate, digits: int = 1) -> str:
     return text if half is None else f"{text} ± {half:,.{digits}f}"
 
 
+#: Columns of :func:`saving_rows` that compare a measure with as usual: percent less of something.
+LESS = {
+    "kwh": "energy, % less",
+    "kg": "carbon",
+    "cost": "cost",
+    "work_h": "work done",
+    "kwh_per_work": "energy per work",
+    "kg_per_kwh": "carbon per kWh",
+    "cost_per_kwh": "price per kWh",
+}
+
+
 def saving_rows(found: Savings) -> list[list[str]]:
     """Return a row for each measure: what it saves, and its price."""
-    rows = []
-    for measure in found.runs:
-        if measure == USUAL:
-            continue
-        lost, asked = found.mean(measure, "lost"), found.mean(measure, "asked")
-        rows.append(
-            [
-                measure,
-                number(found.saved(measure, "kwh")),
-                number(found.saved(measure, "work_h")),
-                *(number(found.saved(measure, what)) for what in SAVED),
-                number(found.more(measure, "wait_h")),
-                f"{100 * lost.mean:.1f}",
-                f"{100 * asked.mean:.0f}",
-            ]
-        )
-    return rows
+    return [
+        [
+            measure,
+            *(number(found.saved(measure, what)) for what in LESS),
+            number(found.more(measure, "wait_h")),
+            f"{100 * found.mean(measure, 'lost').mean:.1f}",
+            f"{100 * found.mean(measure, 'asked').mean:.0f}",
+        ]
+        for measure in found.runs
+        if measure != USUAL
+    ]
 
 
-SAVING_HEAD = [
-    "measure", "energy in all, % less", "work done, % less", "energy per work, % less",
-    "carbon per work", "cost per work", "wait, h more", "work given up, %", "jobs changed, %",
-]  # fmt: skip
+SAVING_HEAD = ["measure", *LESS.values(), "wait, h more", "given up, %", "jobs changed, %"]
 
 
 def usual_rows(found: Sequence[Savings]) -> list[list[str]]:
@@ -116,36 +120,42 @@ def tables(found: Sequence[Savings]) -> list[Table]:
 
 def summary_lines(found: Sequence[Savings]) -> list[str]:
     """Return what saves much and what saves nearly nothing, without the full stop."""
-    lines = []
     names = [name for name in found[0].runs if name != USUAL]
 
     def span(name: str, what: str) -> tuple[float, float]:
         values = [one.saved(name, what).mean for one in found]
         return min(values), max(values)
 
-    def listed(chosen: Sequence[str], what: str) -> str:
-        return "; ".join(
-            f"{name} ({span(name, what)[0]:.1f} to {span(name, what)[1]:.1f} %)" for name in chosen
-        )
+    def waits(name: str) -> str:
+        values = [one.more(name, "wait_h").mean for one in found]
+        return f"{min(values):+.1f} to {max(values):+.1f} h"
 
-    for what, words in SAVED.items():
-        much = [name for name in names if span(name, what)[0] >= MUCH]
-        some = [name for name in names if span(name, what)[1] >= LITTLE and name not in much]
-        rest = [name for name in names if name not in (*much, *some)]
+    def told(name: str) -> str:
+        (least, most), (low, high) = span(name, "kwh_per_work"), span(name, "work_h")
+        price = f"mean wait {waits(name)}"
+        if high >= 1:
+            price += f", {low:.0f} to {high:.0f} % less work in the same time"
+        return f"{name} ({least:.1f} to {most:.1f} %; {price})"
+
+    much = [name for name in names if span(name, "kwh_per_work")[0] >= MUCH]
+    little = [name for name in names if max(map(abs, span(name, "kwh_per_work"))) < LITTLE]
+    more = [name for name in names if name not in (*much, *little)]
+    lines = [
+        f"**{verdict}**: {'; '.join(map(told, chosen))}"
         for verdict, chosen in (
-            (f"Saves much {words} for the same work", much),
-            (f"Saves some {words} for the same work, on one log at least", some),
-            (f"Saves nearly no {words} for the same work, or needs more", rest),
-        ):
-            if chosen:
-                lines.append(f"**{verdict}**: {listed(chosen, what)}")
-    less = [name for name in names if span(name, "kwh")[1] >= LITTLE]
-    less = [name for name in less if span(name, "kwh_per_work")[1] < LITTLE]
-    if less:
-        lines.append(
-            "**Needs less energy only because less work is done in the same time**: "
-            f"{listed(less, 'kwh')}"
+            ("Saves much energy for the same work", much),
+            (f"Saves nearly nothing, within {LITTLE:g} % either way", little),
+            ("Needs more energy for the same work, on one log at least", more),
         )
+        if chosen
+    ]
+    for what, words in (("kg_per_kwh", "cleaner"), ("cost_per_kwh", "cheaper")):
+        best = sorted(names, key=lambda name, what=what: -span(name, what)[1])[:3]  # type: ignore[misc]
+        said = "; ".join(
+            f"{name} {span(name, what)[0]:.1f} to {span(name, what)[1]:.1f} %" for name in best
+        )
+        most = span(best[0], what)[1]
+        lines.append(f"**Energy becomes {words}** by {most:.1f} % at most: {said}")
     return lines
 
 
@@ -157,7 +167,7 @@ def draw_savings(found: Sequence[Savings]) -> Figure:
         "percent less than as usual for the same work; means over populations with 95 % intervals",
     )  # fmt: skip
     grid = figure.add_gridspec(
-        1, len(found), left=0.25, right=0.985, bottom=0.1, top=0.83, wspace=0.08
+        1, len(found), left=0.27, right=0.985, bottom=0.1, top=0.83, wspace=0.08
     )
     for place, one in enumerate(found):
         axes = figure.add_subplot(grid[0, place])
