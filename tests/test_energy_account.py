@@ -99,6 +99,9 @@ def test_parts_are_the_integral_of_the_power(
     assert float(watts @ np.array(rates.carbon.at(seconds))) / KWH == pytest.approx(  # type: ignore[union-attr]
         account.grams.total, rel=1e-9, abs=1e-6  # type: ignore[union-attr]
     )  # fmt: skip
+    part = account.between(100, 333)
+    assert watts[100:333].sum() / KWH == pytest.approx(part["energy_kwh"], rel=1e-9)
+    assert watts[100:333].max() / 1000 == pytest.approx(part["power_peak_kw"], rel=1e-9)
     by_job = account.by_job(account.joules).sum()
     rest = sum(account.joules.rest.values())
     assert account.joules.total == pytest.approx(by_job + rest, rel=1e-9)

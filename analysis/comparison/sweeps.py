@@ -108,6 +108,8 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
         work = float(jobs.processors[ran].astype(np.float64) @ np.maximum(inside, 0))
         ended = np.count_nonzero((jobs.end[ran] > begin) & (jobs.end[ran] <= end))
         found["utilization"] = work / processor_seconds(run.processors, sizes, begin, end)
+        if run.energy_account is not None:
+            found |= run.energy_account.between(begin, end)
         found["throughput_jobs_per_day"] = float(ended * DAY / span)
     else:
         found["utilization"] = found["throughput_jobs_per_day"] = None

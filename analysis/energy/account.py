@@ -373,6 +373,33 @@ class EnergyAccount:
             found["notes"] = list(self.notes)
         return found
 
+    def between(self, begin: int, end: int) -> dict[str, float]:
+        """Return metrics of a part of the run: energy, its carbon and price, and highest power.
+
+        Parameters
+        ----------
+        begin, end
+            s of the run; the part of them within the account counts.
+        """
+        begin, end = max(begin, self.begin), min(end, self.end)
+        if begin >= end:
+            return {"energy_kwh": 0.0}
+
+        def spent(*signals: Steps) -> float:
+            power = product([self.curve, *signals], begin, end)
+            return float(power.integral(begin, end)) / KWH
+
+        inside = (self.curve.edges[:-1] < end) & (self.curve.edges[1:] > begin)
+        found = {
+            "energy_kwh": spent(),
+            "power_peak_kw": float(self.curve.values[inside].max()) / KILO,
+        }
+        if self.rates.carbon is not None:
+            found["carbon_kg"] = spent(self.rates.carbon) / KILO
+        if self.rates.price is not None:
+            found["energy_cost"] = spent(self.rates.price)
+        return found
+
     def columns(self) -> dict[str, Float64s]:
         """Return the columns of :data:`JOB_MEANING` but the job numbers, shape (jobs,) each."""
         lost = tuple(name for name in WASTED if name in OF_JOBS)

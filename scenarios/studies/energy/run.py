@@ -143,20 +143,11 @@ def fair_budget(usual: Run) -> tuple[Reaction, ...]:
 def measured_of(run: Run, begin: int, end: int, calls: Sequence[tuple[int, int]] = ()) -> Measured:
     """Return the measures of a run between two seconds."""
     from hpcrowd.analysis.metrics import bounded_slowdown
-    from hpcrowd.environment.signals.steps import product
 
     account, jobs = run.energy_account, run.jobs
     assert account is not None
     end = min(end, account.end)
-    power = account.curve
-    carbon, price = account.rates.carbon, account.rates.price
-    assert carbon is not None
-    assert price is not None
-
-    def spent(*signals: Any) -> float:
-        return float(product([power, *signals], begin, end).integral(begin, end)) / 3.6e6
-
-    inside = (power.edges[:-1] < end) & (power.edges[1:] > begin)
+    power, spent = account.curve, account.between(begin, end)
     mine = jobs.over & (jobs.submit >= begin) & (jobs.submit < end)
     within = np.minimum(jobs.end, end) - np.maximum(jobs.start, begin)
     work = float((jobs.processors * np.maximum(within, 0))[jobs.over].sum()) / HOUR
@@ -174,11 +165,11 @@ def measured_of(run: Run, begin: int, end: int, calls: Sequence[tuple[int, int]]
     share = (end - begin) / (account.end - account.begin)
     parts = run.energy
     return Measured(
-        kwh=spent(),
+        kwh=spent["energy_kwh"],
         wasted_kwh=parts["wasted_kwh"] * share,
-        kg=spent(carbon) / 1000,
-        cost=spent(price),
-        peak_kw=float(power.values[inside].max()) / 1000,
+        kg=spent["carbon_kg"],
+        cost=spent["energy_cost"],
+        peak_kw=spent["power_peak_kw"],
         wait_h=float(wait.mean()) / HOUR,
         slowdown=float(slow.mean()),
         work_h=work,
