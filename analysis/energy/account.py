@@ -109,7 +109,7 @@ class Blocks:
             s, shape (steps + 1,), and W in each step, shape (steps,) each.
         """
         times = np.concatenate([self.begin, self.end, [first, last]])
-        order = np.argsort(times, kind="stable")
+        order = np.argsort(times)  # of equal times, only the sum matters
         times = times[order]
         last_of = np.flatnonzero(np.append(times[1:] > times[:-1], True))
         found = [times[last_of]]
@@ -265,8 +265,9 @@ class EnergyAccount:
         slowed = plain if self.rates.speed is None else self.rates.weight(signal, slowed=True)
         of_blocks = blocks.idle * plain.integral(blocks.begin, blocks.end)
         of_blocks += blocks.added * slowed.integral(blocks.begin, blocks.end)
-        lengths = np.diff(plain.cumulative(rest.edges))
-        return Totals(of_blocks, {name: float(w @ lengths) for name, w in rest.watts.items()})
+        lengths = plain.integral(rest.edges[:-1], rest.edges[1:])
+        # Not as products of vectors, for which BLAS wakes its threads.
+        return Totals(of_blocks, {n: float((w * lengths).sum()) for n, w in rest.watts.items()})
 
     @cached_property
     def joules(self) -> Totals:

@@ -548,12 +548,12 @@ def _steps(moves: Int64s, size: int, begin: int, end: int) -> tuple[Int64s, Int6
     from hpcrowd.environment.power.kernel import ledger as L
 
     moves = moves[moves[:, 0] < end]
-    time, source, target, count = moves.T
-    times, step = np.unique(np.concatenate(([begin], time)), return_inverse=True)
-    step = step[1:]
-    width = len(times) * L.STATES
-    into = np.bincount(step * L.STATES + target, count, width)
-    out_of = np.bincount(step * L.STATES + source, count, width)
-    change = np.rint(into - out_of).astype(np.int64).reshape(-1, L.STATES)
-    change[0, L.ON] += size
-    return np.append(times, end), np.cumsum(change, axis=0)
+    time, source, target, count = moves[np.argsort(moves[:, 0], kind="stable")].T
+    change = np.zeros((len(time) + 1, L.STATES), np.int64)
+    change[0, L.ON] = size
+    every = np.arange(1, len(time) + 1)
+    change[every, target] = count
+    change[every, source] -= count
+    time = np.append(begin, time)
+    last_of = np.append(time[1:] > time[:-1], True)
+    return np.append(time[last_of], end), np.cumsum(change, axis=0)[last_of]
