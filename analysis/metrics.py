@@ -122,20 +122,22 @@ METRICS = (
         "the part of idle and sleeping nodes, of switching, and of jobs that brought no result",
         optional=True,
     ),
+    Metric("energy_idle_kwh", "idle energy, kWh", "the part of nodes without a job", optional=True),
     Metric(
-        "energy_idle_kwh", "idle energy, kWh", "the part of nodes without a job", optional=True
-    ),
-    Metric(
-        "power_peak_kw", "highest power, kW", "highest power of the machine, cooling included",
+        "power_peak_kw",
+        "highest power, kW",
+        "highest power of the machine, cooling included",
         optional=True,
     ),
     Metric(
-        "carbon_kg", "carbon, kg",
+        "carbon_kg",
+        "carbon, kg",
         "carbon dioxide equivalents of the energy, by the carbon intensity when it was used",
         optional=True,
     ),
     Metric(
-        "energy_cost", "cost of energy",
+        "energy_cost",
+        "cost of energy",
         "price of the energy when it was used, and of monthly peaks; in the tariff's currency",
         optional=True,
     ),

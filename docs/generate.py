@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_args
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -49,7 +49,15 @@ PACKAGES = tuple(f"hpcrowd.{floor}" for floor in ("environment", "agents", "anal
 INSIDE = ("hpcrowd.analysis.features", "hpcrowd.analysis.models", "hpcrowd.analysis.views")
 
 #: Units by the end of a metric's name.
-UNITS = {"_kwh": "kWh", "_kw": "kW", "_kg": "kg", "_s": "s", "_processor_h": "processor-h", "_per_day": "1/day", "jobs_": "jobs"}
+UNITS = {
+    "_kwh": "kWh",
+    "_kw": "kW",
+    "_kg": "kg",
+    "_s": "s",
+    "_processor_h": "processor-h",
+    "_per_day": "1/day",
+    "jobs_": "jobs",
+}
 
 #: How each metric is computed; sums and means go over the jobs that ran, unless said otherwise.
 FORMULAS = {
@@ -76,7 +84,7 @@ FORMULAS = {
     "runs_preempted": "rows of `attempts.parquet` with cause `preempted`",
     "preempted_processor_h": "sum(processors * (end - start)) / 3600 over these rows",
     "energy_kwh": "integral of power * PUE / 3.6e6, from the first submission to the last end",
-    "energy_wasted_kwh": "the parts killed, failed, cancelled, preempted, stopped, idle, asleep and "
+    "energy_wasted_kwh": "the parts killed, failed, cancelled, preempted, stopped, idle, asleep, "
     "switching",
     "energy_idle_kwh": "the part idle",
     "power_peak_kw": "max(power * PUE) / 1000",
@@ -425,8 +433,7 @@ def power_settings_table() -> str:
                 continue
             inner = next(models_in(field.annotation), None)
             if inner is not None:
-                many = get_origin(field.annotation) is tuple
-                below.append((inner, f"{place}.{name}".strip("."), many))
+                below.append((inner, f"{place}.{name}".strip(".")))
                 if inner.__name__ == "SignalConfig":
                     said = (field.description or "").rstrip(".")
                     rows.append((f"`[{below[-1][1]}]`", "", "", f"{said}; a signal"))
@@ -435,8 +442,8 @@ def power_settings_table() -> str:
             default = "required" if field.is_required() else _plain(field.default)
             about = field.description or ""
             rows.append((f"`[{place}]`" if place else "", f"`{name}`", default, about))
-        for inner, path, many in below:
-            add(inner, path if not many else path)
+        for inner, path in below:
+            add(inner, path)
 
     add(PowerConfig, "")
     return table(("table", "setting", "default", "meaning"), rows)

@@ -305,7 +305,7 @@ def _nodes_asleep(
             ("switching", found.switching_on, one.switching_on),
             ("switching", found.switching_off, one.switching_off),
         ):
-            watts[name] += each * Steps(found.edges, counts).on(every)
+            watts[name] += each * Steps(found.edges, np.asarray(counts, np.float64)).on(every)
     watts["idle"] = np.maximum(watts["idle"] - Steps(edges, held).on(every), 0.0)
     return Rest(
         every,
