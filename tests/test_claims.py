@@ -20,7 +20,7 @@ from hpcrowd.environment.platform.changes import Failures, FailureTimes
 from hpcrowd.environment.quantities import round_half_up
 from hpcrowd.scenarios import replay, resample
 from hpcrowd.scenarios.demo import run_demo
-from hpcrowd.scenarios.kinds.platform_files import read_platform
+from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 from hpcrowd.scenarios.whatif import grid_or_isolated, outage_week
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,7 +68,7 @@ def bad_week(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
 
     def weeks(users: str, seed: int, platform: Path | None) -> list[float]:
         run = replay(trace, users=users, seed=seed, platform=platform and str(platform))
-        bad = read_platform(folder / "bad-week.toml").of(run.clock)[0]
+        bad = PlatformConfig.read(folder / "bad-week.toml").of(run.clock)[0]
         assert isinstance(bad, Failures)
         assert bad.until is not None
         jobs, length = run.jobs, bad.until - bad.start

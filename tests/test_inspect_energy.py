@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from hpcrowd.analysis.energy.account import Blocks, EnergyAccount, Rates
-from hpcrowd.analysis.energy.so_far import integral_of_product, totals_so_far
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR
@@ -95,14 +94,13 @@ def test_totals_of_a_story() -> None:
         ),
         jobs=1,
     )
-    found = totals_so_far(account)
+    found = account.so_far()
     joules = 2.0 * (300 * 100 + 50 * 50)
     assert joules / 3.6e6 == pytest.approx(found["energy_kwh"])
     grams = 2.0 * (36 * (300 * 50 + 50 * 40) + 72 * (300 * 50 + 50 * 10)) / 3.6e6
     assert grams / 1000 == pytest.approx(found["carbon_kg"])
     assert joules * 3.6 / 3.6e6 == pytest.approx(found["cost"])
     assert 0.6 == found["power_kw"]
-    assert 30.0 == integral_of_product(Steps([0, 5, 20], [1.0, 2.0]), Steps([0, 10], [2.0]))
 
 
 @pytest.mark.parametrize("scheduler", ["easy", "fcfs"])

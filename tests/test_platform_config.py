@@ -29,7 +29,7 @@ from hpcrowd.environment import (
 from hpcrowd.environment.engine.attempts import MEANING
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.cli import app
-from hpcrowd.scenarios.kinds.platform_files import PlatformConfig, read_platform
+from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from typer.testing import CliRunner
 
@@ -100,7 +100,7 @@ def job(submit: int, run: int, processors: int) -> dict[str, float]:
 
 def test_every_kind(write: Callable[[str], str]) -> None:
     """Seconds, durations and local dates become seconds of the run."""
-    config = read_platform(write(FILE))
+    config = PlatformConfig.read(write(FILE))
     monday = Clock(unix_start=1704697200, known=True)  # 2024-01-08 07:00 UTC
     assert "outage" == config.name
     assert 900 == config.resubmit_after
@@ -293,7 +293,7 @@ def test_command(make_trace: MakeTrace, tmp_path: Path, write: Callable[[str], s
     provenance = json.loads((out / "provenance.json").read_text())
     assert {"outage.toml": digest} == provenance["configuration"]["files_sha256"]
     again = PlatformConfig(**provenance["configuration"]["platform"])
-    assert again.of(Clock()) == read_platform(path).of(Clock())
+    assert again.of(Clock()) == PlatformConfig.read(path).of(Clock())
     shown = CliRunner().invoke(app, command)
     assert "1 run stopped (1 failed)" in shown.output
 

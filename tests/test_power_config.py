@@ -17,7 +17,7 @@ from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.power.on_nodes import types_of
 from hpcrowd.environment.quantities import KWH, parse_energy, parse_power
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.kinds.power_files import PowerConfig, given_power, read_power
+from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from hpcrowd.scenarios.kinds.replay import replay
 
 NODES: dict[str, Any] = {"name": "thin", "idle": "100 W", "processor": "50 W"}
@@ -81,14 +81,14 @@ def test_a_file_is_read_with_its_signals(tmp_path: Path) -> None:
     """Units are converted, and files are found next to it."""
     (tmp_path / "power.toml").write_text(TEXT)
     (tmp_path / "carbon.csv").write_text(CARBON)
-    config = read_power(tmp_path / "power.toml")
+    config = PowerConfig.read(tmp_path / "power.toml")
     power = config.made()
     assert (100.0, 50.0, 120, 12e3) == (
         power.pool.idle, power.pool.processor, power.pool.on_time, power.pool.on_energy,
     )  # fmt: skip
     assert ("week", 430.0) == (power.carbon.repeat, power.carbon.values.max())  # type: ignore[union-attr]
     assert {"power.toml", "carbon.csv"} == set(config.files())
-    again = given_power(json.loads(json.dumps(config.settings_given())), tmp_path)
+    again = PowerConfig.given(json.loads(json.dumps(config.settings_given())), tmp_path)
     assert again is not None
     assert power.nodes == again.made().nodes
 

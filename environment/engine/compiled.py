@@ -16,9 +16,10 @@ import numpy as np
 from hpcrowd.environment.engine.base import MOST_PLANNED, Engine, events_for
 from hpcrowd.environment.engine.kernel import loop
 from hpcrowd.environment.engine.kernel import places as S
+from hpcrowd.environment.engine.kernel import sleeping as L
 from hpcrowd.environment.engine.kernel.heap import heap_push
 from hpcrowd.environment.engine.kernel.places import Cluster, wider, with_room, without
-from hpcrowd.environment.engine.kernel.sleeping import prepare
+from hpcrowd.environment.engine.kernel.sleeping import make_room, prepare
 from hpcrowd.environment.engine.passes.base import (
     CompiledPass,
     compiled_pass,
@@ -127,7 +128,6 @@ class CompiledEngine(Engine):
 
     def _make_ledger_room(self) -> None:
         """Give more room to the ledger of idle nodes, if a pass could need it."""
-        from hpcrowd.environment.power.kernel.ledger import make_room
         from hpcrowd.environment.power.sleep import wider_ledger
 
         ledger, waiting = self.scalars[S.COUNT :], self._state[S.WAITING]
@@ -138,8 +138,6 @@ class CompiledEngine(Engine):
 
     def _balance(self, early: list[DelayedStart]) -> None:
         """Bring the ledger of idle nodes up to date; jobs ``early`` stopped before their start."""
-        from hpcrowd.environment.power.kernel import ledger as L
-
         for one in early:
             self._make_ledger_room()
             processors = self.jobs.processors[one.row]

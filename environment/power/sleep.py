@@ -27,7 +27,7 @@ by the time to switch nodes on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -184,6 +184,13 @@ class IdleNodes:
                 self._off.append([since + self.rule.after, count - stay])
 
 
+def _compiled() -> Any:
+    """Return the module of the compiled ledger; imported late, as numba takes long to load."""
+    from hpcrowd.environment.engine.kernel import sleeping  # circle: the ledger is in the engine
+
+    return sleeping
+
+
 def _whole(processors: int, node: NodePower) -> int:
     """Return processors rounded up to whole nodes."""
     return -(-processors // node.processors) * node.processors
@@ -199,7 +206,7 @@ def ledger_of(rule: SleepRule, node: NodePower, processors: int, begin: int, roo
     room
         Blocks, entries and starts that it has room for, each.
     """
-    from hpcrowd.environment.power.kernel import ledger as L
+    L = _compiled()
 
     made = np.zeros(L.HEAD + L.EACH * room, np.int64)
     made[[L.AFTER, L.ON_TIME, L.OFF_TIME]] = rule.after, node.on_time, node.off_time
@@ -214,7 +221,7 @@ def wider_ledger(ledger: Int64s, starts: int) -> tuple[Int64s, list[DelayedStart
 
     Those that the policy has not taken note of stay in the ledger, too, at its front.
     """
-    from hpcrowd.environment.power.kernel import ledger as L
+    L = _compiled()
 
     old = int(ledger[L.ROOM])
     blocks, offs = ledger[L.LAST] - ledger[L.FIRST], ledger[L.OFF_LAST] - ledger[L.OFF_FIRST]
@@ -245,7 +252,7 @@ def wider_ledger(ledger: Int64s, starts: int) -> tuple[Int64s, list[DelayedStart
 
 def noted_starts(ledger: Int64s) -> list[DelayedStart]:
     """Return the delayed starts in a ledger, in order."""
-    from hpcrowd.environment.power.kernel import ledger as L
+    L = _compiled()
 
     place = L.HEAD + 4 * int(ledger[L.ROOM])
     starts = ledger[place : place + 3 * int(ledger[L.DELAYED])].reshape(-1, 3)
@@ -406,7 +413,7 @@ def sleep_states(
     QuantityError
         If the runs hold more processors than there are, or are not in order.
     """
-    from hpcrowd.environment.power.kernel import ledger as L
+    L = _compiled()
 
     whole_end = max(end, begin + 1)
     acquired = np.maximum(np.asarray(acquired, np.int64), begin)
@@ -475,7 +482,7 @@ def sleep_states_of_nodes(
     QuantityError
         If the rule keeps spare nodes.
     """
-    from hpcrowd.environment.power.kernel import ledger as L
+    L = _compiled()
 
     if rule is not None and rule.spare:
         raise QuantityError(
@@ -526,7 +533,7 @@ def _states(
     moves: Int64s, size: int, begin: int, end: int, starts: Int64s, switched: tuple[int, int]
 ) -> SleepStates:
     """Return the states that all moves lead to."""
-    from hpcrowd.environment.power.kernel import ledger as L
+    L = _compiled()
 
     edges, counts = _steps(moves, size, begin, end)
     return SleepStates(
@@ -545,7 +552,7 @@ def _states(
 
 def _steps(moves: Int64s, size: int, begin: int, end: int) -> tuple[Int64s, Int64s]:
     """Return edges, and how many processors are in each state in each step."""
-    from hpcrowd.environment.power.kernel import ledger as L
+    L = _compiled()
 
     moves = moves[moves[:, 0] < end]
     time, source, target, count = moves[np.argsort(moves[:, 0], kind="stable")].T

@@ -34,7 +34,6 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import NO_NAMES, Names, name_of, number_of
 from hpcrowd.environment.quantities import plural
 from hpcrowd.environment.schedulers.base import RunningJob, WaitingJob
-from hpcrowd.environment.toml_files import read_toml
 
 
 @dataclass(frozen=True)
@@ -183,6 +182,8 @@ def read_queues(path: str | os.PathLike[str]) -> QueueTable:
     QuantityError
         If it cannot be read or something in it is wrong; with file, place, value and rule.
     """
+    from hpcrowd.environment.toml_files import read_toml
+
     place = Path(path)
     values, _ = read_toml(place)
     try:

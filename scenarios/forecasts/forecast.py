@@ -176,9 +176,9 @@ class Forecast:
         site = site_of_files(self.machine, self.how.get("zone"))
         changes: list[Any] = []
         if self.platform is not None:
-            from hpcrowd.scenarios.kinds.platform_files import read_platform
+            from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 
-            platform = read_platform(self.platform)
+            platform = PlatformConfig.read(self.platform)
             platform.check(state.clock, {"home": state.processors})
             changes = [*platform.of(state.clock)]
         if site is not None and state.jobs.requests is None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.decisions import DecisionLog
     from hpcrowd.agents.behaviours.user import User
     from hpcrowd.agents.work.recorded import Work
+    from hpcrowd.analysis.energy.account import EnergyAccount
     from hpcrowd.analysis.run import Run
     from hpcrowd.environment.simulation import Simulation
 
@@ -330,6 +331,15 @@ def with_settings[F: Callable[..., Any]](
         return function
 
     return decorate
+
+
+def energy_account(model: Simulation) -> EnergyAccount | None:
+    """Return the energy of a finished run; None, without a look, if its power is not described."""
+    if model.power is None:
+        return None
+    from hpcrowd.analysis.energy.record import account_of
+
+    return account_of(model)
 
 
 def checksum(path: Path) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from contextvars import ContextVar
 from datetime import date, datetime, time
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -136,9 +138,9 @@ def checked_power(power: Any, folder: Path) -> Any:
     """Return the description of power of a setting, its files read so that mistakes are found."""
     if power is None:
         return None
-    from hpcrowd.scenarios.kinds.power_files import given_power
+    from hpcrowd.scenarios.kinds.power_files import PowerConfig
 
-    return given_power(power, folder)
+    return PowerConfig.given(power, folder)
 
 
 def checked_machine(machine: Any, folder: Path) -> Any:
@@ -236,6 +238,59 @@ class Strict(BaseModel):
             raise QuantityError(f"{where}{first_mistake(error, cls.model_fields)}") from None
         except QuantityError as error:
             raise QuantityError(f"{where}{error}") from None
+
+
+class FileConfig(Strict):
+    """Settings that a TOML file, a table or an object gives.
+
+    A subclass has a field ``name``, which is the stem of the file unless the file gives one.
+    """
+
+    folder: Path = Field(Path(), exclude=True, description="of the files that it names")
+    file: Path | None = Field(None, exclude=True, description="from which it was read")
+    sha256: str = Field("", exclude=True, description="checksum of the file")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read the settings from a TOML file.
+
+        Raises
+        ------
+        QuantityError
+            When it cannot be read or something in it is wrong; with file, place, value and rule.
+        """
+        from hpcrowd.environment.toml_files import read_toml
+
+        place = Path(path)
+        values, content = read_toml(place)
+        found = {"name": place.stem, **values, "folder": place.parent, "file": place}
+        return cls.configure(place, **found, sha256=sha256(content).hexdigest())
+
+    @classmethod
+    def given(cls, settings: Any, folder: Path) -> Self | None:
+        """Return what a setting of a run gives.
+
+        Parameters
+        ----------
+        settings
+            A TOML file, a table, such an object, or None.
+        folder
+            Folder that the file is relative to.
+
+        Raises
+        ------
+        ValueError
+            If it is none of these.
+        QuantityError
+            When the file cannot be read or something in it is wrong.
+        """
+        if settings is None or isinstance(settings, cls):
+            return settings
+        if isinstance(settings, dict):
+            return cls.configure(**{"folder": folder, **settings})
+        if isinstance(settings, str):
+            return cls.read(folder / settings)
+        raise ValueError(f"give a TOML file, a table, or a {cls.__name__}")
 
 
 class HoursConfig(Strict):

@@ -231,9 +231,9 @@ class GridConfig(Scenario):
         """Read the file of a platform; a table describes one."""
         if platform is None:
             return None
-        from hpcrowd.scenarios.kinds.platform_files import given_platform
+        from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 
-        return given_platform(platform, info.data["folder"])
+        return PlatformConfig.given(platform, info.data["folder"])
 
     @field_validator("components")
     @classmethod

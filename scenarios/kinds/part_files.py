@@ -42,8 +42,7 @@ from hpcrowd.environment.limits.inputs import read_bytes
 from hpcrowd.environment.limits.numbers import LARGEST_SETTING
 from hpcrowd.environment.registry import located
 from hpcrowd.environment.signals.signal import Signal, read_signal
-from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.scenarios.kinds.fields import Duration, HoursConfig, Strict, parse_moment
+from hpcrowd.scenarios.kinds.fields import Duration, FileConfig, HoursConfig, Strict, parse_moment
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Reaction
@@ -255,16 +254,13 @@ def _of(values: Mapping[str, Any], settings: type[Strict]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in settings.model_fields}
 
 
-class ReactionsConfig(Strict):
+class ReactionsConfig(FileConfig):
     """Reactions of users, one table each; a TOML file has them as ``[[reactions]]``."""
 
     name: str = Field("reactions", description="for tables and pictures")
     reactions: tuple[dict[str, Any], ...] = Field(
         min_length=1, description="what users do instead: do, when, and settings of both"
     )
-    folder: Path = Field(Path(), exclude=True, description="of the files that they name")
-    file: Path | None = Field(None, exclude=True, description="from which they were read")
-    sha256: str = Field("", exclude=True, description="checksum of the file")
 
     @model_validator(mode="after")
     def _can_be_made(self) -> Self:
@@ -295,30 +291,3 @@ def reactions_from(tables: Iterable[Mapping[str, Any]], folder: Path) -> Iterato
             yield reaction_from(reaction, folder)
         except HpcrowdError as error:
             raise QuantityError(f"reactions[{place}]: {error}") from None
-
-
-def given_reactions(given: Any, folder: Path) -> ReactionsConfig | None:
-    """Return the reactions that a setting gives: a TOML file, tables, or a ReactionsConfig.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    QuantityError
-        When the file cannot be read or something in it is wrong.
-    """
-    if given is None or isinstance(given, ReactionsConfig):
-        return given
-    if isinstance(given, dict):
-        return ReactionsConfig.configure(**{"folder": folder, **given})
-    if isinstance(given, list | tuple):
-        return ReactionsConfig.configure(folder=folder, reactions=given)
-    if isinstance(given, str):
-        place = folder / given
-        values, content = read_toml(place)
-        found = {
-            "name": place.stem, **values, "file": place, "folder": place.parent,
-            "sha256": sha256(content).hexdigest(),
-        }  # fmt: skip
-        return ReactionsConfig.configure(place, **found)
-    raise ValueError("give a TOML file with tables [[reactions]], or tables")

@@ -18,17 +18,19 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.toml_files import read_toml
-from hpcrowd.scenarios.kinds.fields import FOLDER, Duration, SchedulerChoice, Strict, parse_moment
+from hpcrowd.scenarios.kinds.fields import (
+    Duration,
+    FileConfig,
+    SchedulerChoice,
+    Strict,
+    parse_moment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,7 +160,7 @@ AnyChange = DownConfig | FailConfig | MaintainConfig | ResizeConfig | SpeedConfi
 CHANGES: dict[str, type[ChangeConfig]] = dict(zip(KINDS, get_args(AnyChange), strict=True))
 
 
-class PlatformConfig(Strict):
+class PlatformConfig(FileConfig):
     """Changes of the clusters during a run."""
 
     name: str = Field("platform", description="for tables and pictures")
@@ -171,8 +173,6 @@ class PlatformConfig(Strict):
     changes: tuple[Annotated[AnyChange, Field(discriminator="do")], ...] = Field(
         min_length=1, description="one entry per change"
     )
-    file: Path | None = Field(None, exclude=True, description="from which it was read")
-    sha256: str = Field("", exclude=True, description="checksum of the file")
 
     def of(self, clock: Clock, cluster: str = "home") -> list[Change]:
         """Return the changes of one cluster; dates are local times of the clock.
@@ -223,47 +223,3 @@ class PlatformConfig(Strict):
 
     def _mistake(self, what: str) -> QuantityError:
         return QuantityError(f"{self.file.name if self.file else self.name}: {what}")
-
-
-def given_platform(platform: Any, folder: Path) -> PlatformConfig | None:
-    """Return the changes that a setting of a run gives.
-
-    Parameters
-    ----------
-    platform
-        A TOML file, a table of changes, a :class:`PlatformConfig`, or None.
-    folder
-        Folder that the file is relative to.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    QuantityError
-        When the file cannot be read or something in it is wrong.
-    """
-    if platform is None or isinstance(platform, PlatformConfig):
-        return platform
-    if isinstance(platform, dict):
-        return PlatformConfig.configure(**platform)
-    if isinstance(platform, str):
-        return read_platform(folder / platform)
-    raise ValueError("give a TOML file, a table of changes, or a PlatformConfig")
-
-
-def read_platform(path: str | os.PathLike[str]) -> PlatformConfig:
-    """Read changes of the platform from a TOML file.
-
-    Raises
-    ------
-    QuantityError
-        When it cannot be read or something in it is wrong; with file, place, value and rule.
-    """
-    place = Path(path)
-    values, content = read_toml(place)
-    found = {"name": place.stem, **values, "file": place, "sha256": sha256(content).hexdigest()}
-    before = FOLDER.set(place.parent)
-    try:
-        return PlatformConfig.configure(place, **found)
-    finally:
-        FOLDER.reset(before)

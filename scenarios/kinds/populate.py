@@ -20,7 +20,7 @@ from hpcrowd.environment.limits.numbers import (
     MOST_PROCESSORS,
 )
 from hpcrowd.environment.quantities import parse_processors
-from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, with_settings
+from hpcrowd.scenarios.kinds.base import Scenario, Staged, Watch, energy_account, with_settings
 from hpcrowd.scenarios.kinds.fields import (
     MACHINE,
     POWER,
@@ -184,7 +184,6 @@ class PopulateConfig(Scenario):
         from hpcrowd.agents.generative.pool_users import add_pool_users
         from hpcrowd.agents.populations.population import units_after
         from hpcrowd.analysis.accounts.record import OBLIVIOUS, Record
-        from hpcrowd.analysis.energy.record import account_of
         from hpcrowd.analysis.models.generation import generate, population
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import DAY
@@ -265,7 +264,7 @@ class PopulateConfig(Scenario):
                 after=None if self.oblivious else units_after(simulation, agents),
                 machines=machines,
                 rejections=rejections,
-                energy_account=account_of(simulation),
+                energy_account=energy_account(simulation),
                 remarks=[]
                 if measured is None
                 else measured.remarks(jobs, prepared.name, days=round(self.days)),

@@ -25,9 +25,7 @@ The tables ``[jobs]``, ``[cooling]``, ``[carbon]``, ``[tariff]``, ``[sleep]``, `
 
 from __future__ import annotations
 
-import os
 from decimal import Decimal
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -37,9 +35,8 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.power.description import MOST_PUE
 from hpcrowd.environment.quantities import parse_energy, parse_power
 from hpcrowd.environment.signals.signal import Signal
-from hpcrowd.environment.toml_files import read_toml
 from hpcrowd.scenarios.kinds.base import checksum
-from hpcrowd.scenarios.kinds.fields import DAYS, FOLDER, Day, Duration, Strict
+from hpcrowd.scenarios.kinds.fields import DAYS, Day, Duration, FileConfig, Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -300,7 +297,7 @@ class StartConfig(Strict):
     min_gain: float = Field(0.0, ge=0, le=1, description="jobs that gain less start at once")
 
 
-class PowerConfig(Strict):
+class PowerConfig(FileConfig):
     """What a machine draws, what that costs, and policies that save power."""
 
     name: str = Field("power", description="for tables and pictures")
@@ -314,9 +311,6 @@ class PowerConfig(Strict):
     sleep: SleepConfig | None = Field(None, description="idle nodes are switched off")
     cap: CapConfig | None = Field(None, description="limit on power")
     start: StartConfig | None = Field(None, description="jobs wait for clean or cheap energy")
-    folder: Path = Field(Path(), exclude=True, description="of the files that it names")
-    file: Path | None = Field(None, exclude=True, description="from which it was read")
-    sha256: str = Field("", exclude=True, description="checksum of the file")
 
     def made(self, trace: Trace | None = None) -> Power:
         """Return the description, its files read.
@@ -437,50 +431,3 @@ class PowerConfig(Strict):
             )
             if isinstance(one, SignalConfig)
         ]
-
-
-def given_power(power: Any, folder: Path) -> PowerConfig | None:
-    """Return the description of power that a setting of a run gives.
-
-    Parameters
-    ----------
-    power
-        A TOML file, a table, a :class:`PowerConfig`, or None.
-    folder
-        Folder that the file is relative to.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    QuantityError
-        When the file cannot be read or something in it is wrong.
-    """
-    if power is None or isinstance(power, PowerConfig):
-        return power
-    if isinstance(power, dict):
-        return PowerConfig.configure(**{"folder": folder, **power})
-    if isinstance(power, str):
-        return read_power(folder / power)
-    raise ValueError("give a TOML file, a table, or a PowerConfig")
-
-
-def read_power(path: str | os.PathLike[str]) -> PowerConfig:
-    """Read the description of a machine's power from a TOML file.
-
-    Raises
-    ------
-    QuantityError
-        When it cannot be read or something in it is wrong; with file, place, value and rule.
-    """
-    place = Path(path)
-    values, content = read_toml(place)
-    found = {
-        "name": place.stem, **values, "file": place, "folder": place.parent,
-        "sha256": sha256(content).hexdigest(),
-    }  # fmt: skip
-    before = FOLDER.set(place.parent)
-    try:
-        return PowerConfig.configure(place, **found)
-    finally:
-        FOLDER.reset(before)

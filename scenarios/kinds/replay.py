@@ -22,7 +22,7 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.requested_times import RequestedTimes
 from hpcrowd.environment.traces.trace import Conversions, Trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, checksum, energy_account, with_settings
 from hpcrowd.scenarios.kinds.fields import checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -132,9 +132,9 @@ class ReplayConfig(TraceScenario):
         """Read the file of a platform; a table describes one."""
         if platform is None:
             return None
-        from hpcrowd.scenarios.kinds.platform_files import given_platform
+        from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
 
-        return given_platform(platform, info.data["folder"])
+        return PlatformConfig.given(platform, info.data["folder"])
 
     @property
     def population(self) -> PopulationConfig | None:
@@ -212,7 +212,6 @@ class ReplayConfig(TraceScenario):
         from hpcrowd.agents.populations.population import Casting, units_after
         from hpcrowd.analysis.accounts.platform import accounts_of, attempts_of
         from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.energy.record import account_of
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.clock import Clock
         from hpcrowd.environment.simulation import RESUBMIT_AFTER
@@ -291,7 +290,7 @@ class ReplayConfig(TraceScenario):
                 attempts=attempts_of(model),
                 machines=machines,
                 rejections=rejections,
-                energy_account=account_of(model),
+                energy_account=energy_account(model),
                 holds=holds,
                 depends=({} if model.holds is None else model.holds.preceding())
                 | {row: before for user in users for row, before in user.preceded.items()},

@@ -21,7 +21,7 @@ from hpcrowd.environment.limits.numbers import MOST_DAYS, MOST_USERS
 from hpcrowd.environment.quantities import parse_factor
 from hpcrowd.environment.registry import located, place_of
 from hpcrowd.environment.traces.trace import Conversions, Trace, jobs_from_trace
-from hpcrowd.scenarios.kinds.base import Staged, Watch, with_settings
+from hpcrowd.scenarios.kinds.base import Staged, Watch, energy_account, with_settings
 from hpcrowd.scenarios.kinds.fields import Duration, checked_learned
 from hpcrowd.scenarios.kinds.trace_settings import READING, TraceScenario
 
@@ -138,9 +138,11 @@ class ResampleConfig(TraceScenario):
         """Read the file of reactions; tables describe them."""
         if reactions is None:
             return None
-        from hpcrowd.scenarios.kinds.part_files import given_reactions
+        from hpcrowd.scenarios.kinds.part_files import ReactionsConfig
 
-        return given_reactions(reactions, info.data["folder"])
+        if isinstance(reactions, list | tuple):
+            reactions = {"reactions": reactions}
+        return ReactionsConfig.given(reactions, info.data["folder"])
 
     @field_validator("satisfaction")
     @classmethod
@@ -252,7 +254,6 @@ class ResampleConfig(TraceScenario):
         from hpcrowd.analysis.accounts.population import dropped_users, population_accounts
         from hpcrowd.analysis.accounts.reactions import notes_of
         from hpcrowd.analysis.accounts.record import Record
-        from hpcrowd.analysis.energy.record import account_of
         from hpcrowd.analysis.run import Run
         from hpcrowd.environment.jobs import JobTable
         from hpcrowd.environment.streams import Streams
@@ -325,7 +326,7 @@ class ResampleConfig(TraceScenario):
                 attempts=attempts_of(simulation),
                 machines=machines,
                 rejections=rejections,
-                energy_account=account_of(simulation),
+                energy_account=energy_account(simulation),
                 population={
                     "pool": pool_accounts(people),
                     **population_accounts(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hpcrowd.analysis.energy.account import KILO
-from hpcrowd.analysis.energy.so_far import totals_so_far
 from hpcrowd.analysis.energy.words import carbon_text, energy_text
 from hpcrowd.analysis.pictures.power import (
     bins_of,
@@ -36,7 +35,7 @@ def energy_numbers(course: Course) -> list[dict[str, Any]]:
     Of a folder of results only the totals of the whole run are known, so they are there at its end.
     """
     account = course.energy_account()
-    totals = course.energy_of_all if account is None else totals_so_far(account)
+    totals = course.energy_of_all if account is None else account.so_far()
     if not totals:
         return []
     kwh = totals["energy_kwh"]
