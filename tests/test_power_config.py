@@ -183,7 +183,19 @@ def test_without_power_nothing_changes(make_trace: MakeTrace) -> None:
     assert powered.energy["energy_kwh"] > 0
 
 
-@pytest.mark.parametrize("policy", [{}, {"sleep": {"after": 60}}, {"cap": {"watts": "0.9 kW"}}])
+#: A limit that falls for a while, W.
+FALLING = Signal([0, 5_000, 10_000, 15_000], [1200.0, 850.0, 1000.0, 1200.0])
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {},
+        {"sleep": {"after": 60}},
+        {"cap": {"watts": "0.9 kW"}},
+        {"cap": {"over_time": FALLING, "law": {"beta": 0.5}}},
+    ],
+)
 def test_energy_in_is_energy_accounted(policy: dict[str, Any], make_trace: MakeTrace) -> None:
     """The parts of a run are the integral of its power to 1e-9, with each policy."""
     generator = np.random.default_rng(5)
@@ -213,7 +225,14 @@ def test_energy_in_is_energy_accounted(policy: dict[str, Any], make_trace: MakeT
         assert run.energy["parts_kwh"]["asleep"] > 0
         assert run.energy["switched_on"] > 0
     if "cap" in policy:
-        assert run.energy["peak_kw"] <= 0.9 * 1.4 + 1e-12
+        limit = np.where(seconds < 5_000, 1200.0, np.where(seconds < 10_000, 850.0, 1000.0))
+        limit[seconds >= 15_000] = 1200.0
+        if "watts" in policy["cap"]:
+            limit[:] = 900.0
+        else:
+            assert account.rates.speed is not None
+            assert account.rates.speed.values.min() < 1
+        assert np.all(account.curve.at(seconds) <= 1.4 * limit * (1 + 1e-12))
 
 
 def test_jobs_that_failed_are_wasted(make_trace: MakeTrace) -> None:
