@@ -51,6 +51,8 @@ class PowerInUse:
     ------
     QuantityError
         If the description does not fit the machine.
+    SignalError
+        If a signal does not cover the first submission in the record.
     """
 
     def __init__(
@@ -68,6 +70,16 @@ class PowerInUse:
             from hpcrowd.environment.power.on_nodes import types_of
 
             self.types = types_of(power, machine)
+        self._check_cover()
+
+    def _check_cover(self) -> None:
+        """Check that signals cover the first submission, before a run rather than after it."""
+        known = self.jobs.recorded_submit[self.jobs.recorded_submit >= 0]
+        first = int(known.min()) if len(known) else 0
+        last = max(first + 1, int(self.jobs.recorded_end.max(initial=0)))
+        for name in ("pue", "carbon", "tariff"):
+            if getattr(self.power, name) is not None:
+                self.over(name, first, last)
 
     @cached_property
     def node(self) -> NodePower:
