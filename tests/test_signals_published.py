@@ -193,13 +193,13 @@ def test_autumn_hour_by_order() -> None:
 def test_autumn_hour_that_occurs_once_is_a_gap() -> None:
     """If the file has the hour only once, an hour is missing: an error, or filled in."""
     lines = local("2024-10-27 00:00", "2024-10-27 01:00", "2024-10-27 02:00", "2024-10-27 03:00")
-    told = (
+    message = (
         "s.csv, line 5, field timestamp: '2024-10-27 03:00': 7200 s after the step before, the "
         'usual step is 3600 s: a gap of 1h; fill it in, or say gaps = "hold" or "interpolate"'
     )
     with pytest.raises(SignalError) as caught:
         PARIS.parse(lines, "s.csv")
-    assert told == str(caught.value)
+    assert message == str(caught.value)
     for gaps, value in (("hold", 2), ("interpolate", 2.5)):
         signal = SignalFile("s", zone="Europe/Paris", gaps=gaps).parse(lines)
         assert ([0, 1, 2, value, 3], 1) == (signal.values.tolist(), signal.filled)
@@ -208,14 +208,14 @@ def test_autumn_hour_that_occurs_once_is_a_gap() -> None:
 def test_spring_hour_that_does_not_exist() -> None:
     """A local time that clocks leave out is an error, unless its value is missing."""
     walls = ["2024-03-31 01:00", "2024-03-31 02:00", "2024-03-31 03:00"]
-    told = (
+    message = (
         "s.csv, line 3, field timestamp: '2024-03-31 02:00': does not exist in Europe/Paris, where "
         'clocks are put forward; give the zone of the file, such as zone = "UTC", or remove the '
         "line"
     )
     with pytest.raises(SignalError) as caught:
         PARIS.parse(local(*walls), "s.csv")
-    assert told == str(caught.value)
+    assert message == str(caught.value)
     lines = local(*walls)
     lines[2] = "2024-03-31 02:00;-"
     assert [HOUR] == np.diff(PARIS.parse(lines).times).tolist()
@@ -292,8 +292,8 @@ def test_gaps_after_a_change_of_steps(place: int) -> None:
 def test_missing_values_are_gaps() -> None:
     """A value that is missing is named, and can be filled in; at the ends the signal is shorter."""
     lines = utc(*[HOUR] * 5, values=iter(["n/e", "1", "N/A", "", "4", "-"]))
-    told = "line 4, field Price: 'N/A': missing, a gap of 2h; fill it in, or say gaps ="
-    with pytest.raises(SignalError, match=told):
+    message = "line 4, field Price: 'N/A': missing, a gap of 2h; fill it in, or say gaps ="
+    with pytest.raises(SignalError, match=message):
         SignalFile("s").parse([*lines, "2025-09-30 06:00,4", "2025-09-30 07:00,4"])
     signal = SignalFile("s", gaps="interpolate").parse([*lines[:-1], "2025-09-30 05:00,4"])
     assert [1, 2, 3, 4, 4] == signal.values.tolist()
@@ -311,7 +311,7 @@ def test_long_gaps_are_never_filled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "options", "told"),
+    ("lines", "options", "message"),
     [
         ([], {"zone": "UTC"}, "s.csv: empty; a signal has a header"),
         (["0,1", "1,2"], {}, "s.csv, line 1: '0,1': not the header of a signal; write time,value"),
@@ -375,16 +375,16 @@ def test_long_gaps_are_never_filled() -> None:
         (["date;x", "2023-01-01Z;" + "9" * 200_000], {}, "s.csv: not CSV: field larger than"),
     ],
 )  # fmt: skip
-def test_mistakes_give_one_line(lines: list[str], options: dict, told: str) -> None:
+def test_mistakes_give_one_line(lines: list[str], options: dict, message: str) -> None:
     """What cannot be used is reported with file, line, field, value, rule and cure."""
     with pytest.raises(SignalError) as caught:
         SignalFile("s.csv", **options).parse(lines, "s.csv", least=0)
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"zone": "Europe/Atlantis"}, "zone 'Europe/Atlantis': not a time zone; write for example"),
         ({"gaps": "guess"}, "gaps 'guess'"),
@@ -393,9 +393,9 @@ def test_mistakes_give_one_line(lines: list[str], options: dict, told: str) -> N
         ({"most": -1}, "most -1: must be 0 s or more"),
     ],
 )
-def test_options_are_checked(options: dict, told: str) -> None:
+def test_options_are_checked(options: dict, message: str) -> None:
     """A wrong option is reported before a file is read."""
-    with pytest.raises(QuantityError, match=told):
+    with pytest.raises(QuantityError, match=message):
         SignalFile("s.csv", **options)
 
 

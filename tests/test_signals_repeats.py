@@ -45,13 +45,13 @@ def test_a_run_that_is_covered() -> None:
 def test_a_run_that_is_not_covered() -> None:
     """Without repeat, both ranges and the cure are in one line."""
     signal = Signal(np.array([0, 10, 20]), np.array([1.0, 2.0, 3.0]), source="s.csv")
-    told = (
+    message = (
         "s.csv: covers 0 to 30 s of the run, the run goes from 5 to 31 s of the run; give a longer "
         'signal, or let it repeat: repeat = "year" or "week"'
     )
     with pytest.raises(SignalError) as caught:
         signal.on(Clock(), 5, 31)
-    assert told == str(caught.value)
+    assert message == str(caught.value)
     with pytest.raises(SignalError, match=r"covers Sun 2023-01-01 .* to Mon 2024-01-01 "):
         year(PARIS).on(clock(PARIS, 1996, 9, 23), 0, DAY)
 
@@ -187,7 +187,7 @@ def test_cooling_by_temperature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("points", "told"),
+    ("points", "message"),
     [
         ((), "cooling: no points; give pairs of temperature"),
         (((10, 0.9),), "cooling: PUE 0.9 at 10 degC: must be from 1 to 10"),
@@ -198,9 +198,9 @@ def test_cooling_by_temperature() -> None:
         (((300, 1.2),), "cooling: temperature 300 degC: must be from -100 to 70"),
     ],
 )
-def test_wrong_points(points: tuple, told: str) -> None:
+def test_wrong_points(points: tuple, message: str) -> None:
     """Points that cannot be are refused with the value and the rule."""
-    with pytest.raises(QuantityError, match=told):
+    with pytest.raises(QuantityError, match=message):
         Cooling(outside(1, 2), points)
 
 

@@ -105,7 +105,7 @@ def test_windows_of_meters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "message"),
     [
         (
             lambda: Tariff((NIGHT, TariffPeriod(0.3, 5 * HOUR, 8 * HOUR, days=(6,)))),
@@ -125,9 +125,9 @@ def test_windows_of_meters() -> None:
         ),
     ],
 )
-def test_wrong_tariffs(made: type, told: str) -> None:
+def test_wrong_tariffs(made: type, message: str) -> None:
     """What cannot be is refused with the value, the rule and the cure."""
-    with pytest.raises(QuantityError, match=told):
+    with pytest.raises(QuantityError, match=message):
         made()
 
 

@@ -190,7 +190,7 @@ def note_start(ledger, row, decided, start):
 
 @compiled
 def make_room(ledger, starts):
-    """Move what there is to the front of its room; return whether so many starts have room."""
+    """Move what there is to the front of its room; return whether that many starts have room."""
     room, more = ledger[ROOM], starts + 3
     blocks, offs = ledger[LAST] - ledger[FIRST], ledger[OFF_LAST] - ledger[OFF_FIRST]
     if ledger[DELAYED] + starts > room or 2 * (blocks + offs + more) > room:

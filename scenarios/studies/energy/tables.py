@@ -130,7 +130,7 @@ def summary_lines(found: Sequence[Savings]) -> list[str]:
         values = [one.more(name, "wait_h").mean for one in found]
         return f"{min(values):+.1f} to {max(values):+.1f} h"
 
-    def told(name: str) -> str:
+    def described(name: str) -> str:
         (least, most), (low, high) = span(name, "kwh_per_work"), span(name, "work_h")
         price = f"mean wait {waits(name)}"
         if high >= 1:
@@ -141,7 +141,7 @@ def summary_lines(found: Sequence[Savings]) -> list[str]:
     little = [name for name in names if max(map(abs, span(name, "kwh_per_work"))) < LITTLE]
     more = [name for name in names if name not in (*much, *little)]
     lines = [
-        f"**{verdict}**: {'; '.join(map(told, chosen))}"
+        f"**{verdict}**: {'; '.join(map(described, chosen))}"
         for verdict, chosen in (
             ("Saves much energy for the same work", much),
             (f"Saves nearly nothing, within {LITTLE:g} % either way", little),
