@@ -279,7 +279,8 @@ def _of_ran(
         "bounded_slowdown_mean": _number(bounded_slowdown(response, run).mean()),
     }
     if makespan:
-        work = float(jobs.processors[ran].astype(np.float64) @ run) + _stopped(jobs)
+        # Not as a product of vectors: BLAS would wake its threads, which spin on after it.
+        work = float((jobs.processors[ran].astype(np.float64) * run).sum()) + _stopped(jobs)
         there = processor_seconds(processors, sizes, first, last)
         values["utilization"] = _number(work / there)
         values["throughput_jobs_per_day"] = _number(len(run) * DAY / makespan)

@@ -105,7 +105,7 @@ def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str,
     if span:
         ran = jobs.over
         inside = np.minimum(jobs.end[ran], end) - np.maximum(jobs.start[ran], begin)
-        work = float(jobs.processors[ran].astype(np.float64) @ np.maximum(inside, 0))
+        work = float((jobs.processors[ran].astype(np.float64) * np.maximum(inside, 0)).sum())
         ended = np.count_nonzero((jobs.end[ran] > begin) & (jobs.end[ran] <= end))
         found["utilization"] = work / processor_seconds(run.processors, sizes, begin, end)
         if run.energy_account is not None:
