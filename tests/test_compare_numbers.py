@@ -12,6 +12,8 @@ from hpcrowd.analysis import METRICS, Comparison, Run, compare, write_results
 from hpcrowd.analysis.comparison.numbers import ALL_METRICS
 from hpcrowd.analysis.metrics import PER_USER
 from hpcrowd.environment import HpcrowdError, JobTable, State, Trace
+from hpcrowd.environment.traces.formats.swf import parse_swf
+from hpcrowd.scenarios.kinds.power_files import PowerConfig
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +51,27 @@ def test_differences_of_two_runs() -> None:
     assert (25, 25 / 15, "") == (one["difference"], one["relative"], one["by"])
     assert bool(one[["low", "high"]].isna().all())
     assert [metric.name for metric in ALL_METRICS] == list(found.estimates)
+
+
+@pytest.mark.parametrize(("currency", "known"), [("EUR", True), ("SEK", False)])
+def test_prices_in_another_currency_are_not_subtracted(currency: str, known: bool) -> None:
+    """The energies are, and a note says why the prices are not; in one currency both are."""
+    trace = parse_swf("1 0 0 3600 1 -1 -1 1 3600 -1 1 1 1 -1 1 -1 -1 -1", "log.swf")
+    nodes = [{"idle": "0 W", "processor": "1 kW"}]
+    first, other = (
+        replay(trace, users="rigid", processors=1, power=PowerConfig.configure(
+            nodes=nodes, tariff={"price": price, "currency": unit}
+        ))
+        for unit, price in (("EUR", 0.25), (currency, 2.5))
+    )  # fmt: skip
+    found = compare([first, other])
+    assert [0.25, 2.5] == found.metrics.loc["energy_cost", "mean"].tolist()
+    difference = found.differences["difference"]
+    assert [0.0] == difference.loc["energy_kwh"].tolist()
+    assert np.allclose([2.25 if known else np.nan], difference.loc["energy_cost"], equal_nan=True)
+    notes = [one for one in found.notes if "Prices are in different currencies" in one]
+    assert len(notes) == (0 if known else 1)
+    assert all(f" in {unit}" in one for one in notes for unit in ("EUR", "SEK"))
 
 
 def test_users_are_paired() -> None:

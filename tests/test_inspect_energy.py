@@ -231,3 +231,25 @@ def test_energy_in_a_browser(browser: Browser, log: Path) -> None:
         reader = Reader(browser, served.address, f"?at={BUSY}")
         assert 0 == reader.page.locator('#power-a, [data-key="energy_kwh"]').count()
         reader.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_browser() is None, reason="no chromium: apt-get install chromium")
+@pytest.mark.parametrize("currency", ["EUR", "SEK"])
+def test_costs_in_two_currencies_in_a_browser(browser: Browser, log: Path, currency: str) -> None:
+    """Costs in another currency are shown beside each other, but not subtracted."""
+    paths = []
+    for unit, name in (("EUR", "a"), (currency, "b")):
+        text = POWER.replace("price = 0.3", f'price = 0.3\ncurrency = "{unit}"')
+        (log.parent / f"power_{name}.toml").write_text(text)
+        paths.append(log.parent / f"{name}.toml")
+        paths[-1].write_text(
+            f'[scenario]\nkind = "replay"\ntrace = "{log}"\npower = "power_{name}.toml"\n'
+        )
+    with started_page(*paths) as served:
+        reader = Reader(browser, served.address, f"?at={BUSY}")
+        told = reader.page.locator('[data-key="energy_cost"]').inner_text()
+        assert re.search(rf"A\s+[\d.,]+ EUR.*B\s+[\d.,]+ {currency}", told, re.S), told
+        assert ("the same" in told) is (currency == "EUR"), told
+        assert "the same" in reader.page.locator('[data-key="energy_kwh"]').inner_text()
+        reader.close()

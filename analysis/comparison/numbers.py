@@ -231,6 +231,9 @@ def work_of(run: Run) -> str:
     return digest.hexdigest()
 
 
+#: The metric with a currency.
+PRICE = "energy_cost"
+
 #: Columns of :attr:`Comparison.metrics`, of ``differences`` and of ``users``.
 METRIC_COLUMNS = ("mean", "low", "high", "runs")
 DIFFERENCE_COLUMNS = ("difference", "relative", "low", "high", "by")
@@ -274,10 +277,15 @@ class Comparison:
 
     @cached_property
     def seed_differences(self) -> dict[str, list[Difference | None]]:
-        """The difference of each later group to the first, by metric; None if either lacks it."""
+        """The difference of each later group to the first, by metric.
+
+        None if either lacks the metric, or if it is a price in another currency.
+        """
         first, *others = self.groups
 
         def difference(name: str, group: Group) -> Difference | None:
+            if name == PRICE and len({currency_of(first), currency_of(group)}) > 1:
+                return None
             a, b = first.by_seed(name), group.by_seed(name)
             return seed_difference(a, b) if a and b else None
 
@@ -359,7 +367,7 @@ class Comparison:
     @cached_property
     def notes(self) -> list[str]:
         """Remarks for the reader of the numbers, in sentences."""
-        return [*self._of_work(), *self._of_jobs(), *self._of_versions()]
+        return [*self._of_work(), *self._of_jobs(), *self._of_prices(), *self._of_versions()]
 
     def _of_work(self) -> list[str]:
         first = self.groups[0]
@@ -388,6 +396,13 @@ class Comparison:
         return [
             f"{'; '.join(names[told]) if told in names else 'In all'}: {told}." for told in found
         ]
+
+    def _of_prices(self) -> list[str]:
+        found = {group.label: one for group in self.groups if (one := currency_of(group))}
+        if len(set(found.values())) < 2:
+            return []
+        each = ", ".join(f"{label} in {one}" for label, one in found.items())
+        return [f"Prices are in different currencies, so they are not subtracted: {each}."]
 
     def _of_versions(self) -> list[str]:
         made = [provenance(run)["versions"].get("hpcrowd") for run in self.runs]
@@ -483,6 +498,11 @@ def compare(runs: Sequence[Run | str | os.PathLike[str]], *, seed: int = 0) -> C
         )
     read = [run if isinstance(run, Run) else read_run(run) for run in runs]
     return Comparison(group_runs(read), seed)
+
+
+def currency_of(group: Group) -> str:
+    """Return the currency of the prices of a group's runs; empty without prices."""
+    return str(group.first.energy.get("currency", ""))
 
 
 def named_work(run: Run) -> str:

@@ -158,13 +158,15 @@ export class Numbers {
     });
     if (!two || !card.lines[2]) return;
     const line = card.lines[2];
+    const [left, right] = values;
     this.difference(line.value, values, one, true);
     this.difference(line.small, wholes, one, false);
-    setText(line.seeds, this.interval(this.seeds?.difference, one, true));
+    const same = left?.unit === right?.unit;
+    setText(line.seeds, same ? this.interval(this.seeds?.difference, one, true) : "");
   }
 
   difference(node, [left, right], one, judge) {
-    if (!known(left) || !known(right)) {
+    if (!known(left) || !known(right) || left.unit !== right.unit) {
       setText(node, "");
       node.className = judge ? "value" : "small";
       return;
