@@ -40,6 +40,9 @@ from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.jobs import UNKNOWN, Column
 from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.platform.changes import Maintenance
+from hpcrowd.environment.power.description import NodePower, Power
+from hpcrowd.environment.power.windows import StartWindow
+from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.trace import Trace, take_jobs
 from hpcrowd.scenarios import reaction_from, replay
@@ -491,6 +494,21 @@ def test_not_where_jobs_are_held(make_jobs: MakeJobs) -> None:
     work, cut = Work.of(jobs, EVERY_JOB), Cut(Always(), limit=10)
     with pytest.raises(QuantityError, match="jobs of this log are held, such as"):
         add_users(model, work, lambda work: Composed(Recorded(work), reactions=[cut]))
+
+
+@both
+def test_pieces_wait_for_clean_energy(make_jobs: MakeJobs, plain: bool) -> None:
+    """The first waits 30 s for its window, as a whole job would; the others follow at once."""
+    jobs = make_jobs((0, 25, 3, 25))
+    carbon = Signal(np.array([0, 30, 60, 90]), np.array([9.0, 1.0, 1.0, 1.0]))
+    start = StartWindow(threshold=5.0, step=1, slack=40)
+    power = Power((NodePower("node", 0.0, 1.0),), carbon=carbon, start=start)
+    model = Simulation(jobs, 8, power=power, plain=plain)
+    model.hold()
+    work, cut = Work.of(jobs, EVERY_JOB), Cut(Always(), limit=10)
+    add_users(model, work, lambda work: Composed(SessionGraph(work), reactions=[cut]))
+    model.run()
+    assert [(30, 40, 3), (40, 50, 3), (50, 55, 3)] == pieces(cut, jobs)
 
 
 def test_not_with_changes_by_hand(make_jobs: MakeJobs) -> None:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, override
 from hpcrowd.agents.behaviours.activity import Activity
 from hpcrowd.agents.behaviours.composed import Composed, Rigid
 from hpcrowd.agents.behaviours.decisions import DecisionLog, Kind, What, Why, kind_of
-from hpcrowd.agents.behaviours.parts import RESPONSES
 from hpcrowd.agents.behaviours.think import Pause, Think
 from hpcrowd.agents.behaviours.when import Reason
 from hpcrowd.environment.jobs import UNKNOWN, State
@@ -148,13 +147,12 @@ class Noting:
     def decided(self, user: ReplayUser, intention: Intention, notes: list[Note]) -> None:
         """Note what reactions did to a unit, and its submission unless all of it was renounced."""
         for note in notes:
-            seconds = note.delay if note.response == "delay" else UNKNOWN
-            response = RESPONSES.get(note.response)
+            what, seconds = note.logged
             where = note.cluster or (note.request_after if note.request == "partition" else "")
             self.log.note(
                 note.decided,
                 user.number,
-                What.CHANGED if response is None else response.logged,
+                what,
                 Why.REACTION,
                 self.kind,
                 intention.unit,

@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast, override
 import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What
-from hpcrowd.agents.behaviours.parts import setting
+from hpcrowd.agents.behaviours.parts import RESPONSES, setting
 from hpcrowd.agents.behaviours.triggers import Trigger
 from hpcrowd.environment.clock import DAY
 from hpcrowd.environment.errors import QuantityError, SimulationError
-from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
 from hpcrowd.environment.machine.resizing import resize
 
 if TYPE_CHECKING:
@@ -67,6 +67,13 @@ class Note(NamedTuple):
     request: str = ""  #: what else it asked for otherwise: partition, requested_time, gpus; task
     request_before: str = ""  #: its name, s, GPUs or MB
     request_after: str = ""
+
+    @property
+    def logged(self) -> tuple[What, int]:
+        """How the log of decisions names the change, and by how many s it delays the job."""
+        response = RESPONSES.get(self.response)
+        what = What.CHANGED if response is None else response.logged
+        return what, self.delay if self.response == "delay" else UNKNOWN
 
 
 class Intention:
@@ -304,6 +311,9 @@ class Reaction:
 
     #: Whether it submits jobs itself, so that graphs of its users cannot be changed.
     submits = False
+
+    #: Whether it lets users submit to other clusters.
+    elsewhere = False
 
     def begin(self, user: ReplayUser) -> None:
         """Prepare for a user, before the run begins."""
@@ -586,6 +596,7 @@ class Switch(Response):
 
     response = "switch"
     logged = What.SWITCHED
+    elsewhere = True
 
     to: str = setting(..., "name of the cluster")
 

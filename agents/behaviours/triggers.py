@@ -204,7 +204,9 @@ class OnSignal(Periods):
     @override
     def begin(self, user: ReplayUser) -> None:
         if self._clock is not user.model.clock:
-            self._check_cover(user)
+            if self.signal.repeat == "no":
+                self._check_cover(user)
+            self._until = self._last_second(user)
         super().begin(user)
 
     @override
@@ -214,12 +216,16 @@ class OnSignal(Periods):
         steps = self.signal.on(clock, 0, self._until)
         return steps.periods(above=self.above, below=self.below)
 
+    @staticmethod
+    def _last_second(user: ReplayUser) -> int:
+        """Return until when a signal that repeats is looked up, s."""
+        recorded = int(user.model.jobs.recorded_submit.max(initial=0))
+        horizon = getattr(user, "horizon", 0)  # of generated users, if it is known
+        return max(2 * recorded, SEEN, horizon if horizon < FOREVER else 0)
+
     def _check_cover(self, user: ReplayUser) -> None:
         recorded = user.model.jobs.recorded_submit
         recorded = recorded[recorded != UNKNOWN]
-        if self.signal.repeat != "no":
-            self._until = max(2 * int(recorded.max(initial=0)), SEEN)
-            return
         edges = self.signal.seconds(user.model.clock)
         if self.outside == "off" or not len(recorded):
             return

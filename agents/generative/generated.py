@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hpcrowd.agents.behaviours.decisions import Kind, What, Why
-from hpcrowd.agents.behaviours.parts import RESPONSES
 from hpcrowd.agents.behaviours.user import Behaviour, User
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
@@ -298,9 +297,7 @@ class GeneratedUser(User):
     def _note_reactions(self, before: int) -> None:
         """Note what reactions did to the unit that is being submitted; there must be a log."""
         for note in self.notes[before:]:
-            response = RESPONSES.get(note.response)
-            what = What.CHANGED if response is None else response.logged
-            seconds = note.delay if note.response == "delay" else UNKNOWN
+            what, seconds = note.logged
             self.note_jobs(what, Why.REACTION, np.array([note.row]), [seconds], note.reaction)
 
     def note_submitted(self, unit: int, after: int | None) -> None:

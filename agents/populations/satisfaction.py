@@ -223,7 +223,7 @@ class Minding(Behaviour[GeneratedUser]):
         if away and user.absent_until >= FOREVER:
             return
         if not away:
-            rows = rows_of(user.model.jobs, unit)
+            rows = user.jobs_of(unit)
             doublings = self.formula(user.model.jobs, rows)
             if self.consequences.asked:
                 doublings += self.consequences.asked * self._changed_share(user, rows)
@@ -271,12 +271,3 @@ class Minding(Behaviour[GeneratedUser]):
             return
         user.mood, user.pace, user.again = 0.0, 1.0, 0.0
         self.visits.note(user.model.time, user.number, Happening.CAME_BACK)
-
-
-def rows_of(jobs: JobTable, unit: int) -> Int64s:
-    """Return the rows of the jobs of a unit, which are adjacent in the table.
-
-    Users who generate add the jobs of a unit at once; units are numbered in that order.
-    """
-    first, last = np.searchsorted(jobs.unit, (unit, unit + 1))
-    return np.arange(first, last)

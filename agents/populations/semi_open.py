@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcrowd.agents.behaviours.reactions import Switch
 from hpcrowd.agents.populations.component_users import Member
 from hpcrowd.agents.populations.components import Pool
 from hpcrowd.agents.populations.mixture import TOLERANCE
@@ -244,7 +243,7 @@ def add_members(
         If a reaction is not for users who submit each unit at once, to one cluster.
     """
     for reaction in reactions:
-        if reaction.looks or reaction.submits or isinstance(reaction, Switch):
+        if reaction.looks or reaction.submits or reaction.elsewhere:
             raise QuantityError(
                 f"reaction {getattr(reaction, 'name', type(reaction).__name__)}: not for a "
                 "population that comes and goes; choose another than look-again, cut and switch"

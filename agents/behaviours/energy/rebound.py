@@ -9,20 +9,14 @@ import numpy as np
 
 from hpcrowd.agents.behaviours.decisions import What, Why
 from hpcrowd.agents.behaviours.reactions import Draws, Note
+from hpcrowd.agents.behaviours.tasks.new_jobs import NewJobs
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Column
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.machine.resizing import resize
 
 if TYPE_CHECKING:
     from hpcrowd.agents.behaviours.reactions import Intention
     from hpcrowd.agents.behaviours.user import ReplayUser
-    from hpcrowd.environment.jobs import JobTable
-
-#: What a job that comes back has in common with the one whose work was lost.
-SHARED = [
-    Column.USER, Column.GROUP, Column.EXECUTABLE, Column.QUEUE, Column.PROCESSORS,
-    Column.REQUESTED_MEMORY, Column.SESSION, Column.BATCH,
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,8 +53,7 @@ class Rebound:
     def __init__(self, name: str, share: float, after: int) -> None:
         self.name, self.share, self.after = name, share, after
         self._draws = Draws()
-        self._jobs: JobTable | None = None
-        self._numbers = 0, 0  # jobs of which the highest number is known, and that number
+        self._new: NewJobs | None = None
 
     def begin(self, user: ReplayUser) -> None:
         """Prepare for a user, before the run begins.
@@ -75,8 +68,8 @@ class Rebound:
                 f"reaction {self.name}: rebound {self.share:g}: under the recorded schedule jobs "
                 "start as recorded, and what comes back has no record; choose a scheduler"
             )
-        if self._jobs is not user.model.jobs:
-            self._jobs, self._numbers = user.model.jobs, (0, 0)
+        if self._new is None or self._new.jobs is not user.model.jobs:
+            self._new = NewJobs(user.model.jobs)
         stream = user.model.streams.generator("rebound", self.name, user.number)
         self._draws.begin(user, stream)
 
@@ -109,7 +102,7 @@ class Rebound:
         if at > now:
             self._call_at(at, user, saved)
             return
-        row = self._add(user, saved)
+        row = self._add(saved)
         rows = np.array([row])
         if hasattr(user, "call_at"):  # the jobs of its units are found by their numbers
             model.add_unit(self, rows)
@@ -123,15 +116,10 @@ class Rebound:
         )
         user.note_jobs(What.RETURNED, Why.REACTION, rows, [UNKNOWN], self.name)
 
-    def _add(self, user: ReplayUser, saved: Saved) -> int:
+    def _add(self, saved: Saved) -> int:
         """Add a job to the table, and return its row."""
-        jobs = user.model.jobs
-        known, highest = self._numbers
-        self._numbers = len(jobs), max(highest, int(jobs.number[known:].max(initial=0)))
-        row = int(jobs.append(1, number=self._numbers[1] + 1)[0])
-        jobs.matrix[SHARED, row] = jobs.matrix[SHARED, saved.row]
-        if jobs.requests is not None:
-            jobs.requests.repeat(row, jobs.requests.take(np.array([saved.row])))
+        assert self._new is not None
+        jobs, row = self._new.jobs, self._new.add(saved.row)
         before = int(jobs.processors[row])
         jobs.processors[row] = saved.processors
         jobs.run_time[row] = saved.run_time

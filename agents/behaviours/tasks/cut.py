@@ -25,6 +25,7 @@ import numpy as np
 from hpcrowd.agents.behaviours.decisions import What, Why
 from hpcrowd.agents.behaviours.parts import setting
 from hpcrowd.agents.behaviours.reactions import Note, Response
+from hpcrowd.agents.behaviours.tasks.new_jobs import NewJobs
 from hpcrowd.agents.behaviours.tasks.shapes import Rules, Shape, Task, adaptive, preferred
 from hpcrowd.agents.behaviours.user import Gone
 from hpcrowd.environment.errors import QuantityError, check_choice
@@ -40,12 +41,6 @@ if TYPE_CHECKING:
 
 #: Ways to cut a task.
 HOW = ("preferred", "adaptive", "at-once")
-
-#: What a new piece has in common with the recorded job.
-SHARED = [
-    Column.USER, Column.GROUP, Column.EXECUTABLE, Column.QUEUE, Column.PROCESSORS,
-    Column.REQUESTED_MEMORY, Column.SESSION, Column.BATCH,
-]  # fmt: skip
 
 
 @dataclass(eq=False, kw_only=True)
@@ -135,7 +130,6 @@ class Cut(Response):
         self._model: Simulation | None = None
         self._desks: dict[int, Desk] = {}
         self._longest: dict[str, int | None] | None = None  # by partition, s
-        self._numbers = 0, 0  # jobs of which the highest number is known, and that number
 
     @override
     def begin(self, user: ReplayUser) -> None:
@@ -146,13 +140,14 @@ class Cut(Response):
                 f"reaction {self.name}: under the recorded schedule jobs start as recorded, and "
                 "pieces of tasks have no record; choose a scheduler"
             )
-        if user.model.holds is not None:
+        holds = user.model.holds
+        if holds is not None and holds.rules.concerned.any():
             raise QuantityError(
                 f"reaction {self.name}: jobs of this log are held, such as for the end of others, "
                 "and pieces of tasks would not be; give holds = none"
             )
         if self._model is not user.model:
-            self._model, self.tasks, self._numbers = user.model, {}, (0, 0)
+            self._model, self.tasks, self.new_jobs = user.model, {}, NewJobs(user.model.jobs)
             self._longest = None
             if state.has_nodes and self.limit is None:
                 known = state.machine.partitions.values()
@@ -206,12 +201,6 @@ class Cut(Response):
                 f"{task.rules.limit} s; it must be shorter than that"
             )
         return found
-
-    def next_number(self, user: ReplayUser) -> int:
-        """Return the number of the next new job: no job of the run has it."""
-        jobs, (known, highest) = user.model.jobs, self._numbers
-        self._numbers = len(jobs), max(highest, int(jobs.number[known:].max(initial=0)))
-        return self._numbers[1] + 1
 
 
 class Desk:
@@ -295,7 +284,7 @@ class Desk:
         whole = int(jobs.processors[task.row]), int(jobs.run_time[task.row])
         row, before = task.row, whole
         if task.left:
-            row, before = self._add(task), (0, 0)
+            row, before = self.cut.new_jobs.add(task.row), (0, 0)
             jobs.run_time[task.row] = -(-task.left // whole[0])
         jobs.processors[row] = shape.processors
         jobs.run_time[row] = shape.run_time
@@ -315,15 +304,6 @@ class Desk:
             self._note(task.row, whole)
         if len(task.pieces) > 1 or task.left:
             user.note_jobs(What.CUT, Why.REACTION, rows, [UNKNOWN], self.cut.name)
-
-    def _add(self, task: Task) -> int:
-        """Add a job to the table for a new piece."""
-        jobs = self.user.model.jobs
-        row = int(jobs.append(1, number=self.cut.next_number(self.user))[0])
-        jobs.matrix[SHARED, row] = jobs.matrix[SHARED, task.row]
-        if jobs.requests is not None:
-            jobs.requests.repeat(row, jobs.requests.take(np.array([task.row])))
-        return row
 
     def _note(self, row: int, before: tuple[int, int], of: str = "") -> None:
         """Note the change of a job, or the new piece of the job with the number ``of``."""
