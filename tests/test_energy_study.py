@@ -123,5 +123,5 @@ def test_a_small_log_goes_through_every_measure(make_trace: Callable[..., Trace]
 def test_the_page_names_every_measure() -> None:
     """The page has a row for each measure that the study runs."""
     page = (Path(__file__).parents[1] / "docs/studies/energy.md").read_text()
-    for name in ("idle nodes off", "jobs wait for clean energy", "fair budgets of 90%"):
+    for name in ("idle nodes off", "jobs wait for clean energy", "fair budgets of 90 %"):
         assert f"| {name}" in page

@@ -21,13 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.clock import DAY, DAYS, HOUR, WEEK, Clock
+from hpcrowd.environment.quantities import KWH
 from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.energy.measures import USUAL, Measured, Savings
 from hpcrowd.scenarios.studies.energy.setting import (
+    BUSY_W,
+    IDLE_W,
     NIGHT_BEGINS,
     NIGHT_ENDS,
+    NODE_PROCESSORS,
     carbon_signal,
     day_cap,
     power_of,
@@ -92,8 +96,7 @@ def reactions_of(signal: Signal) -> dict[str, tuple[Reaction, ...]]:
         trigger = OnSignal(signal, above=CLEAN, outside="off")
         return (kinds[do](trigger, share=share, name=f"{do} while dirty", **more),)
 
-    at_day = {"opens": NIGHT_ENDS, "closes": NIGHT_BEGINS, "days": ["Mon", "Tue", "Wed", "Thu",
-              "Fri", "Sat", "Sun"]}  # fmt: skip
+    at_day = {"opens": NIGHT_ENDS, "closes": NIGHT_BEGINS, "days": list(DAYS)}
     night = {"do": "delay", "when": "during", "hours": at_day, "share": HALF}
     return {
         "half delay to the night tariff": (reaction_from(night),),
@@ -106,8 +109,6 @@ def reactions_of(signal: Signal) -> dict[str, tuple[Reaction, ...]]:
 
 def measures_of(log: str, clock: Clock, signal: Signal, size: int) -> dict[str, Chosen]:
     """Return the tables of policies and the reactions of each measure; as usual comes first."""
-    from hpcrowd.scenarios.studies.energy.setting import BUSY_W, IDLE_W, NODE_PROCESSORS
-
     highest = size / NODE_PROCESSORS[log] * BUSY_W
     sleep = {"sleep": {"after": OFF_AFTER}}
     cap = {"over_time": day_cap(clock, signal, CAPPED * highest, highest)}
@@ -119,7 +120,7 @@ def measures_of(log: str, clock: Clock, signal: Signal, size: int) -> dict[str, 
         USUAL: ({}, ()),
         "idle nodes off": (sleep, ()),
         "jobs wait for clean energy": (start, ()),
-        f"by day at most {CAPPED:.0%} of the power": ({"cap": cap}, ()),
+        f"by day at most {100 * CAPPED:.0f} % of the power": ({"cap": cap}, ()),
         **{name: ({}, reactions) for name, reactions in people.items()},
         f"half delay {dirty}, idle nodes off": (sleep, people[f"half delay {dirty}"]),
         f"half renounce {dirty}, idle nodes off": (sleep, people[f"half renounce {dirty}"]),
@@ -143,6 +144,7 @@ def fair_budget(usual: Run) -> tuple[Reaction, ...]:
 def measured_of(run: Run, begin: int, end: int, calls: Sequence[tuple[int, int]] = ()) -> Measured:
     """Return the measures of a run between two seconds."""
     from hpcrowd.analysis.metrics import bounded_slowdown
+    from hpcrowd.analysis.pictures.power import wasted_of
 
     account, jobs = run.energy_account, run.jobs
     assert account is not None
@@ -160,13 +162,11 @@ def measured_of(run: Run, begin: int, end: int, calls: Sequence[tuple[int, int]]
     rest = [(b, min(b + DAY, end)) for _, b in windows if b < end]
 
     def kwh(spans: Sequence[tuple[int, int]]) -> float:
-        return sum(float(power.integral(a, b)) for a, b in spans) / 3.6e6
+        return sum(float(power.integral(a, b)) for a, b in spans) / KWH
 
-    share = (end - begin) / (account.end - account.begin)
-    parts = run.energy
     return Measured(
         kwh=spent["energy_kwh"],
-        wasted_kwh=parts["wasted_kwh"] * share,
+        wasted_kwh=float(wasted_of(account).integral(begin, end)) / KWH,
         kg=spent["carbon_kg"],
         cost=spent["energy_cost"],
         peak_kw=spent["power_peak_kw"],
@@ -254,7 +254,7 @@ def run_energy(
                 budget = fair_budget(run)
         steps.begin(f"{log}, population {seed}, budget")
         found = measured_of(simulated({}, budget), WARM_UP, end, called)
-        runs.setdefault(f"fair budgets of {BUDGET:.0%} of the energy", []).append(found)
+        runs.setdefault(f"fair budgets of {100 * BUDGET:.0f} % of the energy", []).append(found)
         if not calls:
             continue
         answers.setdefault(USUAL, []).append(runs[USUAL][-1])

@@ -128,7 +128,8 @@ def summary_lines(found: Sequence[Savings]) -> list[str]:
 
     def waits(name: str) -> str:
         values = [one.more(name, "wait_h").mean for one in found]
-        return f"{min(values):+.1f} to {max(values):+.1f} h"
+        least, most = (round(value, 1) + 0.0 for value in (min(values), max(values)))  # no -0.0
+        return f"{least:+.1f} to {most:+.1f} h"
 
     def described(name: str) -> str:
         (least, most), (low, high) = span(name, "kwh_per_work"), span(name, "work_h")
@@ -139,11 +140,14 @@ def summary_lines(found: Sequence[Savings]) -> list[str]:
 
     much = [name for name in names if span(name, "kwh_per_work")[0] >= MUCH]
     little = [name for name in names if max(map(abs, span(name, "kwh_per_work"))) < LITTLE]
-    more = [name for name in names if name not in (*much, *little)]
+    other = [name for name in names if name not in (*much, *little)]
+    more = [name for name in other if span(name, "kwh_per_work")[0] < 0]
+    some = [name for name in other if name not in more]
     lines = [
         f"**{verdict}**: {'; '.join(map(described, chosen))}"
         for verdict, chosen in (
             ("Saves much energy for the same work", much),
+            ("Saves some energy for the same work", some),
             (f"Saves nearly nothing, within {LITTLE:g} % either way", little),
             ("Needs more energy for the same work, on one log at least", more),
         )
