@@ -138,7 +138,8 @@ METRICS = (
     Metric(
         "energy_cost",
         "cost of energy",
-        "price of the energy when it was used, and of monthly peaks; in the tariff's currency",
+        "price of the energy when it was used, and of monthly peaks unless the run is trimmed; in "
+        "the tariff's currency",
         optional=True,
     ),
     Metric(

@@ -76,7 +76,7 @@ class ClusterSpec:
         The nodes, partitions and rules of a site; ``processors`` are its cores then. None for a
         pool of equal processors.
     power
-        What it draws, with the rules that limit that during the run; None if nothing does.
+        What it draws, with the rules that limit that during the run; None if that is not known.
 
     Raises
     ------

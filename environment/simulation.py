@@ -251,8 +251,8 @@ class Simulation(Frame):
     def hold(self, rules: Rules | None = None) -> None:
         """Hold jobs back after their submission as rules say; before users join.
 
-        With a description of power in which jobs wait for clean or cheap energy, they do so too.
-        Not where the schedule is the recorded one, whose waits contain all of that.
+        Jobs also wait for clean or cheap energy if the description of power says so. Nothing is
+        held under the recorded schedule, whose waits contain all of that.
         """
         window = None if self.power is None else self.power.window(self.streams)
         if window is not None:

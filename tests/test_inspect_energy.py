@@ -215,8 +215,8 @@ def test_energy_in_a_browser(browser: Browser, log: Path) -> None:
     with started_page(scenario) as served:
         query = f"?at={BUSY}&two=1&b.scheduler=fcfs"
         reader = Reader(browser, served.address, query, bypass_csp=True)
-        told = reader.page.locator('[data-key="energy_kwh"]').inner_text()
-        assert re.search(r"A\s+[\d.]+ kWh.*B\s+[\d.]+ kWh.*kWh (better|worse)", told, re.S), told
+        words = reader.page.locator('[data-key="energy_kwh"]').inner_text()
+        assert re.search(r"A\s+[\d.]+ kWh.*B\s+[\d.]+ kWh.*kWh (better|worse)", words, re.S), words
         for panel in ("power-a", "power-b"):
             assert "Power, kW, cooling included, now" in reader.words(panel)
             assert reader.spread(panel) > NOT_EMPTY
@@ -248,8 +248,8 @@ def test_costs_in_two_currencies_in_a_browser(browser: Browser, log: Path, curre
         )
     with started_page(*paths) as served:
         reader = Reader(browser, served.address, f"?at={BUSY}")
-        told = reader.page.locator('[data-key="energy_cost"]').inner_text()
-        assert re.search(rf"A\s+[\d.,]+ EUR.*B\s+[\d.,]+ {currency}", told, re.S), told
-        assert ("the same" in told) is (currency == "EUR"), told
+        words = reader.page.locator('[data-key="energy_cost"]').inner_text()
+        assert re.search(rf"A\s+[\d.,]+ EUR.*B\s+[\d.,]+ {currency}", words, re.S), words
+        assert ("the same" in words) is (currency == "EUR"), words
         assert "the same" in reader.page.locator('[data-key="energy_kwh"]').inner_text()
         reader.close()

@@ -93,6 +93,26 @@ def test_a_file_is_read_with_its_signals(tmp_path: Path) -> None:
     assert power.nodes == again.made().nodes
 
 
+def test_signals_of_the_same_name(tmp_path: Path) -> None:
+    """Files in two folders may have the same name: each has its checksum."""
+    for folder in ("clean", "warm"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "signal.csv").write_text(CARBON)
+    text = """
+[[nodes]]
+idle = "1 W"
+processor = "1 W"
+[carbon]
+file = "clean/signal.csv"
+[cooling]
+points = [[10, 1.2]]
+temperature = { file = "warm/signal.csv" }
+"""
+    (tmp_path / "power.toml").write_text(text)
+    found = PowerConfig.read(tmp_path / "power.toml").files()
+    assert {"power.toml", "clean/signal.csv", "warm/signal.csv"} == set(found)
+
+
 MakeTrace = Callable[..., Trace]
 
 

@@ -197,6 +197,13 @@ def test_mean_of_cooling() -> None:
     in_use = PowerInUse(Power((large, NODE), pue=cooling), jobs, Clock())
     assert 1.2 == pytest.approx(in_use.mean_pue)
     assert [0.0125 * 1.2] == pytest.approx(in_use.energy([0]).tolist())
+    short = Signal(np.array([0, 86400]), np.array([0.0, 20.0]), source="short")
+    jobs.recorded_submit[:], jobs.recorded_end[:] = 3600, 4 * 86400  # two days longer
+    in_use = PowerInUse(Power((NODE,), pue=Cooling(short, cooling.points)), jobs, Clock())
+    assert (1.0 + 3 * 1.4) / 4 == pytest.approx(in_use.mean_pue)  # its last value goes on
+    late = Signal(np.array([1800, 3600]), np.array([0.0, 20.0]))
+    in_use = PowerInUse(Power((NODE,), pue=Cooling(late, cooling.points)), jobs, Clock())
+    assert 1.4 == pytest.approx(in_use.mean_pue)  # from the first submission on
     named = replace(NODE, nodes="n1")
     assert large is PowerInUse(Power((large, named)), jobs, Clock()).node
 

@@ -327,7 +327,7 @@ def test_a_copy_goes_on_alike() -> None:
 
 
 def test_refusals() -> None:
-    """What goes with no sleep rule is refused in one line, and so are wrong numbers."""
+    """Settings that exclude a sleep rule are refused in one line, as are wrong numbers."""
     with pytest.raises(QuantityError, match=r"recorded schedule: its starts wait for no node"):
         simulate([(0, 1, 1, 1, 1)], SleepRule(60), processors=2, scheduler="recorded")
     with pytest.raises(QuantityError, match=r"sleep with platform changes, an adaptive"):

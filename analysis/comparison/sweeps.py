@@ -80,6 +80,8 @@ def window_of(jobs: JobTable, warm_up: int, cool_down: int) -> tuple[int, int]:
 def trimmed_metrics(run: Run, warm_up: int = 0, cool_down: int = 0) -> dict[str, Any]:
     """Return the metrics of a trimmed run, see :func:`hpcrowd.analysis.metrics.summarize`.
 
+    Wasted and idle energy are not known of a trimmed run, and costs are without monthly peaks.
+
     Parameters
     ----------
     run

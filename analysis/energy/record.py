@@ -121,7 +121,7 @@ def pool_blocks(
     node: NodePower,
     begin: int,
     end: int,
-    cluster: int = 0,
+    cluster: int,
 ) -> Blocks:
     """Return what the runs of jobs drew on equal processors.
 

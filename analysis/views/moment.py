@@ -496,7 +496,11 @@ def recover_work(run: Run) -> Run:
     if definition.kind == "preceding" or (run.jobs.recorded_submit == UNKNOWN).any():
         return run
     work = Work.of(run.jobs, definition)
-    if recipe.when == "recorded":
-        return replace(run, work=work)
-    units = work.by_batch if recipe.when == "batches" else work.by_session
-    return replace(run, work=work, waits=[(units, np.ones(len(units), bool))])
+    found = replace(run, work=work)
+    if recipe.when != "recorded":
+        units = work.by_batch if recipe.when == "batches" else work.by_session
+        found.waits = [(units, np.ones(len(units), bool))]
+    for name in ("accounts", "energy", "energy_of_jobs"):  # of the folder, and no fields
+        if name in vars(run):
+            setattr(found, name, vars(run)[name])
+    return found

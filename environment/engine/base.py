@@ -14,7 +14,7 @@ through the phases of each instant instead.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
@@ -202,16 +202,13 @@ class Engine(Announced, ABC):
         """Why jobs were rejected that asked a machine of nodes for what it refuses, by row."""
         return self._refused
 
-    def sleep_by(self, rule: SleepRule, node: NodePower, begin: int = 0) -> None:
+    def sleep_by(self, rule: SleepRule, node: NodePower) -> None:
         """Switch idle nodes off, see :mod:`hpcrowd.environment.power.sleep`; before the run.
 
         Parameters
         ----------
         rule, node
             When nodes are switched off, and how long switching takes.
-        begin
-            Since when all processors are idle, s since the origin. A run that begins from a state
-            sets it to that second.
 
         Raises
         ------
@@ -233,7 +230,7 @@ class Engine(Announced, ABC):
                 "together; leave out one of them"
             )
         self.sleep, self._node = rule, node
-        self._begin_sleep(rule, node, begin)
+        self._begin_sleep(rule, node, self.began)
 
     @abstractmethod
     def _begin_sleep(self, rule: SleepRule, node: NodePower, begin: int) -> None:
@@ -244,6 +241,10 @@ class Engine(Announced, ABC):
         """Starts that waited for nodes to be switched on, in order."""
         return self._delayed
 
+    def _latest_delays(self) -> Iterator[DelayedStart]:
+        """Yield the starts of :attr:`delayed` from the last one back."""
+        return reversed(self._delayed)
+
     def _stopped_early(self, running: Int64s) -> list[DelayedStart]:
         """Return starts that are yet to come of jobs that are not among the running ones.
 
@@ -253,7 +254,7 @@ class Engine(Announced, ABC):
             return []
         found, now, still = [], self.now, set(running.tolist())
         longest = self._node.on_time + self._node.off_time
-        for one in reversed(self.delayed):
+        for one in self._latest_delays():
             if one.decided + longest <= now:
                 break
             key = one.row, one.start
@@ -538,7 +539,7 @@ class Engine(Announced, ABC):
         self._take(here)
         waiting = self._admitted(waiting)
         needs = int(jobs.processors[running].sum())
-        up = self.up if self.timeline is None else self.timeline.up
+        up = self.uncapped
         if needs > up:
             raise QuantityError(
                 f"running jobs: they need {needs:,} processors, and the machine has {up:,}; "
@@ -557,6 +558,11 @@ class Engine(Announced, ABC):
         if self.sleep is not None and self._node is not None:
             self._begin_sleep(self.sleep, self._node, past.now)
         self._go_on(past._replace(waiting=waiting))
+
+    @property
+    def uncapped(self) -> int:
+        """Processors that are up, whether a power cap lets them be busy or not."""
+        return self.up if self.timeline is None else self.timeline.up
 
     @property
     def largest(self) -> int:

@@ -9,6 +9,7 @@ engine keeps is then rebuilt from it (:meth:`CompiledEngine.take_over`).
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
@@ -34,6 +35,8 @@ from hpcrowd.environment.schedulers.names import parse_scheduler
 from hpcrowd.environment.stops import FOREVER, Stop
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hpcrowd.environment.machine.past import Past
     from hpcrowd.environment.power.description import NodePower
     from hpcrowd.environment.power.sleep import DelayedStart, SleepRule
@@ -125,6 +128,13 @@ class CompiledEngine(Engine):
         from hpcrowd.environment.power.sleep import noted_starts
 
         return self._delayed + noted_starts(self.scalars[S.COUNT :])
+
+    @override
+    def _latest_delays(self) -> Iterator[DelayedStart]:
+        from hpcrowd.environment.power.sleep import noted_starts
+
+        noted = noted_starts(self.scalars[S.COUNT :])
+        return chain(reversed(noted), reversed(self._delayed))
 
     def _make_ledger_room(self) -> None:
         """Give more room to the ledger of idle nodes, if a pass could need it."""

@@ -221,18 +221,18 @@ class Holds:
         window, jobs = self.rules.window, self._model.jobs
         if window is None:
             return late
+        free = np.flatnonzero(which & (jobs.state[rows] == State.UNFINISHED))
+        rows, at = rows[free], at[free]
         requested, speed = jobs.requested_time[rows], cluster.engine.speed
         if speed != 1 and not again:
             requested = time_at_speed(requested, speed)
-        which = which & (jobs.state[rows] == State.UNFINISHED)
         opens = window.starts(jobs.user[rows].tolist(), requested.tolist(), at.tolist())
-        whole = zip(rows.tolist(), at.tolist(), opens, which.tolist(), strict=True)
-        for place, (row, second, open_at, free) in enumerate(whole):
-            if free and open_at > second:
-                late[place] = True
+        late[free] = np.array(opens, np.int64) > at
+        for row, second, open_at in zip(rows.tolist(), at.tolist(), opens, strict=True):
+            if open_at > second:
                 self._held[row] = cluster
                 self._wait_until(row, open_at)
-            elif free:  # forget a submission that was withdrawn
+            else:  # forget a submission that was withdrawn
                 self._entered.add(row)
                 self._opens.pop(row, None)
                 self._held.pop(row, None)

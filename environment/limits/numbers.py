@@ -65,6 +65,9 @@ LARGEST_SEED = 2**63 - 1
 #: How numpy's warnings of floating-point errors begin.
 FLOATING_ERRORS = "(divide by zero|overflow|invalid value) encountered"
 
+#: Largest power usage effectiveness that is not taken for a mistake.
+MOST_PUE = 10.0
+
 
 def raise_floating_errors() -> None:
     """Make numpy's warnings of divisions by zero, overflows and invalid values errors."""

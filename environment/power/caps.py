@@ -35,7 +35,6 @@ import numpy as np
 from hpcrowd.environment.errors import QuantityError, check_choice
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.limits.numbers import MOST_PROCESSORS, check_within
-from hpcrowd.environment.power.in_use import FORESEEN
 from hpcrowd.environment.signals.signal import Signal
 
 if TYPE_CHECKING:
@@ -152,14 +151,12 @@ class PowerCap:
         """
         if not isinstance(self.limit, Signal):
             return [(0, float(self.limit))]
-        begin, end = 0, 2 * int(in_use.jobs.recorded_end.max(initial=0)) or FORESEEN
+        begin, end = 0, in_use.foreseen
         if self.limit.repeat == "no":
-            first, *_, end = self.limit.seconds(in_use.clock).tolist()
-            begin = max(begin, first)
-        steps = self.limit.on(in_use.clock, begin, end)
-        begins, values = np.append(0, steps.edges[1:-1]), steps.values
-        new = np.append(True, values[1:] != values[:-1])
-        return list(zip(begins[new].tolist(), values[new].tolist(), strict=True))
+            edges = self.limit.seconds(in_use.clock)
+            begin, end = max(0, int(edges[0])), int(edges[-1])
+        steps = self.limit.on(in_use.clock, begin, end).merged()
+        return list(zip([0, *steps.edges[1:-1].tolist()], steps.values.tolist(), strict=True))
 
     def of(self, in_use: PowerInUse) -> CapPlan:
         """Return the cap for the pool of equal processors whose jobs draw as ``in_use`` says.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.limits.numbers import MOST_PUE
 
 if TYPE_CHECKING:
     from hpcrowd.environment.power.caps import PowerCap
@@ -158,7 +159,3 @@ class Power:
                 "all equal; describe one type, or give --machine FILE"
             )
         return self.nodes[0]
-
-
-#: Largest power usage effectiveness that is not taken for a mistake.
-MOST_PUE = 10.0

@@ -134,8 +134,8 @@ class DrawTable:
         if self.by == "processors":
             return self.watts_of_size(jobs.processors[rows], node.busy_processor)
         found = np.full(len(rows), node.busy_processor)
-        if self.by == "partition" and (words := _partitions(jobs)):
-            asked = np.array([words[row] for row in rows.tolist()], np.object_)
+        asked = _partitions(jobs, rows) if self.by == "partition" else None
+        if asked is not None:
             for name, watts in self.watts_by.items():
                 found[np.isin(asked, [one.strip() for one in name.split(",")])] = watts
             return found
@@ -175,14 +175,18 @@ def _is(numbers: Int64s, which: int | range) -> NDArray[np.bool_]:
     return np.asarray(numbers == which)
 
 
-def _partitions(jobs: JobTable) -> list[str]:
-    """Return the partitions that jobs ask for; none if that is not known."""
+def _partitions(jobs: JobTable, rows: Int64s) -> NDArray[np.object_] | None:
+    """Return the partitions that some jobs ask for; None if no job says that."""
     from hpcrowd.environment.machine.requests import Ask
 
     if jobs.requests is None:
-        return []
-    texts = jobs.requests.texts(Ask.PARTITIONS)
-    return texts if any(texts) else []
+        return None
+    numbers = jobs.requests[Ask.PARTITIONS]
+    if not np.any(numbers != UNKNOWN):
+        return None
+    words = np.array([*jobs.requests.words[Ask.PARTITIONS], ""], np.object_)  # the last: UNKNOWN
+    found: NDArray[np.object_] = words[numbers[rows]]
+    return found
 
 
 @dataclass(frozen=True)
@@ -222,7 +226,7 @@ class MeasuredDraw:
         Raises
         ------
         ModelFitError
-            If there is no log, or too few of its jobs have a plausible energy.
+            Without a log, or if too few of its jobs have a plausible energy.
         """
         if trace is None:
             raise ModelFitError("draw, measured", "no log with energy of jobs to learn from")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hpcrowd.environment.power.windows import OpenWindow
     from hpcrowd.environment.streams import Streams
 
-#: s of a signal that jobs foresee where there is no record to say how long a run is.
+#: s of a signal that jobs foresee without a record, which says how long a run is.
 FORESEEN = 5 * 364 * DAY
 
 
@@ -74,12 +74,30 @@ class PowerInUse:
 
     def _check_cover(self) -> None:
         """Check that signals cover the first submission, before a run rather than after it."""
-        known = self.jobs.recorded_submit[self.jobs.recorded_submit >= 0]
-        first = int(known.min()) if len(known) else 0
-        last = max(first + 1, int(self.jobs.recorded_end.max(initial=0)))
         for name in ("pue", "carbon", "tariff"):
             if getattr(self.power, name) is not None:
-                self.over(name, first, last)
+                self.over(name, *self._recorded)
+
+    @cached_property
+    def _recorded(self) -> tuple[int, int]:
+        """The first submission and the last end in the record, s of the run."""
+        known = self.jobs.recorded_submit[self.jobs.recorded_submit >= 0]
+        first = int(known.min()) if len(known) else 0
+        return first, max(first + 1, int(self.jobs.recorded_end.max(initial=0)))
+
+    @property
+    def foreseen(self) -> int:
+        """Until when signals that repeat are looked up in a run, s: as long again as the record.
+
+        For generated work, as long as a long run.
+        """
+        return 2 * int(self.jobs.recorded_end.max(initial=0)) or FORESEEN
+
+    def _from(self, name: str) -> int:
+        """Return 0, or the first submission if a signal of the description begins after 0."""
+        signal = self._signal(name)
+        begins = 0 if signal is None else int(signal.seconds(self.clock)[0])
+        return 0 if begins <= 0 else self._recorded[0]
 
     @cached_property
     def node(self) -> NodePower:
@@ -123,11 +141,14 @@ class PowerInUse:
 
     def last_second(self, name: str) -> int | None:
         """Return where a signal of the description ends, s of the run; None if it does not end."""
+        signal = self._signal(name)
+        return None if signal is None else int(signal.seconds(self.clock)[-1])
+
+    def _signal(self, name: str) -> Signal | None:
+        """Return what a part of the description is made from, if that is a signal that ends."""
         value: Any = getattr(self.power, name)
         signal = getattr(value, "temperature", getattr(value, "energy", value))
-        if not isinstance(signal, Signal) or signal.repeat != "no":
-            return None
-        return int(signal.seconds(self.clock)[-1])
+        return signal if isinstance(signal, Signal) and signal.repeat == "no" else None
 
     def window(self, streams: Streams) -> OpenWindow | None:
         """Return what decides in a run when jobs join the queue; None if they always do at once.
@@ -146,10 +167,7 @@ class PowerInUse:
                 f"start: follow {start.follow}: the description of power has no {name}; add the "
                 f"table [{name}]"
             )
-        end = self.last_second(name) or 0
-        if not end:  # as long again as the record, or for generated work as a long run
-            end = 2 * int(self.jobs.recorded_end.max(initial=0)) or FORESEEN
-        steps, _ = self.over(name, 0, end)
+        steps, _ = self.over(name, self._from(name), self.last_second(name) or self.foreseen)
         return start.rule(steps, streams, self.clock)
 
     @cached_property
@@ -158,8 +176,10 @@ class PowerInUse:
         pue = self.power.pue
         if isinstance(pue, int | float):
             return float(pue)
-        end = max(int(self.jobs.recorded_end.max(initial=0)), DAY)
-        return float(pue.on(self.clock, 0, end).mean(0, end))
+        begin = self._from("pue")
+        end = max(begin + DAY, self._recorded[1])
+        steps, _ = self.over("pue", begin, end)
+        return float(steps.mean(begin, end))
 
     def watts(self, rows: ArrayLike) -> Float64s:
         """Return W per processor of some jobs, without cooling, shape (rows,)."""

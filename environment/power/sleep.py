@@ -34,7 +34,6 @@ from numpy.typing import ArrayLike
 
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s
-from hpcrowd.environment.quantities import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +63,6 @@ class SleepRule:
     spare: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "after", parse_duration(str(self.after)))
         if self.after < 1:
             raise QuantityError(f"sleep after {self.after} s: must be at least 1 s")
         if self.spare < 0:

@@ -14,11 +14,9 @@ import numpy as np
 
 from hpcrowd.environment.clock import Clock
 from hpcrowd.environment.errors import QuantityError, SignalError
+from hpcrowd.environment.limits.numbers import MOST_PUE
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.signals.steps import Steps
-
-#: Largest power usage effectiveness that is not taken for a mistake.
-MOST_PUE = 10.0
 
 #: degC, beyond what was ever measured outside (-89 in Antarctica, 57 in Death Valley).
 COLDEST, HOTTEST = -100.0, 70.0
@@ -38,7 +36,7 @@ class Cooling:
     Raises
     ------
     QuantityError
-        If there is no point, temperatures do not ascend, or a PUE is not from 1 to 10.
+        Without points, or if temperatures do not ascend, or a PUE is not from 1 to 10.
     SignalError
         If a temperature cannot be in degC.
 

@@ -130,19 +130,15 @@ class Steps:
 
 def total(terms: Sequence[Steps], begin: int, end: int) -> Steps:
     """Return the sum of step functions between two seconds, within all of them."""
-    edges = np.unique(np.concatenate([[begin, end], *(one.edges for one in terms)]))
-    edges = edges[(edges >= begin) & (edges <= end)]
-    values = np.zeros(len(edges) - 1)
-    for one in terms:
-        values = values + one.on(edges)
-    return Steps(edges, values)
+    return _combined(np.add, terms, begin, end)
 
 
 def product(factors: Sequence[Steps], begin: int, end: int) -> Steps:
     """Return the product of step functions between two seconds, within all of them."""
-    edges = np.unique(np.concatenate([[begin, end], *(one.edges for one in factors)]))
+    return _combined(np.multiply, factors, begin, end)
+
+
+def _combined(how: np.ufunc, parts: Sequence[Steps], begin: int, end: int) -> Steps:
+    edges = np.unique(np.concatenate([[begin, end], *(one.edges for one in parts)]))
     edges = edges[(edges >= begin) & (edges <= end)]
-    values = np.ones(len(edges) - 1)
-    for one in factors:
-        values = values * one.on(edges)
-    return Steps(edges, values)
+    return Steps(edges, how.reduce([one.on(edges) for one in parts]))

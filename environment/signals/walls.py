@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from hpcrowd.environment.clock import FIRST_MONDAY, Clock
+from hpcrowd.environment.clock import DAY, FIRST_MONDAY, Clock
 from hpcrowd.environment.jobs import Float64s, Int64s
 from hpcrowd.environment.signals.steps import Steps
 
@@ -62,5 +62,5 @@ def local_steps(clock: Clock, begin: int, end: int, pieces: Pieces) -> Steps:
 
 def days_since_epoch(wall: Int64s) -> Int64s:
     """Return the days from 1970-01-01 to local times (:meth:`Clock.wall`)."""
-    days: Int64s = (wall + FIRST_MONDAY) // 86400
+    days: Int64s = (wall + FIRST_MONDAY) // DAY
     return days

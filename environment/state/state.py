@@ -189,7 +189,6 @@ class ClusterState:
                 if submit[row] <= now:
                     place = int(np.searchsorted(rows, row))
                     held[place] = HELD_BACK.format(cluster.holds.cause_of(row))
-        timeline = engine.timeline
         placed: dict[int, Placed] = {}
         if engine.scheduler is not None and engine.scheduler.nodes:
             policy: Any = engine.scheduler
@@ -199,7 +198,7 @@ class ClusterState:
                 placed[place] = Placed(run.partition, holding=run.holding)
         return replace(
             found,
-            down=engine.processors - (engine.up if timeline is None else timeline.up),
+            down=engine.processors - engine.uncapped,
             closed=tuple((int(start), int(end)) for start, end in engine.windows),
             held=held,
             placed=placed,

@@ -135,7 +135,7 @@ POWER = (
 
 
 def checked_power(power: Any, folder: Path) -> Any:
-    """Return the description of power of a setting, its files read so that mistakes are found."""
+    """Return the description of power of a setting, its TOML file read, its signals not yet."""
     if power is None:
         return None
     from hpcrowd.scenarios.kinds.power_files import PowerConfig

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.power.description import MOST_PUE
+from hpcrowd.environment.limits.numbers import MOST_PUE
 from hpcrowd.environment.quantities import parse_energy, parse_power
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.scenarios.kinds.base import checksum
@@ -327,11 +327,10 @@ class PowerConfig(FileConfig):
         """
         from hpcrowd.environment.power.description import Power
 
-        draw = self._draw(trace)
         try:
             return Power(
                 nodes=tuple(one.made() for one in self.nodes),
-                draw=draw,
+                draw=self._draw(trace),
                 pue=self.pue if self.cooling is None else self._cooling(),
                 carbon=None if self.carbon is None else _read(self.carbon, self.folder, 0.0),
                 tariff=None if self.tariff is None else self.tariff.made(self.folder),
@@ -417,7 +416,7 @@ class PowerConfig(FileConfig):
         """Return the checksums of all files that it is made from, by name."""
         found = {self.file.name: self.sha256} if self.file is not None else {}
         for one in self._signals():
-            found[Path(one.file).name] = checksum(self.folder / one.file)
+            found[one.file] = checksum(self.folder / one.file)
         return found
 
     def _signals(self) -> list[SignalConfig]:

@@ -169,7 +169,7 @@ def schedule(cluster):
 
 @compiled
 def schedule_asleep(cluster):
-    """Do the same where idle nodes are switched off."""
+    """Do one scheduling pass as :func:`schedule` does, where idle nodes are switched off."""
     return _schedule(cluster, 1)
 
 
@@ -208,8 +208,8 @@ def run(cluster, remaining, halt):
 def _run(cluster, remaining, halt, asleep):
     """Run as :func:`run` does; it is compiled once with ``asleep`` None, and once as a number.
 
-    The second one runs FCFS and EASY where idle nodes are switched off. A question at each start
-    made runs where they are not slower by a tenth (KTH-SP2).
+    The second one runs FCFS and EASY where idle nodes are switched off. Asking at each start
+    slowed runs in which nodes stay on by a tenth (KTH-SP2).
     """
     s = cluster.s
     while True:
@@ -269,6 +269,6 @@ def advance(jobs, s, arrivals, heap, queue, ends, expected, finished, remaining,
 
 @compiled
 def advance_asleep(jobs, s, arrivals, heap, queue, ends, expected, finished, remaining, halt):
-    """Run likewise where idle nodes are switched off."""
+    """Run as :func:`advance` does, where idle nodes are switched off."""
     cluster = Cluster(jobs, s, arrivals, heap, queue, ends, expected, finished)
     return _run(cluster, remaining, halt, 1)

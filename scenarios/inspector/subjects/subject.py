@@ -120,9 +120,7 @@ class ResultsSubject(Subject):
         from hpcrowd.analysis.views import recover_work
 
         self.name = folder.name or str(folder)
-        run = read_results(folder)
-        self.run = recover_work(run)
-        self.run.energy = run.energy  # read from the folder, and not a field of the run
+        self.run = recover_work(read_results(folder))
 
     @override
     def begin(self, given: Mapping[str, str]) -> Course:

@@ -211,8 +211,9 @@ def _site_texts(
     if "nodes" in numbers:
         fine = (numbers["nodes"] > 0) & (numbers["nodes"] <= MOST)
         found["NNodes"] = _number_texts(np.where(fine, numbers["nodes"], UNKNOWN))
-    if "energy" in extra:
-        found["ConsumedEnergyRaw"] = [text if text.isdecimal() else "" for text in extra["energy"]]
+    if "energy" in numbers:
+        known = np.where(numbers["energy"] > 0, numbers["energy"], UNKNOWN)
+        found["ConsumedEnergyRaw"] = _number_texts(known)
     if "eligible" in numbers:
         later = submit + numbers["eligible"]
         fine = (submit != NO_TIME) & (numbers["eligible"] < LAST_TIME) & (later < LAST_TIME)
