@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-from page_cases import Reader, find_browser, started_browser, started_page  # noqa: E402
+sys.path.insert(0, str(ROOT))
+from tests.support.page import Reader, find_browser, started_browser, started_page  # noqa: E402
 
 pytest.importorskip("playwright")
 pytest.importorskip("starlette")

@@ -3,7 +3,8 @@
     python docs/generate.py
 
 writes the reference of the command line and of the public names, and fills the places in other
-pages that are marked ``<!-- begin NAME -->``. ``tests/test_docs.py`` fails when a page is behind.
+pages that are marked ``<!-- begin NAME -->``. ``tests/house/test_docs.py`` fails when a page is
+behind.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 
 reads the traces from FOLDER and writes ``docs/behaviours/measured.csv`` and
 ``docs/pictures/*.png``; then run ``docs/generate.py``. It takes about two minutes.
-``tests/test_behaviour_pages.py`` measures again on KTH-SP2 and fails when the table is behind.
+``tests/house/test_behaviour_pages.py`` measures again on KTH-SP2 and fails when the table is
+behind.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python docs/online_predictors.py FOLDER
 
 reads the trace from FOLDER and writes ``docs/background/predictors.csv``; then run
-``docs/generate.py``. It takes seconds. ``tests/test_online_page.py`` measures again and fails when
-the tables are behind.
+``docs/generate.py``. It takes seconds. ``tests/scenarios/commands/lists/test_online_page.py``
+measures again and fails when the tables are behind.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ For a new policy: a page ``docs/policies/NAME.md`` with the sections of the othe
 place ``policy_NAME`` for its options (``-`` in the name is ``_`` there), an entry in PICTURES, a
 row in the second table of ``index.md``, a line in ``mkdocs.yml``; then this script with its name
 (with none if its last job ends after all others: the pictures share one scale), and
-``generate.py``. ``tests/test_policy_pages.py`` says what is missing.
+``generate.py``. ``tests/house/test_policy_pages.py`` says what is missing.
 """
 
 from __future__ import annotations

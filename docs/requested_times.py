@@ -4,7 +4,8 @@
 
 reads the traces from FOLDER and writes ``docs/guides/requested-times.csv``, ``-replays.csv`` and
 ``docs/pictures/requested-times-kth.png``; then run ``docs/generate.py``. It takes half a minute.
-``tests/test_requested.py`` measures again on KTH-SP2 and fails when the tables are behind.
+``tests/environment/traces/test_requested.py`` measures again on KTH-SP2 and fails when the tables
+are behind.
 """
 
 from __future__ import annotations

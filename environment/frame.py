@@ -1,9 +1,9 @@
 """Mesa's model with simulated seconds: the only module that uses private parts of Mesa.
 
-Mesa 3.5 has an event list and a clock. This frame switches off the heartbeat that Mesa schedules
-at every unit of time, makes ``time`` a plain integer, gives events arguments and a strong reference
-to their function, and returns when the next one is due. ``tests/test_frame.py`` fails when Mesa
-changes what is used here.
+Mesa 3.5 has an event list and a clock. This frame switches off the heartbeat that Mesa schedules at
+every unit of time, makes ``time`` a plain integer, gives events arguments and a strong reference to
+their function, and returns when the next one is due. ``tests/environment/test_frame.py`` fails when
+Mesa changes what is used here.
 """
 
 from __future__ import annotations

@@ -25,12 +25,13 @@ from hpcrowd.environment.traces.formats.swf import read_swf
 from hpcrowd.environment.traces.trace import FIELDS, Trace
 from hypothesis import settings
 
+from tests.support.places import ROOT
+
 if TYPE_CHECKING:
     from hpcrowd.environment.simulation import Simulation
-    from page_cases import Reader
     from playwright.sync_api import Browser
 
-ROOT = Path(__file__).resolve().parents[1]
+    from tests.support.page import Reader
 
 # Other processes that tests start run the code next to the tests, too.
 os.environ["PYTHONPATH"] = str(ROOT / "src")
@@ -203,7 +204,7 @@ def referee_runs() -> Path:
 def browser() -> Iterator[Browser]:
     """A browser without a network."""
     pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
-    from page_cases import started_browser
+    from tests.support.page import started_browser
 
     with started_browser() as found:
         yield found
@@ -212,7 +213,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def reader(browser: Browser, address: str) -> Iterator[Reader]:
     """A user who has just opened the page at a busy second; nothing may go wrong in the browser."""
-    from page_cases import BUSY, Reader
+    from tests.support.page import BUSY, Reader
 
     found = Reader(browser, address, f"?at={BUSY}")
     yield found

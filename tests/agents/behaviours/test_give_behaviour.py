@@ -1,0 +1,485 @@
+"""Users who are given another behaviour in the middle of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.agents import (
+    BatchOrder,
+    Composed,
+    DecisionLog,
+    Delay,
+    During,
+    LinearThink,
+    OpenOrder,
+    Patience,
+    Recipe,
+    ReplayUser,
+    Rigid,
+    SessionDefinition,
+    SessionGraph,
+    Switch,
+    ThinkTime,
+    Work,
+    add_users,
+    give_behaviour,
+)
+from hpcrowd.agents.behaviours.decisions import What
+from hpcrowd.environment import ClusterSpec, GridSpec, JobTable, Simulation, State
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.rules import Condition, Parent, Rules
+from hpcrowd.environment.jobs import Column
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
+
+from tests.support.populations import small_log
+
+MakeJobs = Callable[..., JobTable]
+SESSIONS = SessionDefinition("arrival", 60)
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+
+@pytest.fixture
+def jobs(make_jobs: MakeJobs) -> JobTable:
+    """Sessions at 0, 300 (and 310) and 700 s, whose first job takes 50 s longer than recorded."""
+    jobs = make_jobs((0, 100, 1), (300, 100, 1), (310, 10, 1), (700, 100, 1))
+    jobs.run_time[0] = 150
+    return jobs
+
+
+def start(
+    jobs: JobTable, behaviour: Any = "think-time", **options: Any
+) -> tuple[Simulation, ReplayUser]:
+    """A machine of 100 processors and the first user."""
+    model = Simulation(jobs, 100, **options)
+    return model, add_users(model, Work.of(jobs, SESSIONS), behaviour)[0]
+
+
+@both
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        (0, [0, 350, 360, 750]),
+        (50, [0, 350, 360, 750]),
+        (200, [0, 350, 360, 750]),  # after the end of the first session
+        (305, [0, 300, 310, 700]),  # the second session has begun, and goes on
+        (500, [0, 300, 310, 700]),
+    ],
+)
+def test_rigid_users_begin_to_wait(
+    jobs: JobTable, plain: bool, moment: int, expected: list[int]
+) -> None:
+    """Their planned submissions are taken back, and come a think time after what they wait for."""
+    model, user = start(jobs, "rigid", plain=plain)
+    model.run(until=moment)
+    given = give_behaviour(model, user, "think-time")
+    assert given is user.behaviour
+    model.run()
+    assert expected == jobs.submit.tolist()
+    assert 4 == jobs.count(State.COMPLETED)
+    assert (3, 3) == (user.submitted, user.finished)
+
+
+@both
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        (100, [0, 300, 310, 700]),
+        (310, [0, 310, 310, 700]),  # 300 s has passed
+        (355, [0, 350, 355, 700]),  # the second job of the session was still to come
+        (720, [0, 350, 360, 720]),
+    ],
+)
+def test_users_become_rigid(jobs: JobTable, plain: bool, moment: int, expected: list[int]) -> None:
+    """What is still to come is submitted at its recorded second, or now."""
+    model, user = start(jobs, plain=plain)
+    model.run(until=moment)
+    give_behaviour(model, user.number, "rigid")
+    assert isinstance(user.behaviour, Rigid)
+    model.run()
+    assert expected == jobs.submit.tolist()
+    assert 4 == jobs.count(State.COMPLETED)
+
+
+@both
+def test_sessions_become_batches(make_jobs: MakeJobs, plain: bool) -> None:
+    """The batches of a session that has begun wait for each other from now on, and back again."""
+    # One session: batches at 0 and 150 s, the second 50 s after the end of the first; another.
+    jobs = make_jobs((0, 100, 1), (150, 100, 1), (2000, 100, 1))
+    jobs.run_time[0] = 500
+    results = []
+    for moments in ((), (50,), (50, 520)):
+        table = jobs.copy()
+        model = Simulation(table, 100, plain=plain)
+        work = Work.of(table, SessionDefinition("arrival", 600))
+        user = add_users(model, work, "think-time")[0]
+        for moment, name in zip(moments, ("adjusted", "think-time"), strict=False):
+            model.run(until=moment)
+            give_behaviour(model, user, name)
+        model.run()
+        assert user.submitted == user.finished == len(user.graph)
+        results.append(table.submit.tolist())
+    # Sessions: 1750 s after the end of the first session. The last one is regrouped at 520 s: the
+    # session has begun, and its second job comes as recorded after the first, which is now.
+    assert [[0, 150, 2250], [0, 550, 2400], [0, 520, 2370]] == results
+
+
+@both
+def test_windows_hold_back_what_is_late(make_jobs: MakeJobs, plain: bool) -> None:
+    """What should have come already comes when the user is next at work."""
+    from hpcrowd.agents import ActivityWindow
+
+    hour = 3600
+    jobs = make_jobs((0, 100, 1), (30 * hour, 100, 1))
+    jobs.run_time[0] = 10
+    model, user = start(jobs, "rigid", plain=plain)
+    model.run(until=29 * hour + hour * 18)  # Tuesday, 23:00; nothing is left
+    assert not model.running
+    jobs = make_jobs((0, 100, 1), (47 * hour, 100, 1))
+    jobs.recorded_start[0], jobs.recorded_end[0] = 40 * hour, 40 * hour + 100
+    model, user = start(jobs, "rigid", plain=plain)
+    model.run(until=22 * hour)  # Monday, 22:00: 7 h after the end have passed
+    give_behaviour(model, user, Recipe(window=ActivityWindow(8 * hour, 18 * hour)))
+    model.run()
+    assert [0, 32 * hour] == jobs.submit.tolist()
+
+
+@both
+def test_what_waits_and_runs_stays(make_jobs: MakeJobs, plain: bool) -> None:
+    """A queued job keeps its place; what depends on it hears of its end."""
+    jobs = make_jobs((0, 100, 100), (10, 100, 100, 100, 2), (500, 10, 1, 10, 2))
+    model = Simulation(jobs, 100, plain=plain)
+    users = add_users(model, Work.of(jobs, SESSIONS), "rigid")
+    model.run(until=50)
+    give_behaviour(model, users[1], "think-time")
+    model.run(until=60)
+    assert ([0], [1]) == (model.cluster.running.tolist(), model.cluster.waiting.tolist())
+    model.run()
+    assert [0, 100, 590] == jobs.start.tolist()  # 390 s after the end at 200 s
+
+
+@both
+def test_changed_edges_stay(jobs: JobTable, plain: bool) -> None:
+    """If the new behaviour waits for the same units, changes of the graph count on."""
+    model, user = start(jobs, plain=plain)
+    graph = user.graph
+    graph.edges[1, 2]["think_time"] = 20
+    model.run(until=50)
+    give_behaviour(model, user, lambda work: Composed(SessionGraph(work)))
+    assert graph is user.graph
+    graph.edges[0, 1]["think_time"] = 10
+    model.run()
+    assert [0, 160, 170, 280] == jobs.submit.tolist()
+
+
+@both
+def test_graphs_of_given_behaviours_can_be_changed(jobs: JobTable, plain: bool) -> None:
+    """The graph is the same object, with the edges of the new behaviour and added units."""
+    model, user = start(jobs, "rigid", plain=plain)
+    graph = user.graph
+    model.run(until=50)
+    give_behaviour(model, user, "think-time")
+    assert [(0, 1), (1, 2)] == list(graph.edges)
+    rows = jobs.append(1, user=1, processors=1, run_time=30, requested_time=60)
+    unit = graph.add_unit(rows)
+    graph.add_edge(0, unit, think_time=50)
+    graph.add_edge(unit, 2, think_time=1000)
+    model.run()
+    assert [0, 350, 360, 1230, 200] == jobs.submit.tolist()
+    assert (4, 4) == (user.submitted, user.finished)
+
+
+@both
+def test_added_units_stay_with_a_rigid_user(jobs: JobTable, plain: bool) -> None:
+    """They wait for nothing then, and come at their start or now."""
+    model, user = start(jobs, plain=plain)
+    for second in (200, 900):
+        rows = jobs.append(1, user=1, processors=1, run_time=30, requested_time=60)
+        user.graph.add_edge(1, user.graph.add_unit(rows, start=second), think_time=5000)
+    model.run(until=250)
+    give_behaviour(model, user, "rigid")
+    model.run()
+    assert [0, 300, 310, 700, 250, 900] == jobs.submit.tolist()
+    assert 6 == jobs.count(State.COMPLETED)
+
+
+@both
+def test_reactions_are_given_and_taken(jobs: JobTable, plain: bool) -> None:
+    """A user who would have delayed a session no longer does, and the other way round."""
+    delay = Delay(During([(320, 400)]), by=1000)
+    model, user = start(jobs, Recipe(reactions=(delay,)), plain=plain)
+    model.run(until=200)
+    give_behaviour(model, user, "think-time")
+    model.run()
+    assert [0, 350, 360, 750] == jobs.submit.tolist()
+    other = jobs.copy()
+    model, user = start(other, "rigid", plain=plain)
+    model.run(until=200)
+    give_behaviour(model, user, Recipe(reactions=(delay,)))
+    model.run()
+    assert [0, 1350, 1360, 1750] == other.submit.tolist()
+
+
+@both
+def test_patience_counts_from_the_submission(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job that already waits longer than the new patience leaves the queue now."""
+    jobs = make_jobs((0, 1000, 100), (10, 100, 100, 100, 2), (30, 100, 100, 100, 3))
+    model = Simulation(jobs, 100, plain=plain)
+    users = add_users(model, Work.of(jobs, SESSIONS))
+    model.run(until=50)
+    for user in users[1:]:
+        give_behaviour(model, user, Recipe(patience=Patience(wait=30)))
+    model.run()
+    assert [50, 60] == jobs.end[1:].tolist()
+    assert 2 == jobs.count(State.CANCELLED)
+
+
+@both
+def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job taken back and submitted again runs as long as if it had been submitted once."""
+    jobs = make_jobs((0, 100, 1), (500, 100, 1))
+    model = Simulation(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
+    user = add_users(model, Work.of(jobs, SESSIONS), "rigid", sites=["b"])[0]
+    model.run(until=100)
+    with pytest.raises(QuantityError, match=r"it switches jobs .* already those of b, whose speed"):
+        give_behaviour(model, user, Recipe(reactions=(Switch(During([(0, 9)]), to="home"),)))
+    give_behaviour(model, user, "think-time")
+    model.run()
+    assert ([0, 450], [50, 500]) == (jobs.submit.tolist(), jobs.end.tolist())
+
+
+@both
+def test_users_of_a_grid(make_jobs: MakeJobs, plain: bool) -> None:
+    """Jobs that the broker does not have yet are taken back from it."""
+    jobs = make_jobs((0, 100, 1), (500, 100, 1))
+    jobs.run_time[0] = 150
+    model = Simulation(
+        jobs, 10, others={"b": ClusterSpec(10)}, grid=GridSpec("worst-fit"), plain=plain
+    )
+    user = add_users(model, Work.of(jobs, SESSIONS), "rigid", sites=["grid"])[0]
+    model.run(until=100)
+    give_behaviour(model, user, "think-time")
+    model.run()
+    assert [0, 550] == jobs.submit.tolist()
+
+
+@both
+def test_held_jobs_are_held_on(make_jobs: MakeJobs, plain: bool) -> None:
+    """Dependencies between jobs stay, whoever submits them by which rules."""
+    jobs = make_jobs((0, 100, 1), (500, 50, 1), (520, 50, 1), (900, 10, 1))
+    jobs.run_time[0] = 150
+    model = Simulation(jobs, 4, plain=plain)
+    parents = {2: (Parent(1, Condition.OK),), 3: (Parent(0, Condition.OK),)}
+    model.hold(Rules(np.zeros(4, np.int64), np.zeros(4, bool), parents=parents))
+    user = add_users(model, Work.of(jobs, SESSIONS), "rigid")[0]
+    for second, name in ((50, "think-time"), (560, "adjusted"), (580, "rigid"), (640, "fluid")):
+        model.run(until=second)
+        give_behaviour(model, user, name)
+    model.run(until=700)
+    give_behaviour(model, user, "think-time")
+    model.run()
+    assert [0, 550, 570] == jobs.submit[:3].tolist()
+    assert [0, 550, 600] == jobs.enqueued[:3].tolist()  # after the end of the other one
+    assert 650 + 330 == jobs.submit[3]
+    assert user.submitted == user.finished == len(user.graph)
+
+
+def test_decisions_are_noted_as_they_happen(jobs: JobTable) -> None:
+    """Submissions that were planned and taken back are not in the log."""
+    log = DecisionLog()
+    model = Simulation(jobs, 100)
+    user = add_users(model, Work.of(jobs, SESSIONS), "rigid", log=log)[0]
+    model.run(until=200)
+    give_behaviour(model, user, "think-time")
+    model.run(until=600)
+    give_behaviour(model, user, Rigid())
+    model.run()
+    noted = log.columns()
+    assert (noted["what"] == What.SUBMITTED).all()
+    expected = [(0, 0), (350, 1), (700, 2)]
+    assert expected == list(zip(noted["time"].tolist(), noted["unit"].tolist(), strict=True))
+
+
+class Alarmed(ThinkTime):
+    """Looks at its jobs at second 500."""
+
+    def begin(self, user: ReplayUser) -> None:
+        """Set the alarm."""
+        super().begin(user)
+        user.model.call_at(500, self.look, user)
+
+    def look(self, user: ReplayUser) -> None:
+        """Look."""
+
+
+def test_what_cannot_be_given(jobs: JobTable, make_trace: Callable[..., Trace]) -> None:
+    """Each refusal is one line with the cure, and changes nothing."""
+    model, user = start(jobs)
+    model.run(until=50)
+    before = user.behaviour
+    for behaviour, words in (
+        ("rigit", "users 'rigit': not known; did you mean rigid"),
+        ("generative", "its users make up their work, and this one replays a record"),
+        (Alarmed, "Alarmed begins with the run, as only its own begin"),
+        (lambda work: Composed(OpenOrder(work)), "OpenOrder has no graph to go on by"),
+        (ThinkTime(Work.of(jobs.copy(), SESSIONS)), "made from the work of other jobs"),
+    ):
+        with pytest.raises(QuantityError, match=words):
+            give_behaviour(model, user, behaviour)
+    user.graph.edges[1, 2]["think_time"] = 20
+    with pytest.raises(QuantityError, match=r"its graph was changed, .* give the behaviour first"):
+        give_behaviour(model, user, "adjusted")
+    with pytest.raises(QuantityError, match="user 99: not in this run"):
+        give_behaviour(model, 99, "rigid")
+    with pytest.raises(QuantityError, match="user 1: of another simulation"):
+        give_behaviour(Simulation(jobs.copy(), 5), user, "rigid")
+    assert ([], before) == (user.given, user.behaviour)
+    give_behaviour(model, user, "rigid")  # waits for nothing, whatever its graph was
+    user.remove()
+    with pytest.raises(QuantityError, match="user 1: the user has left the run"):
+        give_behaviour(model, user, "think-time")
+    model, user = start(jobs, Alarmed)
+    model.run(until=50)
+    with pytest.raises(QuantityError, match="Alarmed has set an alarm for 500 s"):
+        give_behaviour(model, user, "rigid")
+    model.run(until=501)
+    give_behaviour(model, user, "rigid")
+    staged = ReplayConfig(users="generative").stage(small_log(make_trace))
+    with pytest.raises(QuantityError, match="a SiteUser, who makes up the work as it goes"):
+        give_behaviour(staged.model, staged.users[0].number, "rigid")
+
+
+@pytest.mark.parametrize("users", ["rigid", "think-time-windows", "distribution", "fluid"])
+def test_the_same_name_changes_nothing(make_trace: Callable[..., Trace], users: str) -> None:
+    """Not even what is drawn at random."""
+    config = ReplayConfig(users=users)
+    untouched, touched = (config.stage(small_log(make_trace)) for _ in range(2))
+    touched.model.run(until=40_000)
+    for user in touched.users:
+        give_behaviour(touched.model, user, users)
+    untouched.model.run()
+    touched.model.run()
+    assert np.array_equal(untouched.model.jobs.matrix, touched.model.jobs.matrix)
+
+
+def schedule(model: Simulation) -> list[list[int]]:
+    """The columns of a table that say what happened when."""
+    columns = [Column.SUBMIT, Column.START, Column.END, Column.STATE, Column.CLUSTER]
+    return model.jobs.matrix[columns, : len(model.jobs)].tolist()
+
+
+EQUAL: dict[str, Any] = {
+    "rigid": lambda work: Rigid(),
+    **{
+        name: Recipe(*parts)
+        for name, parts in {
+            "think-time": ("sessions",),
+            "think-time-windows": ("sessions", "recorded", "fitted"),
+            "adjusted": ("batches",),
+            "linear": ("batches", LinearThink(0.5, 300)),
+            "linear-windows": ("batches", LinearThink(0.5, 300), "fitted"),
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("users", EQUAL)
+@pytest.mark.parametrize("moment", [0, 40_000, 90_000])
+def test_an_equal_behaviour_changes_nothing(
+    make_trace: Callable[..., Trace], users: str, moment: int
+) -> None:
+    """A new object with the same rules takes over exactly where the old one was."""
+    config = ReplayConfig(users=EQUAL[users])
+    untouched, touched = (config.stage(small_log(make_trace)) for _ in range(2))
+    touched.model.run(until=moment)
+    for user in touched.users:
+        give_behaviour(touched.model, user, EQUAL[users])
+    untouched.model.run()
+    touched.model.run()
+    assert schedule(untouched.model) == schedule(touched.model)
+
+
+@pytest.mark.parametrize("users", EQUAL)
+def test_an_equal_behaviour_changes_nothing_on_kth(kth: Trace, users: str) -> None:
+    """Of 20 users in the middle of a real log."""
+    config = ReplayConfig(users=EQUAL[users])
+    untouched, touched = config.stage(kth), config.stage(kth)
+    touched.model.run(until=int(kth["submit"].max()) // 2)
+    made: Any = EQUAL[users](touched.users[0].work)
+    for user in touched.users[:20]:
+        give_behaviour(touched.model, user, made)
+    untouched.model.run()
+    touched.model.run()
+    assert schedule(untouched.model) == schedule(touched.model)
+    told = touched.finish().configuration
+    assert [str(user.number) for user in touched.users[:20]] == list(told["given_behaviours"])
+    assert "changed_graphs" not in told
+
+
+MAKERS = [*EQUAL.values(), "distribution", "fluid", "rigid", "think-time"]
+
+
+def random_run(seed: int, plain: bool) -> list[list[int]]:
+    """Users who are given behaviours at random seconds; return the schedule, and check it."""
+    draw = np.random.default_rng(seed)
+    count = int(draw.integers(6, 40))
+    submit = np.sort(draw.integers(0, 3000, count))
+    run, wait = draw.integers(1, 200, count), draw.integers(0, 100, count)
+    jobs = JobTable()
+    jobs.append(
+        count,
+        user=draw.integers(1, 4, count),
+        processors=draw.integers(1, 4, count),
+        run_time=run,
+        requested_time=2 * run,
+        recorded_submit=submit,
+        recorded_start=submit + wait,
+        recorded_end=submit + wait + run,
+    )
+    model = Simulation(jobs, 4, plain=plain)
+    work = Work.of(jobs, SessionDefinition("arrival", 120))
+    users = add_users(model, work, MAKERS[draw.integers(len(MAKERS))])
+    arrived = np.zeros(count, bool)
+    for second in [0, *np.sort(draw.integers(0, 4000, 6)).tolist()]:
+        model.run(until=second)
+        assert not (arrived & (jobs.submit >= second)).any()
+        arrived = (jobs.submit >= 0) & (jobs.submit < second)
+        before = jobs.submit[arrived].copy()
+        for user in users:
+            if draw.random() < 0.6:
+                give_behaviour(model, user, MAKERS[draw.integers(len(MAKERS))])
+        assert np.array_equal(before, jobs.submit[arrived])
+    model.run()
+    assert count == jobs.count(State.COMPLETED)
+    for user in users:
+        if isinstance(user.behaviour, Rigid):
+            continue
+        assert user.submitted == user.finished == len(user.graph)
+        last = user.given[-1][0] if user.given else 0
+        ordered = isinstance(user.behaviour, Composed) and isinstance(
+            user.behaviour.when, BatchOrder
+        )
+        for before, after in user.graph.edges:
+            rows = user.graph.rows_of(after)
+            if (jobs.submit[rows] > last).all() and not ordered:
+                assert jobs.submit[rows[0]] >= jobs.end[user.graph.rows_of(before)].max()
+    return schedule(model)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_behaviours_at_random(block: int) -> None:
+    """Every job comes once, nothing that has come moves, and both engines do the same."""
+    for seed in range(10 * block, 10 * block + 10):
+        assert random_run(seed, False) == random_run(seed, True), seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_behaviours_at_random_often(block: int) -> None:
+    """The same in many more cases."""
+    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+        assert random_run(seed, False) == random_run(seed, True), seed

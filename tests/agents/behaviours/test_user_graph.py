@@ -1,0 +1,443 @@
+"""The graphs that users hold: what they know, and how changes of them change the run."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hpcrowd.agents import (
+    BatchOrder,
+    Composed,
+    Delay,
+    During,
+    ReplayUser,
+    SessionDefinition,
+    SessionGraph,
+    UserGraph,
+    Work,
+    add_users,
+)
+from hpcrowd.analysis.views.moment import Moment
+from hpcrowd.analysis.views.units import own_units
+from hpcrowd.environment import ClusterSpec, JobTable, Simulation, State
+from hpcrowd.environment.errors import QuantityError, SimulationError
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
+
+from tests.support.populations import small_log
+
+MakeJobs = Callable[..., JobTable]
+SESSIONS = SessionDefinition("arrival", 60)
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+
+def start(
+    jobs: JobTable, behaviour: Any = "think-time", **options: Any
+) -> tuple[Simulation, ReplayUser]:
+    """A machine of 100 processors and the first user."""
+    model = Simulation(jobs, 100, **options)
+    return model, add_users(model, Work.of(jobs, SESSIONS), behaviour)[0]
+
+
+@pytest.fixture
+def jobs(make_jobs: MakeJobs) -> JobTable:
+    """Three sessions of one user, each after the one before: 0 to 100, 300 to 400, 700 to 800 s."""
+    return make_jobs((0, 100, 1), (300, 100, 1), (310, 10, 1), (700, 100, 1))
+
+
+def test_what_a_graph_knows(jobs: JobTable) -> None:
+    """Recorded times, jobs and edges; states follow the run. It is the same object each time."""
+    model, user = start(jobs)
+    graph = user.graph
+    assert graph is user.graph
+    assert isinstance(graph, nx.DiGraph)
+    assert "<UserGraph of user 1: 3 units, 2 edges>" == repr(graph)
+    assert {(0, 1): 200, (1, 2): 300} == nx.get_edge_attributes(graph, "think_time")
+    assert {(0, 1): "ended", (1, 2): "ended"} == nx.get_edge_attributes(graph, "reason")
+    assert [1, 2] == graph.nodes[1]["jobs"]
+    assert ["free", "waits", "waits"] == [state for _, state in graph.nodes(data="state")]
+    model.run(until=50)
+    assert ["running", "waits", "waits"] == [state for _, state in graph.nodes(data="state")]
+    model.run(until=200)
+    expected = {"start": 0, "jobs": [0], "batches": [[0]], "end": 100, "state": "finished"}
+    expected["waits_for"] = []
+    assert expected | {"submitted": 0, "over": 100} == dict(graph.nodes[0])
+    assert ("free", 300, []) == tuple(
+        graph.nodes[1][key] for key in ("state", "submitted", "waits_for")
+    )
+    assert [1] == graph.nodes[2]["waits_for"]
+    model.run(until=300)  # the arrivals of this second have not happened
+    assert "free" == graph.nodes[1]["state"]
+    assert user.changed_graph is None
+
+
+def test_queued_units_are_told_apart(make_jobs: MakeJobs) -> None:
+    """A unit that was submitted and has no processors is queued."""
+    jobs = make_jobs((0, 100, 100), (10, 100, 100, 100, 2))
+    model = Simulation(jobs, 100)
+    users = add_users(model, Work.of(jobs, SESSIONS))
+    model.run(until=50)
+    assert ["running", "queued"] == [user.graph.nodes[user.units.start]["state"] for user in users]
+
+
+@both
+def test_think_times_change_the_run(jobs: JobTable, plain: bool) -> None:
+    """Before the run, and during it also of a session that is planned but has not come."""
+    model, user = start(jobs, plain=plain)
+    user.graph.edges[0, 1]["think_time"] = 20
+    model.run(until=110)
+    user.graph.edges[0, 1]["think_time"] = 5  # that is before now
+    user.graph.edges[1, 2]["think_time"] = 1
+    model.run()
+    assert [0, 110, 120, 211] == jobs.submit.tolist()
+    assert (3, 3) == (user.submitted, user.finished)
+
+
+@both
+def test_edges_come_and_go(jobs: JobTable, plain: bool) -> None:
+    """A session that waits for nothing comes at its recorded second, or now."""
+    model, user = start(jobs, plain=plain)
+    user.graph.remove_edge(0, 1)
+    model.run(until=50)
+    user.graph.add_edge(0, 2, think_time=900)
+    user.graph.nodes[1]["start"] = 150
+    model.run(until=200)
+    assert [2] == [unit for unit, state in user.graph.nodes(data="state") if state == "waits"]
+    user.graph.remove_edge(1, 2)
+    model.run()
+    assert [0, 150, 160, 1000] == jobs.submit.tolist()
+
+
+@both
+def test_a_planned_session_can_be_held_back(jobs: JobTable, plain: bool) -> None:
+    """A new edge to a session that is to come lets it wait again."""
+    model, user = start(jobs, plain=plain)
+    user.graph.remove_edge(1, 2)
+    model.run(until=50)
+    assert ["running", "waits", "free"] == [state for _, state in user.graph.nodes(data="state")]
+    user.graph.add_edge(1, 2)  # without a think time
+    model.run()
+    assert [0, 300, 310, 400] == jobs.submit.tolist()
+    assert (3, 3) == (user.submitted, user.finished)
+
+
+@both
+def test_a_session_is_left_out(jobs: JobTable, plain: bool) -> None:
+    """Its jobs are renounced; who waited for it waits for what it waited for, as in the record."""
+    model, user = start(jobs, plain=plain)
+    user.graph.remove_node(1)
+    assert {(0, 2): 600} == nx.get_edge_attributes(user.graph, "think_time")
+    model.run()
+    assert [0, -1, -1, 700] == jobs.submit.tolist()
+    assert [1, 4, 4, 1] == [{State.RENOUNCED: 4}.get(State(one), int(one)) for one in jobs.state]
+    assert (2, 2) == (user.submitted, user.finished)
+
+
+@both
+def test_a_session_of_ones_own(jobs: JobTable, plain: bool) -> None:
+    """It takes part like all others."""
+    model, user = start(jobs, plain=plain)
+    model.run(until=150)
+    rows = jobs.append(2, user=1, processors=50, run_time=[30, 60], requested_time=60)
+    unit = user.graph.add_unit(rows, note="mine")
+    user.graph.add_edge(0, unit, think_time=70)
+    user.graph.add_edge(unit, 2, think_time=1000)
+    assert "free" == user.graph.nodes[unit]["state"]
+    model.run()
+    assert [170, 170] == jobs.submit[rows].tolist()
+    assert 230 + 1000 == jobs.submit[3]
+    assert ("mine", 230) == (user.graph.nodes[unit]["note"], user.graph.nodes[unit]["over"])
+    assert (4, 4) == (user.submitted, user.finished)
+    shown = own_units(Moment.of_model(model), 1)
+    assert [0, 1, 2, unit] == shown.numbers.tolist()
+    assert {(0, 1), (1, 2), (0, 3), (3, 2)} == set(
+        zip(shown.before.tolist(), shown.after.tolist(), strict=True)
+    )
+
+
+def test_what_cannot_be_changed(make_jobs: MakeJobs) -> None:
+    """Each mistake is one line, and changes nothing."""
+    jobs = make_jobs(
+        (0, 100, 1), (300, 100, 1), (700, 100, 1), (0, 10, 1, 9, 7), (500, 10, 1, 9, 7)
+    )
+    model = Simulation(jobs, 100)
+    user = add_users(model, Work.of(jobs, SESSIONS))[0]
+    graph = user.graph
+    with pytest.raises(QuantityError, match="edge 2 -> 1: closes the cycle 2 -> 1 -> 2"):
+        graph.add_edge(2, 1)
+    with pytest.raises(QuantityError, match="edge 1 -> 1: closes the cycle"):
+        graph.add_edge(1, 1)
+    with pytest.raises(QuantityError, match=r"edge 3 -> 2: unit 3 is of user 7; .* of user 1"):
+        graph.add_edge(3, 2)
+    with pytest.raises(QuantityError, match="edge 0 -> 99: user 1 has no unit 99"):
+        graph.add_edge(0, 99)
+    with pytest.raises(QuantityError, match="think_time of edge 0 -> 1: -5: must be a whole"):
+        graph.edges[0, 1]["think_time"] = -5
+    with pytest.raises(QuantityError, match=r"think_time of edge 0 -> 2: 1\.5: must be a whole"):
+        graph.add_edge(0, 2, think_time=1.5)
+    with pytest.raises(QuantityError, match=r"unit 'mine' of user 1: there is none; .*add_unit"):
+        graph.add_node("mine", jobs=[1])
+    with pytest.raises(QuantityError, match="state of unit 0: what the run makes of it"):
+        graph.nodes[0]["state"] = "finished"
+    with pytest.raises(QuantityError, match="think_time of edge 0 -> 1: all that it waits for"):
+        del graph.edges[0, 1]["think_time"]
+    with pytest.raises(SimulationError, match=r"job 2 \(row 1\): belongs to another unit"):
+        graph.add_unit([1])
+    assert user.changed_graph is None
+    model.run(until=350)
+    with pytest.raises(SimulationError, match="unit 1 of user 1: submitted at 300 s, and"):
+        graph.remove_edge(0, 1)
+    with pytest.raises(SimulationError, match="unit 0 of user 1: submitted at 0 s"):
+        graph.remove_node(0)
+    assert graph.has_edge(0, 1)
+
+
+def test_rigid_users_do_not_go_by_a_graph(jobs: JobTable) -> None:
+    """Their graphs can be read."""
+    _, user = start(jobs, "rigid")
+    assert (3, 0) == (len(user.graph), user.graph.number_of_edges())
+    with pytest.raises(QuantityError, match=r"graph of user 1: .*Rigid.* does not go by a graph"):
+        user.graph.add_edge(0, 1)
+
+
+def test_copies_are_ordinary_graphs(jobs: JobTable) -> None:
+    """To change them changes nothing; algorithms of networkx work on both."""
+    _, user = start(jobs)
+    graph = user.graph
+    for other in (graph.copy(), nx.DiGraph(graph), graph.reverse(), graph.to_undirected()):
+        other.add_edge("a", "b")
+        assert 3 == len(graph)
+    assert 200 == graph.copy().edges[0, 1]["think_time"]
+    assert [0, 1, 2] == list(nx.topological_sort(graph))
+    assert 500 == nx.dag_longest_path_length(graph, "think_time")
+    assert [1, 2] == list(graph.subgraph([1, 2]))
+    assert {"nodes", "links"} <= nx.node_link_data(graph, edges="links").keys()
+    user.graph.nodes[0]["colour"] = "red"
+    assert user.changed_graph is None
+
+
+@both
+def test_batches_keep_their_order(make_jobs: MakeJobs, plain: bool) -> None:
+    """Edges of batches know both times; a batch that no longer waits for an end follows."""
+    jobs = make_jobs((0, 100, 1), (70, 100, 1), (400, 100, 1))
+    behaviour = lambda work: Composed(BatchOrder(work))  # noqa: E731
+    model, user = start(jobs, behaviour, plain=plain)
+    graph = user.graph
+    found = {(one, two): dict(data) for one, two, data in graph.edges(data=True)}
+    assert found == {
+        (0, 1): {"inter_arrival": 70, "reason": "follows"},
+        (0, 2): {"think_time": 230, "reason": "ended"},
+        (1, 2): {"think_time": 230, "inter_arrival": 330, "reason": "ended and follows"},
+    }
+    model.run(until=20)
+    graph.edges[1, 2]["inter_arrival"] = 30
+    del graph.edges[1, 2]["think_time"]
+    graph.remove_edge(0, 2)
+    model.run()
+    assert [0, 70, 100] == jobs.submit.tolist()
+
+
+def test_reactions_see_what_is_released_again(jobs: JobTable) -> None:
+    """An alarm of a session that is due at another second is moved."""
+    delay = Delay(During([(120, 260)]), by=1000)
+    behaviour = lambda work: Composed(SessionGraph(work), reactions=[delay])  # noqa: E731
+    model, user = start(jobs, behaviour)
+    model.run(until=150)
+    user.graph.edges[0, 1]["think_time"] = 100  # due in the period, at 200 s
+    model.run(until=180)
+    user.graph.edges[0, 1]["think_time"] = 170
+    user.graph.edges[1, 2]["think_time"] = 7
+    model.run()
+    assert [0, 270, 280, 377] == jobs.submit.tolist()
+    assert (3, 3) == (user.submitted, user.finished)
+
+
+@both
+def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain: bool) -> None:
+    """A session taken back and submitted again runs as long as if it had been submitted once."""
+    jobs = make_jobs((0, 100, 1), (500, 100, 1))
+    model = Simulation(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
+    work = Work.of(jobs, SESSIONS)
+    user = add_users(model, work, sites=["b"])[0]
+    model.run(until=100)
+    user.graph.edges[0, 1]["think_time"] = 100
+    model.run()
+    assert ([0, 150], [50, 200]) == (jobs.submit.tolist(), jobs.end.tolist())
+
+
+class Halved(SessionGraph):
+    """Half the think time after each session."""
+
+    def __init__(self, work: Work) -> None:
+        half = replace(work)
+        think = work.dependencies.think // 2
+        half.__dict__["dependencies"] = replace(work.dependencies, think=think)
+        super().__init__(half)
+
+
+def halve(users: list[Any]) -> None:
+    """Halve all think times in the graphs of users."""
+    for user in users:
+        for *_, times in user.graph.edges(data=True):
+            times["think_time"] //= 2
+
+
+def test_halved_think_times_on_kth(kth: Trace) -> None:
+    """Done by graphs and by a behaviour, the schedule is the same, second for second."""
+    by_graph = ReplayConfig().stage(kth)
+    halve(by_graph.users)
+    by_graph.model.run()
+    halved = ReplayConfig(users=lambda work: Composed(Halved(work)))
+    by_behaviour = halved.stage(kth)
+    by_behaviour.model.run()
+    assert np.array_equal(by_graph.model.jobs.matrix, by_behaviour.model.jobs.matrix)
+    assert all(user.submitted == user.finished for user in by_graph.users)
+    run = by_graph.finish()
+    trace, other = run.to_trace(), by_behaviour.finish().to_trace()
+    assert len(run.configuration["changed_graphs"]) > 100
+    for name in ("submit", "wait", "preceding"):
+        assert np.array_equal(trace[name], other[name]), name
+
+
+@pytest.mark.parametrize("users", ["think-time", "adjusted", "think-time-windows"])
+@pytest.mark.parametrize("moment", [0, 40_000])
+def test_graphs_in_charge_change_nothing_by_themselves(
+    make_trace: Callable[..., Trace], users: str, moment: int
+) -> None:
+    """A user whose graph was changed and changed back goes on as if nothing had happened."""
+    log = small_log(make_trace)
+    config = ReplayConfig(users=users)
+    untouched, touched = config.stage(log), config.stage(log)
+    untouched.model.run()
+    touched.model.run(until=moment)
+    for user in touched.users:
+        for _, after, times in list(user.graph.edges(data=True)):
+            for key in ("think_time", "inter_arrival"):
+                if key in times and user.graph.nodes[after]["state"] == "waits":
+                    times[key] += 1
+                    times[key] -= 1
+    touched.model.run()
+    assert sum(user.changed_graph is not None for user in touched.users) > 1
+    assert np.array_equal(untouched.model.jobs.matrix, touched.model.jobs.matrix)
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_forks_have_graphs_of_their_own(jobs: JobTable, way: Callable[[Any], Any]) -> None:
+    """A change in a copy of a run stays there."""
+    model, user = start(jobs)
+    user.graph.edges[0, 1]["think_time"] = 50
+    model.run(until=120)
+    other = way(model)
+    twin = next(agent for agent in other.agents if isinstance(agent, ReplayUser))
+    twin.graph.edges[1, 2]["think_time"] = 1
+    for one in (model, other):
+        one.run()
+    assert [0, 150, 160, 550] == jobs.submit.tolist()
+    assert [0, 150, 160, 251] == other.jobs.submit.tolist()
+
+
+def test_removed_users_go_by_no_graph(jobs: JobTable) -> None:
+    """A change that was not yet carried out is none then."""
+    model, user = start(jobs)
+    model.run(until=50)
+    user.graph.edges[0, 1]["think_time"] = 1
+    user.remove()
+    model.run()
+    assert [0, -1, -1, -1] == jobs.submit.tolist()
+
+
+def test_users_with_made_up_work_show_theirs(make_trace: Callable[..., Trace]) -> None:
+    """Their graph grows with the run, and is read only."""
+    staged = ReplayConfig(users="shmueli-feitelson").stage(small_log(make_trace))
+    staged.model.run()
+    user = max(staged.users, key=lambda one: one.submitted)
+    assert len(user.graph) == user.submitted > 1
+    assert user.graph is user.graph
+    assert nx.is_frozen(user.graph)
+    assert user.graph.number_of_edges() == len(user.after)
+
+
+def random_run(seed: int, plain: bool) -> list[list[int]]:
+    """Users who change their graphs at random seconds; return the table, and check the rules."""
+    draw = np.random.default_rng(seed)
+    count = int(draw.integers(6, 40))
+    submit = np.sort(draw.integers(0, 2000, count))
+    jobs = JobTable()
+    run = draw.integers(1, 200, count)
+    jobs.append(
+        count,
+        user=draw.integers(1, 3, count),
+        processors=draw.integers(1, 4, count),
+        run_time=run,
+        requested_time=2 * run,
+        recorded_submit=submit,
+        recorded_start=submit,
+        recorded_end=submit + run,
+    )
+    model = Simulation(jobs, 4, plain=plain)
+    behaviour = [SessionGraph, BatchOrder][seed % 2]
+    users = add_users(model, Work.of(jobs, SESSIONS), lambda work: Composed(behaviour(work)))
+    for second in [0, *np.sort(draw.integers(0, 2500, 6)).tolist()]:
+        if second < model.time:
+            continue
+        model.run(until=second)
+        for user in users:
+            change(user.graph, model, draw)
+    model.run()
+    for user in users:
+        graph = user.graph
+        assert user.submitted == user.finished == len(graph)
+        for before, after, times in graph.edges(data=True):
+            begin, over = graph.nodes[after]["submitted"], graph.nodes[before]["over"]
+            if "think_time" in times:  # a batch pauses after what came last, maybe a submission
+                assert begin >= over + (times["think_time"] if seed % 2 == 0 else 0)
+            if "inter_arrival" in times:
+                assert begin >= jobs.submit[graph.rows_of(before)].max()
+    assert jobs.count(State.UNFINISHED) == 0
+    return jobs.matrix[:, : len(jobs)].tolist()
+
+
+def change(graph: UserGraph, model: Simulation, draw: np.random.Generator) -> None:
+    """Change something about what is still to come."""
+    free = [unit for unit, state in graph.nodes(data="state") if state in ("waits", "free")]
+    for _ in range(int(draw.integers(0, 4)) if free else 0):
+        unit, other = int(draw.choice(free)), int(draw.choice(list(graph)))
+        match int(draw.integers(0, 6)):
+            case 0 if unit in graph and unit != other and not nx.has_path(graph, unit, other):
+                graph.add_edge(other, unit, think_time=int(draw.integers(0, 300)))
+            case 1 if unit in graph:
+                graph.remove_edges_from(list(graph.in_edges(unit))[:1])
+            case 2 if unit in graph:
+                for *_, times in graph.in_edges(unit, data=True):
+                    key = "think_time" if "think_time" in times else "inter_arrival"
+                    times[key] = int(draw.integers(0, 300))
+            case 3 if len(free) > 2 and unit in graph:
+                graph.remove_node(unit)
+            case 4 if unit in graph:
+                graph.nodes[unit]["start"] = int(draw.integers(0, 3000))
+            case 5 if unit in graph:
+                user = graph.graph["user"]
+                rows = model.jobs.append(1, user=user, processors=2, run_time=50, requested_time=60)
+                graph.add_edge(graph.add_unit(rows), unit, think_time=10)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_changes_at_random(block: int) -> None:
+    """Whatever changes when: every session comes once, not before it may, in both engines alike."""
+    for seed in range(10 * block, 10 * block + 10):
+        assert random_run(seed, False) == random_run(seed, True), seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_changes_at_random_often(block: int) -> None:
+    """The same in many more cases."""
+    for seed in range(1000 + 250 * block, 1250 + 250 * block):
+        assert random_run(seed, False) == random_run(seed, True), seed

@@ -1,0 +1,186 @@
+"""Users who do again what a recorded user did: stories, and what holds for all of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop, Member
+from hpcrowd.agents.populations.openness import Openness
+from hpcrowd.agents.populations.semi_open import Roster, draw_roster
+from hpcrowd.environment import Clock, State, Streams
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.support.populations import outcome, pool_of, simulated, submissions
+
+LONG, SHORT = 0, 1  # places of components in the pool of two users
+
+
+def only(component: int, shift: int, number: int = 7) -> Roster:
+    """Return a population of one."""
+    return Roster((Member(number, component, shift),), ())
+
+
+@pytest.mark.parametrize("behaviour", [AsRecorded, ClosedLoop])
+def test_a_long_term_user_wraps_around(behaviour: Any) -> None:
+    """After the last of its three weeks the first one comes again, on the same day and hour."""
+    jobs, living, _ = simulated(pool_of(), only(LONG, 0), behaviour=behaviour())
+    monday = [0, 2, 3, 5]
+    hours = [10, 11, 10, 11]
+    expected = [week * WEEK + hour * HOUR for week, hour in zip(monday, hours, strict=True)]
+    assert expected == submissions(jobs, 7)
+    assert expected == jobs.recorded_submit.tolist()
+    assert 1 == living.visits.counts()["there"]
+
+
+@pytest.mark.parametrize("behaviour", [AsRecorded, ClosedLoop])
+def test_a_long_term_user_begins_at_some_week_of_its_own(behaviour: Any) -> None:
+    """One that begins in its second week continues with its third, then with its first."""
+    jobs, _, _ = simulated(pool_of(), only(LONG, -1), weeks=4, behaviour=behaviour())
+    assert [WEEK + 11 * HOUR, 2 * WEEK + 10 * HOUR] == submissions(jobs, 7)
+
+
+@pytest.mark.parametrize("behaviour", [AsRecorded, ClosedLoop])
+def test_a_temporary_user_comes_and_leaves(behaviour: Any) -> None:
+    """It comes on its Tuesday of another week, and leaves when its work is done."""
+    jobs, living, users = simulated(pool_of(), only(SHORT, 3), behaviour=behaviour())
+    came = 4 * WEEK + DAY + 9 * HOUR
+    assert [came, came + 5 * HOUR] == submissions(jobs, 7)
+    assert [(came, 7, "arrived"), (came + 6 * HOUR, 7, "done")] == living.visits.notes
+    assert [True] == [user.done for user in users]
+
+
+def test_who_came_before_is_there_with_what_is_left() -> None:
+    """Of a user who came before the first week only what follows is submitted."""
+    rows = [(1, 0, 60, 1, 0), (1, 6 * WEEK, 60, 1, 0)]
+    rows += [(2, WEEK + week * WEEK, 60, 1, 0) for week in range(3)]
+    jobs, living, _ = simulated(pool_of(rows), only(SHORT, -2))
+    assert [0, WEEK] == submissions(jobs, 7)
+    assert [(0, 7, "there"), (WEEK + 60, 7, "done")] == living.visits.notes
+
+
+def test_a_slow_machine_delays_users_who_wait() -> None:
+    """At half the speed each unit comes as much later as those before took longer."""
+    pool = pool_of(speed=0.5)
+    rigid, _, _ = simulated(pool, only(LONG, 0), behaviour=AsRecorded())
+    waiting, _, _ = simulated(pool, only(LONG, 0))
+    late = np.array(submissions(waiting, 7)) - np.array(submissions(rigid, 7))
+    assert [0, HOUR, 2 * HOUR, 3 * HOUR] == late.tolist()
+    assert late.tolist() == (waiting.submit - waiting.recorded_submit).tolist()
+
+
+def test_a_fast_machine_brings_more_work() -> None:
+    """Without waits, and at a thousand times the speed, rounds follow sooner, but pauses stay."""
+    pool = pool_of(speed=1000)
+    waiting, _, _ = simulated(pool, only(LONG, 0))
+    assert [10 * HOUR, 2 * WEEK + 10 * HOUR + 4] == submissions(waiting, 7)[:2]
+
+
+def test_nobody_submits_from_the_horizon_on() -> None:
+    """A session that lasts over it loses the jobs beyond."""
+    rows = [(1, 0, 60, 1, 0), *[(1, 3 * WEEK - 900 + 600 * k, 60, 1, 0) for k in range(4)]]
+    rows = [(user, at, run, n, wait) for user, at, run, n, wait in rows]
+    jobs, _, _ = simulated(pool_of(rows), only(LONG, 0), weeks=3)
+    assert [0, 3 * WEEK - 900, 3 * WEEK - 300] == submissions(jobs, 7)
+
+
+def test_graph_holds_units_and_think_times() -> None:
+    """Nodes are the sessions of the component, edges what waited for what."""
+    _, _, (user,) = simulated(pool_of(), only(LONG, 0))
+    graph = user.graph
+    first, second = graph.nodes
+    assert {"start": 10 * HOUR, "jobs": 1} == graph.nodes[first]
+    assert {"think_time": 2 * WEEK} == graph.edges[first, second]
+    assert {"user": 7} == graph.graph
+
+
+def test_windows_keep_day_and_hour_on_a_slow_machine() -> None:
+    """Who waits until 1:00 continues at 9:00 as always; without windows at 21:00."""
+    rows = [(1, day * DAY + 9 * HOUR, 4 * HOUR, 1, 0) for day in range(28) if day % 7 < 5]
+    pool = pool_of(rows, speed=1 / 4)
+    free, _, _ = simulated(pool, only(LONG, 0))
+    kept, _, _ = simulated(pool, only(LONG, 0), behaviour=ClosedLoop(pool.profiles))
+    hours = [set((jobs.submit % DAY // HOUR).tolist()) for jobs in (free, kept)]
+    assert [{9, 21}, {9}] == hours
+    assert {0, 1, 2, 3, 4} == set((kept.submit // DAY % 7).tolist())
+
+
+@st.composite
+def records(draw: st.DrawFn) -> list[tuple[int, ...]]:
+    """Draw records of a few users and weeks, with waits; one user is there at both ends."""
+    users = draw(st.integers(1, 4))
+    weeks = draw(st.integers(3, 6))
+    rows = [(9, 0, 60, 1, 0), (9, weeks * WEEK - HOUR, 60, 1, 0)]
+    for user in range(1, users + 1):
+        count = draw(st.integers(1, 8))
+        for _ in range(count):
+            at = draw(st.integers(0, weeks * WEEK - 1))
+            run, wait = draw(st.integers(1, 2 * DAY)), draw(st.sampled_from([0, 0, 50, 9000]))
+            rows.append((user, at, run, draw(st.integers(1, 3)), wait))
+    return sorted(rows, key=lambda row: row[1])
+
+
+@given(records(), st.integers(0, 3))
+def test_with_waits_as_recorded_both_submit_the_same(
+    rows: list[tuple[int, ...]], seed: int
+) -> None:
+    """The closed loop is the rigid population where no clocks are changed and no job waits more."""
+    pool = pool_of(rows)
+    for one in pool.components:  # what runs on when the log comes around again would be waited for
+        first, last = one.units.start, one.units.stop
+        assume(pool.units.end[first:last].max() - pool.units.start[first] < pool.weeks * WEEK)
+    roster = draw_roster(pool, 8, Openness(2), Streams(seed))
+    rigid, _, _ = simulated(pool, roster, weeks=8, behaviour=AsRecorded())
+    closed, _, _ = simulated(pool, roster, weeks=8)
+    assert outcome(rigid) == outcome(closed)
+
+
+@given(records(), st.integers(0, 3), st.integers(3, 6))
+def test_jobs_in_are_jobs_out_and_no_dependency_is_broken(
+    rows: list[tuple[int, ...]], seed: int, processors: int
+) -> None:
+    """On a machine that is too small everything ends, and nobody comes before its time."""
+    pool = pool_of(rows)
+    roster = draw_roster(pool, 5, Openness(2), Streams(seed))
+    jobs, _, users = simulated(pool, roster, weeks=5, scheduler="fcfs", processors=processors)
+    assert len(jobs) == jobs.count(State.COMPLETED)
+    assert len(jobs) == sum(np.count_nonzero(jobs.user == user.number) for user in users)
+    for user in users:
+        units = {}
+        for number in user.asked:
+            mine = np.flatnonzero(jobs.unit == number)
+            units[int(jobs.recorded_submit[mine[0]])] = mine
+        for unit in user.component.units:
+            for after, think in pool.units.successors[unit]:
+                for turn in range(-12, 12):
+                    moved = user.member.shift + turn * pool.weeks
+                    before = units.get(pool.second(unit, moved))
+                    later = units.get(pool.second(after, moved))
+                    if before is not None and later is not None:
+                        assert jobs.submit[later[0]] >= jobs.end[before].max() + think
+
+
+@given(records(), st.integers(0, 50))
+def test_whole_weeks_keep_day_and_hour(rows: list[tuple[int, ...]], seed: int) -> None:
+    """Every unit of a rigid population begins at the local time of the week of a recorded one."""
+    zone = ZoneInfo("Europe/Stockholm")
+    start = int(datetime(1997, 3, 12, 15, tzinfo=zone).timestamp())
+    clock = Clock(start, zone, known=True)
+    pool = pool_of(rows, clock)
+    roster = draw_roster(pool, 9, Openness(), Streams(seed))
+    jobs, _, users = simulated(pool, roster, weeks=9, behaviour=AsRecorded())
+    recorded = {
+        (one.user, int(pool.walls[unit]) % WEEK) for one in pool.components for unit in one.units
+    }
+    for user in users:
+        for number in user.asked:
+            first = np.flatnonzero(jobs.unit == number)[0]
+            hour = int(pool.clock.second_of_week(jobs.submit[first : first + 1])[0])
+            # A local time that is left out when clocks are put forward comes right after.
+            put_forward = hour == 6 * DAY + 3 * HOUR
+            assert put_forward or (user.component.user, hour) in recorded

@@ -1,0 +1,382 @@
+"""Users who go on from a second of their record: what they know of it, and what they do next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hpcrowd.agents.populations.past import Likeness, Past
+from hpcrowd.analysis.forecast.futures import Outset
+from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.platform.changes import Maintenance
+from hpcrowd.environment.state.state import ClusterState
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.scenarios.forecasts.forecast_cases import (
+    CLOCK,
+    busy_moment,
+    scheduled,
+    site_log,
+    state_at,
+)
+
+#: Users who submit.
+SUBMITTING = ("rigid", "think-time", "think-time-windows")
+
+#: 9:00 of day 21, a Monday.
+MORNING = 21 * DAY + 9 * HOUR
+
+
+def table(rows: list[tuple[int, ...]]) -> JobTable:
+    """Return jobs from (submit, start, end, processors, user), -1 for what has not happened."""
+    jobs = JobTable(len(rows))
+    submit, start, end, wide, user = np.array(rows).T
+    jobs.number[:] = np.arange(1, len(rows) + 1)
+    jobs.recorded_submit[:], jobs.recorded_start[:], jobs.recorded_end[:] = submit, start, end
+    jobs.run_time[:] = np.where(end == UNKNOWN, UNKNOWN, end - start)
+    jobs.processors[:], jobs.user[:], jobs.requested_time[:] = wide, user, 4 * HOUR
+    jobs.group[:] = jobs.queue[:] = jobs.executable[:] = 1
+    return jobs
+
+
+def sent(outset: Outset, number: int = 0, seed: int = 0, *, user: int | None = None) -> Int64s:
+    """Return when users submit in a future, s; all of them, or one."""
+    seen: list[Any] = []
+    outset.simulate(number, seed, watch=seen.append)
+    jobs = seen[0].jobs
+    new = np.arange(len(jobs)) >= len(outset.rows) + len(outset.asked_rows)
+    mine = new & (jobs.submit != UNKNOWN) & (jobs.user == (jobs.user if user is None else user))
+    times: Int64s = np.sort(jobs.submit[mine])
+    return times
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two futures are equal in everything."""
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(one))
+
+
+# ---- what is known --------------------------------------------------------------------------
+
+
+def jobs_of(draw: Any, now: int) -> list[tuple[int, ...]]:
+    """Return some jobs before a second, some of which still run or wait."""
+    rows = []
+    for submit in sorted(draw(st.lists(st.integers(0, now), min_size=1, max_size=25))):
+        start = submit + draw(st.integers(0, 2 * DAY))
+        end = start + draw(st.integers(0, 2 * DAY))
+        start, end = (at if at <= now else UNKNOWN for at in (start, end))
+        rows.append((submit, start, end, 1, draw(st.integers(1, 3))))
+    return rows
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_situations_are_those_of_a_plain_computation(data: st.DataObject) -> None:
+    """Silence, jobs that are not over and units of the week before, of each user at any second."""
+    now = 20 * DAY
+    rows = jobs_of(data.draw, now)
+    past = Past(table(rows), now, CLOCK)
+    moments = data.draw(st.lists(st.integers(0, now), min_size=1, max_size=6))
+    units = past.units
+    for place, user in enumerate(past.users.tolist()):
+        found = past.features(place, np.array(moments))
+        mine = [row for row in rows if row[4] == user]
+        first = units.user_first[place : place + 2]
+        starts = units.start[first[0] : first[1]].tolist()
+        for column, at in enumerate(moments):
+            before = [row[0] for row in mine if row[0] <= at]
+            over = sum((now if row[2] == UNKNOWN else row[2]) <= at for row in mine)
+            week = sum(at - WEEK < start <= at for start in starts)
+            silence = np.log1p((at - max(before)) / 60) if before else np.inf
+            expected = (silence, np.log1p(len(before) - over), np.log1p(week))
+            assert expected == pytest.approx(found[:, column])
+
+
+@pytest.mark.parametrize("users", SUBMITTING)
+def test_nothing_that_comes_later_is_known(users: str) -> None:
+    """Two records that differ only after a second have the same futures."""
+    log = site_log()
+    now = busy_moment(log)
+    other = log.copy()
+    draw = np.random.default_rng(1)
+    later = other.recorded_submit > now
+    assert later.any()
+    assert (other.recorded_end[~later] > now).any()
+    other.recorded_submit[later] += draw.integers(0, DAY, int(later.sum()))
+    other.processors[later] = 1
+    other.user[later] = 99
+    starts = other.recorded_start > now
+    other.recorded_start[starts] += 2 * DAY
+    ends = other.recorded_end > now
+    other.recorded_end[ends] += 3 * DAY
+    other.run_time[ends] += draw.integers(1, HOUR, int(ends.sum()))
+    one, two = (Outset(state_at(now, jobs), 2 * DAY, users=users) for jobs in (log, other))
+    assert same(one.simulate(3), two.simulate(3))
+
+
+@pytest.mark.parametrize("users", SUBMITTING)
+def test_numbers_and_seeds(users: str) -> None:
+    """A future is the same whenever it is made; another number or seed is another future."""
+    outset = Outset(state_at(), 2 * DAY, users=users)
+    first = outset.simulate(0, 5)
+    others = [outset.simulate(1, 5), outset.simulate(0, 6)]
+    assert same(first, outset.simulate(0, 5))
+    assert same(first, Outset(state_at(), 2 * DAY, users=users).simulate(0, 5))
+    assert not any(same(first, other) for other in others)
+
+
+@pytest.mark.parametrize("users", SUBMITTING)
+def test_jobs_that_left_the_queue(users: str) -> None:
+    """A job that was cancelled before it started has no run time; users may do it again."""
+    rows = [
+        (day * DAY + 9 * HOUR, *end, 1, 1)
+        for day in range(21)
+        for end in ((UNKNOWN, day * DAY + 10 * HOUR),)
+    ]
+    seen: list[Any] = []
+    outset = Outset(ClusterState(table(rows), MORNING - HOUR, CLOCK, 4), DAY, users=users)
+    future = outset.simulate(0, watch=seen.append)
+    assert len(future.submit)
+    jobs = seen[0].jobs
+    assert (jobs.run_time[jobs.submit != UNKNOWN] >= 0).all()
+    assert (future.busy >= 0).all()
+
+
+# ---- what users do --------------------------------------------------------------------------
+
+
+def pairs(now: int, busy_until: int = 0) -> ClusterState:
+    """Return a user who does A at 9:00 each day, for an hour, and B 10 min after its end.
+
+    Until ``now``, on a machine of 4 processors. If it is busy with a job of user 2, which runs for
+    6 h whenever it does, A waits for it.
+    """
+    rows = []
+    for day in range(now // DAY + 1):
+        nine = day * DAY + 9 * HOUR
+        rows.append((nine, nine, nine + HOUR, 4, 1))
+        rows.append((nine + HOUR + 600, nine + HOUR + 600, nine + 2 * HOUR + 600, 4, 1))
+        night = day * DAY + 12 * HOUR
+        rows.append((night, night, night + 6 * HOUR, 4, 2))
+    rows = [row for row in rows if row[0] <= now]
+    if busy_until:
+        last = max(place for place, row in enumerate(rows) if row[4] == 1)
+        rows[last] = (rows[last][0], UNKNOWN, UNKNOWN, 4, 1)
+        start = busy_until - 6 * HOUR
+        rows.append((start, start, UNKNOWN, 4, 2))
+    rows = [(*row[:2], UNKNOWN if row[2] > now else row[2], *row[3:]) for row in rows]
+    jobs = table(sorted(rows))
+    jobs.requested_time[jobs.user == 2] = 12 * HOUR
+    return ClusterState(jobs, now, CLOCK, 4)
+
+
+def today(times: Int64s) -> list[int]:
+    """Return the times of day 21, min since its 9:00."""
+    return [(at - MORNING) // 60 for at in times.tolist() if at < 22 * DAY]
+
+
+@pytest.mark.parametrize(("users", "free", "busy"), [
+    ("think-time", 70, 240 + 70), ("rigid", 70, 70),
+])  # fmt: skip
+def test_users_wait_for_what_is_pending(users: str, free: int, busy: int) -> None:
+    """B comes when A is over, which waits until 13:00 if the machine is busy; rigid ones go on."""
+    now = MORNING + HOUR // 2
+    for until, expected in ((0, free), (MORNING + 4 * HOUR, busy)):
+        outset = Outset(pairs(now, until), DAY, users=users)
+        assert [expected] == today(sent(outset, user=1))
+
+
+def test_a_chain_of_a_block_waits() -> None:
+    """A comes at 9:00, whatever happens; on a machine that is down then, B comes later."""
+    now = MORNING - HOUR
+    closed = Maintenance(MORNING - 60, MORNING + 5 * HOUR, announced=60, jobs="run")
+    outset = Outset(pairs(now), DAY - 2 * HOUR, users="think-time")
+    assert [0, 70] == today(sent(outset, user=1))
+    late = replace(outset, platform=[closed])
+    assert [0, 5 * 60 + 70] == today(sent(late, user=1))
+    assert [0, 70] == today(sent(replace(late, users="rigid"), user=1))
+
+
+def test_a_block_ends_and_another_begins() -> None:
+    """After the days of one moment users go on from another, all through the horizon."""
+    outset = Outset(pairs(MORNING - HOUR), 20 * DAY, users="think-time", likeness=Likeness(block=2))
+    for users in SUBMITTING:
+        times = sent(replace(outset, users=users), user=1)
+        days = np.unique(times // DAY)
+        assert days.tolist() == list(range(21, 41)), users
+
+
+def test_a_slower_machine_delays_reacting_users() -> None:
+    """With fewer processors they submit less in the same time; rigid ones do not."""
+    wide = Outset(state_at(), 4 * DAY, users="think-time", processors=64)
+    small = replace(wide, processors=12)
+    fewer, rigid = [], []
+    for number in range(6):
+        fewer.append(len(sent(wide, number)) - len(sent(small, number)))
+        one, other = (sent(replace(each, users="rigid"), number) for each in (wide, small))
+        rigid.append(np.array_equal(one, other))
+    assert all(rigid)
+    assert sum(fewer) > 0
+
+
+def test_users_with_a_short_record_do_as_others() -> None:
+    """One whose first job came just now goes on from moments of others, and only of these."""
+    state = pairs(MORNING - HOUR)
+    jobs = state.jobs.copy()
+    jobs.append(
+        1, user=7, group=1, queue=1, executable=1, processors=1, requested_time=HOUR,
+        recorded_submit=state.now, recorded_start=state.now,
+    )  # fmt: skip
+    past = Past(jobs, state.now, CLOCK)
+    place = past.users.tolist().index(7)
+    stream = np.random.default_rng(0)
+    drawn = {int(past.first_moments(stream)[0][place]) for _ in range(50)}
+    assert drawn <= {0, 1}
+    alone = Past(jobs, state.now, CLOCK, Likeness(prior=0.0))
+    assert UNKNOWN == alone.first_moments(stream)[0][place]
+
+
+def test_moments_that_are_like_now_are_preferred() -> None:
+    """A user with a job that runs goes on from moments with a job that ran."""
+    rows = []
+    for day in range(60):
+        nine = day * DAY + 9 * HOUR
+        if day % 2 == 0:  # every other day at work at 9:30
+            rows.append((nine, nine, nine + HOUR, 1, 1))
+        else:
+            rows.append((nine + 8 * HOUR, nine + 8 * HOUR, nine + 9 * HOUR, 1, 1))
+    now = 60 * DAY + 9 * HOUR + 1800
+    rows.append((now - 1800, now - 1800, UNKNOWN, 1, 1))
+    past = Past(table(rows), now, CLOCK)
+    _, when = zip(*(past.first_moments(np.random.default_rng(n)) for n in range(100)), strict=True)
+    even = np.mean([int(one[0]) // DAY % 2 == 0 for one in when])
+    assert even > 0.9
+
+
+# ---- new users ------------------------------------------------------------------------------
+
+
+def test_new_users_come_as_before() -> None:
+    """As many a week as in the last weeks on average, at the time of the week of one of these."""
+    draw = np.random.default_rng(3)
+    weeks, count, rows = 20, [], []
+    for week in range(weeks):
+        count.append(int(draw.poisson(4)))
+        for _ in range(count[-1]):
+            at = week * WEEK + int(draw.integers(0, WEEK))
+            rows.append((at, at, at + 60, 1, len(rows) + 1))
+    now = weeks * WEEK
+    past = Past(table(sorted(rows)), now, CLOCK)
+    found = [past.new_users(now + WEEK, np.random.default_rng(n)) for n in range(400)]
+    expected = np.mean(count[-past.likeness.arrivals :])
+    assert expected == pytest.approx(np.mean([len(one) for one in found]), rel=0.1)
+    firsts = past.units.start[past.units.user_first[:-1]]
+    for one in found[:20]:
+        moments = {moment for _, moment in one}
+        assert len(moments) <= 1
+        for place, moment in one:
+            assert 0 == (now - moment) % WEEK
+            assert moment < firsts[place] <= moment + WEEK
+
+
+def test_new_users_are_new_and_submit() -> None:
+    """They have numbers of their own, and do what those did whose record they go on with."""
+    rows = []
+    for week in range(12):
+        for one in range(3):
+            at = week * WEEK + DAY + one * HOUR
+            rows.append((at, at, at + HOUR, 1, 3 * week + one + 1))
+    outset = Outset(ClusterState(table(rows), 12 * WEEK, CLOCK, 4), WEEK, users="rigid")
+    seen: list[Any] = []
+    outset.simulate(0, watch=seen.append)
+    jobs = seen[0].jobs
+    new = jobs.user > 36
+    assert {37, 38, 39} == set(jobs.user[new].tolist())
+    assert [DAY, DAY + HOUR, DAY + 2 * HOUR] == sorted((jobs.submit[new] - 12 * WEEK).tolist())
+
+
+def test_a_young_record_has_no_new_users() -> None:
+    """In its first weeks most users are new, which says nothing about the next week."""
+    past = Past(table([(DAY, DAY, 2 * DAY, 1, 1)]), 2 * WEEK, CLOCK)
+    assert [] == past.new_users(3 * WEEK, np.random.default_rng(0))
+
+
+# ---- local time -----------------------------------------------------------------------------
+
+#: 2024-02-26, a Monday, 00:00 in Berlin is second 0; clocks are put forward on 2024-03-31.
+BERLIN = Clock(1_708_902_000, ZoneInfo("Europe/Berlin"), known=True)
+
+
+@pytest.mark.parametrize("users", SUBMITTING)
+def test_local_time_is_kept_when_clocks_change(users: str) -> None:
+    """Somebody who begins at 9:00 does so before and after the change, but for pauses across it.
+
+    The state is on Friday before the change, or on Wednesday after it. Users who wait for the job
+    of the day before pause as long as ever, so that the hour is missing until they go on from
+    another moment; those with windows are at work at 9:00 and come some minutes later.
+    """
+    nines = [BERLIN.second_at(day * DAY + 9 * HOUR + BERLIN.wall(0)) for day in range(60)]
+    for day in (32, 37):
+        now = nines[day] - 2 * HOUR
+        rows = [(at, at, at + 600, 1, 1) for at in nines if at < now]
+        times = sent(
+            Outset(ClusterState(table(rows), now, BERLIN, 4), 6 * DAY, users=users), user=1
+        )
+        assert len(times) >= 5
+        late = np.array([BERLIN.wall(at) % DAY - 9 * HOUR for at in times.tolist()])
+        assert (late[: 2 if day == 32 else None] == 0).all()  # until Saturday
+        assert ((late >= 0) & (late <= (0 if users == "rigid" else HOUR))).all()
+
+
+def test_moments_are_at_the_same_time_of_day() -> None:
+    """On the days before, latest first, on both sides of the change."""
+    now = BERLIN.second_at(BERLIN.wall(0) + 37 * DAY + 7 * HOUR)
+    past = Past(table([(HOUR, HOUR, 2 * HOUR, 1, 1)]), now, BERLIN)
+    moments = past.moments(BERLIN.wall(now))
+    assert {7 * HOUR} == {BERLIN.wall(at) % DAY for at in moments.tolist()}
+    assert (np.diff(moments) < 0).all()
+    assert moments[0] == now - DAY
+    assert 36 <= len(moments) <= 37
+    later = past.moments(BERLIN.wall(now) + DAY + HOUR)
+    assert {8 * HOUR} == {BERLIN.wall(at) % DAY for at in later.tolist()}
+    assert (later < now).all()
+
+
+# ---- learned users --------------------------------------------------------------------------
+
+
+def test_learned_users_go_on() -> None:
+    """They submit what they did before, with pauses of the model; not the same in each future."""
+    pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
+    from hpcrowd.agents import Work
+    from hpcrowd.analysis.models.users.learned import Settings, fit_learned
+
+    log = site_log()
+    model = fit_learned([(Work.of(log), CLOCK)], Settings(trees=4, leaf=5))
+    outset = Outset(state_at(), 3 * DAY, users="learned", model=model)
+    first, second = (sent(outset, number) for number in range(2))
+    assert len(first)
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, sent(outset, 0))
+    assert ((first >= outset.state.now) & (first <= outset.state.now + 3 * DAY)).all()
+
+
+def test_a_busy_site_goes_on_about_as_busy() -> None:
+    """The jobs of a week are as many as in weeks before, on average, within a third."""
+    log = site_log()
+    now = 4 * WEEK
+    outset = Outset(state_at(now), WEEK, users="think-time")
+    counts = [len(sent(outset, number)) for number in range(12)]
+    weekly = np.histogram(log.recorded_submit, bins=np.arange(5) * WEEK)[0]
+    assert np.mean(weekly) == pytest.approx(np.mean(counts), rel=0.33)
+
+
+def test_scheduled_cases_are_schedules() -> None:
+    """The site of these tests never uses more processors than it has."""
+    jobs = scheduled([(0, 100, 16, 200, 1), (1, 50, 8, 60, 2), (2, 50, 8, 60, 2)])
+    assert [0, 100, 100] == jobs.recorded_start.tolist()

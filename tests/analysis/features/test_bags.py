@@ -1,0 +1,178 @@
+"""Bags of tasks: which jobs form one, what they are like, and the distributions fitted between."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.features import FEATURES, Settings, Workload
+from hpcrowd.analysis.features.bags import (
+    NO_GAP_S,
+    PARAMETERS,
+    SAME,
+    bag_run_time_cv_mean,
+    bags,
+    fit,
+    real_bags,
+    same_job_gaps,
+)
+from hpcrowd.analysis.features.feature import value_of
+from hpcrowd.environment.errors import QuantityError, UnavailableError
+from scipy import stats
+
+from tests.analysis.features.feature_cases import bursty_workload
+
+
+def value(workload: Workload, name: str) -> float:
+    """Return a feature's number."""
+    found = value_of(FEATURES[name], workload)
+    assert found.number is not None, found.reason
+    return found.number
+
+
+def test_a_gap_of_a_hundred_seconds_is_still_a_bag() -> None:
+    """Like neighbours within 100 s form a bag; a second more ends it; the setting moves it."""
+    times = [0, 100, 201, 250]
+    assert [2, 2] == bags(Workload.of(times, 10)).size.tolist()
+    assert [1, 1, 2] == bags(Workload.of(times, 10, settings=Settings(bag_gap_s=99))).size.tolist()
+    assert [4] == bags(Workload.of(times, 10, settings=Settings(bag_gap_s=101))).size.tolist()
+
+
+@pytest.mark.parametrize("column", SAME)
+def test_another_value_ends_a_bag(column: str) -> None:
+    """User, group, queue, executable, request and processors have to agree (section 2.3.3)."""
+    workload = Workload.of([0, 1, 2, 3], 10, **{column: [1, 1, 2, 2]})
+    assert [2, 2] == bags(workload).size.tolist()
+
+
+def test_bags_are_neighbours_in_the_whole_workload() -> None:
+    """A job of another user in between ends a bag, even in the same second."""
+    workload = Workload.of([0, 0, 0], 10, user=[1, 2, 1])
+    assert [1, 1, 1] == bags(workload).size.tolist()
+    assert [2, 1] == bags(Workload.of([0, 0, 0], 10, user=[1, 1, 2])).size.tolist()
+
+
+def test_what_a_bag_is_like() -> None:
+    """Arrival, duration, size and mean run time; the CV of its run times has n below it."""
+    workload = Workload.of([5, 25, 400], [10, 30, 7], 4)
+    found = bags(workload)
+    assert [5, 400] == found.arrival.tolist()
+    assert [20, 0] == found.duration.tolist()
+    assert [20, 7] == found.run_time.tolist()
+    assert [True, True, False] == found.in_real.tolist()
+    assert 0.5 == bag_run_time_cv_mean(workload)
+
+
+def test_features_of_bags_of_a_tiny_workload() -> None:
+    """Shares, means and occupation, worked out by hand."""
+    workload = Workload.of(
+        [0, 10, 1000], [60, 120, 20], [2, 2, 5], requested_time=[200, 200, 20], wait=[30, 10, 0]
+    )
+    expected = {
+        "jobs_in_bags_share": 2 / 3,
+        "bag_size_mean": 2,
+        "bag_size_max": 2,
+        "bag_run_time_cv_mean": 1 / 3,
+        "bag_duration_mean_s": 10,
+        "bag_duration_short_share": 1,
+        "bag_interarrival_mean_s": None,
+        "bag_use_of_estimates": 180 / 400,
+        "bag_occupation_share": 360 / 460,
+        "bag_job_run_time_mean_s": 90,
+        "bag_wait_share": 1,
+        "bag_same_job_gap_share": 1,
+    }
+    for name, number in expected.items():
+        found = value_of(FEATURES[name], workload)
+        if number is None:
+            assert "1 value, at least 2 are needed" == found.reason
+        else:
+            assert found.number == pytest.approx(number), name
+
+
+def test_bags_that_took_no_time_have_no_cv() -> None:
+    """A mean run time of 0 has no coefficient of variation; such bags are left out of the mean."""
+    workload = Workload.of([0, 1, 500, 501], [0, 0, 10, 30])
+    assert 0.5 == value(workload, "bag_run_time_cv_mean")
+    nothing = value_of(FEATURES["bag_run_time_cv_mean"], Workload.of([0, 1], 0))
+    assert "all run times are 0" == nothing.reason
+
+
+def test_without_real_bags_it_is_said() -> None:
+    """Single jobs alone: no bag to measure, but bags of one do arrive."""
+    workload = Workload.of([0, 1000, 2000], 10)
+    with pytest.raises(UnavailableError, match="no bag of two jobs or more"):
+        real_bags(workload)
+    assert 0 == value(workload, "jobs_in_bags_share")
+    assert 1000 == value(workload, "bag_interarrival_mean_s")
+
+
+def test_a_pair_whose_first_has_ended_is_not_a_pair() -> None:
+    """Who knows the result may have reacted to it (section 3.4); unknown waits say nothing."""
+    assert [50] == same_job_gaps(Workload.of([0, 50, 300], [60, 10, 5], wait=0)).tolist()
+    assert [50, 250] == same_job_gaps(Workload.of([0, 50, 300], [60, 10, 5])).tolist()
+
+
+#: Samples with known parameters: distribution, frozen scipy distribution, parameters.
+KNOWN = {
+    "generalized_pareto": (stats.genpareto(0.8, scale=40), {"shape": 0.8, "scale_s": 40}),
+    "weibull": (stats.weibull_min(0.6, scale=90), {"shape": 0.6, "scale_s": 90}),
+    "lognormal": (stats.lognorm(1.5, scale=np.exp(3)), {"mu": 3, "sigma": 1.5}),
+    "gamma": (stats.gamma(0.5, scale=400), {"shape": 0.5, "scale_s": 400}),
+    "exponential": (stats.expon(scale=180), {"mean_s": 180}),
+}
+
+
+@pytest.mark.parametrize("distribution", PARAMETERS)
+def test_a_fit_finds_known_parameters(distribution: str) -> None:
+    """On several samples the mean of each parameter is the true one, within chance."""
+    frozen, truth = KNOWN[distribution]
+    fits = [
+        fit(frozen.rvs(3000, random_state=np.random.default_rng(seed)), distribution)
+        for seed in range(12)
+    ]
+    for name, true in truth.items():
+        found = np.array([one.parameters[name] for one in fits])
+        chance = 4 * found.std(ddof=1) / np.sqrt(len(found))
+        assert found.mean() == pytest.approx(true, abs=chance), name
+    assert np.mean([one.ks for one in fits]) < 1.5 / np.sqrt(3000)
+
+
+def test_the_distance_is_that_of_the_distribution_functions() -> None:
+    """KS against an exponential with the mean of the data, written out."""
+    data = np.array([1.0, 2.0, 9.0])
+    shares = 1 - np.exp(-data / 4)
+    expected = max(
+        np.abs(shares - [1 / 3, 2 / 3, 1]).max(), np.abs(shares - [0, 1 / 3, 2 / 3]).max()
+    )
+    assert fit(data, "exponential").ks == pytest.approx(expected)
+
+
+def test_bags_in_the_same_second_count_as_next_to_nothing() -> None:
+    """A gap of 0 s stands for 1e-7 s, so that the logarithm of it is finite."""
+    found = fit([0, 10, 1000], "lognormal").parameters
+    logs = np.log([NO_GAP_S, 10, 1000])
+    assert found["mu"] == pytest.approx(logs.mean())
+    assert found["sigma"] == pytest.approx(logs.std())
+
+
+def test_what_cannot_be_fitted_is_said() -> None:
+    """Too few or equal times have no fit; negative ones and unknown names are mistakes."""
+    with pytest.raises(UnavailableError, match="2 times between bags"):
+        fit([1, 2], "gamma")
+    with pytest.raises(UnavailableError, match="all times between bags are equal"):
+        fit([5, 5, 5], "gamma")
+    with pytest.raises(QuantityError, match="-1 s; must not be negative"):
+        fit([1, 2, -1], "gamma")
+    with pytest.raises(QuantityError, match="'zipf': choose generalized_pareto"):
+        fit([1, 2, 3], "zipf")
+
+
+def test_every_table_of_the_chapter_has_a_number_here() -> None:
+    """On a workload in bags all features of bags are available."""
+    workload = bursty_workload(3000, seed=4)
+    missing = {
+        name: value_of(feature, workload).reason
+        for name, feature in FEATURES.items()
+        if name.startswith("bag") and value_of(feature, workload).number is None
+    }
+    assert {} == missing

@@ -1,0 +1,240 @@
+"""For every feature: a number or a reason, whatever the order, the origin or the unit."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.features import FEATURES, Features, Settings, Workload, measure
+from hpcrowd.analysis.features.bags import PARAMETERS
+from hpcrowd.environment.clock import DAY, WEEK
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
+
+#: Columns of a workload that have one value per job.
+COLUMNS = (
+    "submit",
+    "run_time",
+    "processors",
+    "allocated",
+    "requested_time",
+    "wait",
+    "user",
+    "group",
+    "executable",
+    "queue",
+)
+
+#: Features are measured the same but for rounding.
+CLOSE = 1e-6
+
+
+#: Beginnings of the names of features that are measured in whole seconds, or take a time of 1e-7 s
+#: for none, and so depend on the unit: sessions and batches, fits to the times between bags.
+ROUNDED = (
+    *("session", "batch", "jobs_per_session", "jobs_per_batch", "think", "activity"),
+    *(f"bag_interarrival_{distribution}" for distribution in PARAMETERS),
+)
+
+
+@cache
+def bursty() -> Workload:
+    """Return a workload on which every feature is available."""
+    return bursty_workload(4000, seed=11)
+
+
+def all_of(workload: Workload) -> Features:
+    """Return all features."""
+    return measure(workload, FEATURES.values())
+
+
+def rebuilt(workload: Workload, order: np.ndarray, **changed: object) -> Workload:
+    """Return the workload with its jobs in another order and some columns changed."""
+    columns = {name: getattr(workload, name) for name in COLUMNS} | changed
+    kept = {"clock": workload.clock, "machine": workload.machine, "settings": workload.settings}
+    number = kept["number"] = columns.pop("number", np.arange(len(workload)))
+    kept |= {k: columns.pop(k) for k in ("settings",) if k in columns}
+    kept["number"] = np.asarray(number)[order]
+    return Workload.of(**{name: values[order] for name, values in columns.items()}, **kept)
+
+
+def assert_same(expected: Features, actual: Features, but: set[str] = frozenset()) -> None:
+    """Compare the features of two workloads."""
+    for name, one in expected.items():
+        if name in but:
+            continue
+        other = actual[name]
+        assert one.reason == other.reason, name
+        if one.number is not None:
+            assert one.number == pytest.approx(other.number, rel=CLOSE, abs=CLOSE), name
+
+
+def test_every_feature_is_available_where_everything_is_known() -> None:
+    """The workload of these tests leaves nothing out, so that the rules below are not empty."""
+    missing = {name: one.reason for name, one in all_of(bursty()).items() if one.number is None}
+    assert missing.pop("weekend_share") == "the trace does not say when it began"
+    assert {} == missing
+
+
+def test_the_order_of_the_lines_does_not_matter() -> None:
+    """Jobs are put in order by submission and number, wherever they are in the file."""
+    order = np.random.default_rng(1).permutation(len(bursty()))
+    assert_same(all_of(bursty()), all_of(rebuilt(bursty(), order)))
+
+
+def test_numbers_of_jobs_of_one_second_matter_only_where_it_is_said() -> None:
+    """Shuffling job numbers within a second moves only the features that say so."""
+    workload = bursty()
+    drawn = np.random.default_rng(2).random(len(workload))
+    number = np.empty(len(workload), np.int64)
+    number[np.lexsort((drawn, workload.submit))] = np.arange(len(workload))
+    shuffled = rebuilt(workload, np.arange(len(workload)), number=number)
+    by_order = {name for name, feature in FEATURES.items() if feature.by_order}
+    assert_same(all_of(workload), all_of(shuffled), but=by_order)
+    assert value_differs(workload, shuffled, "jobs_in_bags_share")
+
+
+def value_differs(one: Workload, other: Workload, name: str) -> bool:
+    """Return whether a feature differs."""
+    return FEATURES[name].measure(one) != FEATURES[name].measure(other)
+
+
+@pytest.mark.slow
+def test_the_origin_does_not_matter() -> None:
+    """A shift by whole weeks changes nothing; by hours only what is bound to the local clock."""
+    workload = bursty()
+    here = np.arange(len(workload))
+    for shift, but in (
+        (7 * WEEK, set()),
+        (5 * 3600 + 1234, {"daily_peak", "weekend_share"}),
+    ):
+        moved = rebuilt(workload, here, submit=workload.submit + shift)
+        assert_same(all_of(workload), all_of(moved), but)
+
+
+@pytest.mark.parametrize("factor", [60, 1 / 64, 3.5])
+def test_the_unit_of_time_matters_as_told(factor: float) -> None:
+    """With all times and settings in another unit, features scale as their ``scaling`` says."""
+    workload = bursty()
+    scales = workload.settings
+    times = ("submit", "run_time", "requested_time", "wait")
+    other = rebuilt(
+        workload,
+        np.arange(len(workload)),
+        **{name: getattr(workload, name) * factor for name in times},
+        settings=Settings(
+            scales.time_scale_s * factor,
+            scales.bag_gap_s * factor,
+            scales.session_gap_s * factor,
+            scales.resolution_s * factor,
+            scales.components,
+        ),
+    )
+    before, after = all_of(workload), all_of(other)
+    power = {"time": factor, "rate": 1 / factor, "none": 1}
+    for name, feature in FEATURES.items():
+        if feature.scaling == "calendar" or name.startswith(ROUNDED):
+            continue
+        one, two = before[name].number, after[name].number
+        assert one is not None, name
+        assert two is not None, (name, after[name].reason)
+        assert two == pytest.approx(one * power[feature.scaling], rel=CLOSE, abs=CLOSE), name
+
+
+jobs = st.lists(
+    st.tuples(
+        st.integers(0, 3 * DAY),  # submit
+        st.integers(0, 5000),  # run time
+        st.integers(1, 8),  # processors
+        st.sampled_from([-1, 0, 60, 3600]),  # requested time
+        st.sampled_from([-1, 0, 7, 10_000]),  # wait
+        st.sampled_from([-1, 1, 2]),  # user
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(rows=jobs)
+def test_tiny_workloads_have_a_number_or_a_reason(rows: list[tuple[int, ...]]) -> None:
+    """Whatever is in a tiny workload: finite numbers, or a reason; no warning, no traceback."""
+    submit, run, processors, requested, wait, user = (
+        np.array(column) for column in zip(*rows, strict=True)
+    )
+    found = all_of(
+        Workload.of(submit, run, processors, requested_time=requested, wait=wait, user=user)
+    )
+    for name, value in found.items():
+        assert (value.number is None) == bool(value.reason), name
+        assert value.number is None or math.isfinite(value.number), name
+
+
+@pytest.mark.parametrize(
+    ("columns", "missing"),
+    [
+        ({"wait": -1}, {"wait_mean_s": "no waits recorded", "batches": "no waits recorded"}),
+        ({"requested_time": -1}, {"requested_time_cv": "no requested times recorded"}),
+        ({"user": -1}, {"users": "no users recorded", "sessions": "no users recorded"}),
+        ({"run_time": 0}, {"normalized_entropy": "all run times are 0"}),
+        ({"run_time": 5}, {"run_time_processors_spearman": "one of the two does not vary"}),
+        ({"processors": 1}, {"power_of_two_share": "all jobs have one processor"}),
+        ({"machine": None}, {"offered_load": "processors of the machine not known"}),
+    ],
+)
+def test_a_missing_column_is_reported_and_spoils_nothing_else(
+    columns: dict[str, object], missing: dict[str, str]
+) -> None:
+    """What depends on it says why; arrivals are measured all the same."""
+    found = all_of(poisson_workload(3000, 300, 5, **columns))
+    for name, reason in missing.items():
+        assert reason == found[name].reason
+    assert found["interarrival_cv"].number is not None
+    assert found["hurst_mean"].number is not None
+
+
+def test_constant_arrivals_have_no_burstiness() -> None:
+    """A job each second: CV 0; a rate that does not vary has no Hurst parameter, and says so."""
+    found = all_of(Workload.of(np.arange(90_000) * 9, 5, 2))
+    assert 0 == found["interarrival_cv"].number
+    assert "the series does not vary" == found["hurst_mean"].reason
+
+
+def test_no_job_is_reported_everywhere() -> None:
+    """An empty workload has 0 jobs; of everything else it says that there are none."""
+    found = dict(all_of(Workload.of([], [])))
+    assert 0 == found.pop("jobs").number
+    assert {"no jobs"} == {value.reason for value in found.values()}
+
+
+def test_one_job_is_enough_for_what_needs_one() -> None:
+    """One job: it has run time and processors, but no arrivals to speak of."""
+    found = all_of(Workload.of([7], [10], [4], user=1, wait=3))
+    assert (1, 1) == (found["jobs"].number, found["users"].number)
+    assert "fewer than 2 jobs" == found["span_s"].reason
+    assert 0 == found["normalized_entropy"].number
+
+
+def test_poisson_arrivals_have_a_cv_of_one() -> None:
+    """Within four standard errors; bursts have far more."""
+    n = 20_000
+    found = FEATURES["interarrival_cv"].measure(poisson_workload(n, 300, 6))
+    assert found == pytest.approx(1, abs=4 / np.sqrt(n))
+    assert FEATURES["interarrival_cv"].measure(bursty()) > 2
+
+
+def test_features_are_well_described() -> None:
+    """Each has title, definition and source; a unit is at the end of its name."""
+    for name, feature in FEATURES.items():
+        assert name == feature.name
+        assert feature.title.strip(), name
+        assert feature.definition, name
+        assert feature.source, name
+        assert name.endswith("_s") == (feature.unit == "s"), name
+    titles = [feature.title for feature in FEATURES.values()]
+    assert len(titles) == len(set(titles))

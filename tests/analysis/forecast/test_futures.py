@@ -1,0 +1,472 @@
+"""Futures of a cluster: run times that are drawn, what all futures have in common, and making."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.forecast.futures import Asked, Future, Outset, held_between, present_at
+from hpcrowd.analysis.forecast.run_times import BEYOND, RunTimes
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
+from hpcrowd.environment.state.state import ClusterState
+from hpcrowd.scenarios.forecasts.making import _kept, key_of, make_futures
+from hpcrowd.scenarios.sweeps.engines import Inline, Processes, engine_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.scenarios.forecasts.forecast_cases import (
+    CLOCK,
+    PROCESSORS,
+    scheduled,
+    site_log,
+    state_at,
+)
+
+NOW = 30 * DAY
+
+
+def contents(futures: Sequence[Future]) -> list[bytes]:
+    """Return the bytes of futures."""
+    return [
+        b"".join(np.asarray(one).tobytes() for one in vars(future).values()) for future in futures
+    ]
+
+
+def made(
+    over: Sequence[tuple[int, int, int, int]],
+    running: Sequence[tuple[int, int, int, int]] = (),
+    waiting: Sequence[tuple[int, int, int]] = (),
+    processors: int = 1000,
+) -> ClusterState:
+    """Return a state at :data:`NOW`.
+
+    Parameters
+    ----------
+    over
+        User, processors, request and run time, s.
+    running
+        User, processors, request, and for how long, s.
+    waiting
+        User, processors and request; submitted one second after each other.
+    """
+    jobs = JobTable()
+    for place, (user, wide, request, run) in enumerate(over):
+        end = NOW - len(over) + place
+        jobs.append(
+            1, user=user, processors=wide, requested_time=request, recorded_submit=end - run,
+            recorded_start=end - run, recorded_end=end, run_time=run,
+        )  # fmt: skip
+    for user, wide, request, elapsed in running:
+        start = NOW - elapsed
+        jobs.append(
+            1, user=user, processors=wide, requested_time=request, recorded_submit=start,
+            recorded_start=start,
+        )  # fmt: skip
+    for place, (user, wide, request) in enumerate(waiting):
+        at = NOW - len(waiting) + place
+        jobs.append(1, user=user, processors=wide, requested_time=request, recorded_submit=at)
+    jobs.group[:] = jobs.queue[:] = jobs.executable[:] = 1
+    return ClusterState(jobs, NOW, CLOCK, processors)
+
+
+def draws(state: ClusterState, times: int = 200) -> Int64s:
+    """Return many draws of the run times of what runs and waits, shape (times, jobs)."""
+    known = RunTimes.of(state)
+    return np.array([known.draw(np.random.default_rng(n)) for n in range(times)])
+
+
+# ---- run times ------------------------------------------------------------------------------
+
+JOB = st.tuples(st.integers(1, 3), st.integers(1, 8), st.sampled_from([-1, 0, 600, 7200]))
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(JOB, st.integers(0, 9000))),
+    st.lists(st.tuples(JOB, st.integers(0, 9000)), max_size=6),
+    st.lists(JOB, max_size=6),
+)
+def test_what_runs_runs_longer_than_it_has(over: Any, running: Any, waiting: Any) -> None:
+    """Whatever is known, a drawn run time exceeds what has passed, and is a second at least."""
+    state = made([(*a, b) for a, b in over], [(*a, b) for a, b in running], waiting)
+    found = draws(state, 5)
+    elapsed = [passed for _, passed in running]
+    assert (found[:, : len(running)] > elapsed).all()
+    assert (found >= 1).all()
+
+
+def test_draws_are_run_times_of_jobs_alike() -> None:
+    """Of the same user and request; of what runs only those that ran longer."""
+    times = [100, 200, 300, 400, 4000]
+    state = made([(1, 4, 7200, run) for run in times], [(1, 4, 7200, 250)], [(1, 4, 7200)])
+    found = draws(state)
+    assert {300, 400, 4000} == set(found[:, 0].tolist())
+    assert set(times) == set(found[:, 1].tolist())
+
+
+def test_other_requests_are_scaled() -> None:
+    """A job that asks for twice the time runs for twice the time, if nothing else is known."""
+    state = made([(1, 4, 3600, 900)] * 5, waiting=[(1, 4, 7200), (2, 4, 7200), (1, 4, -1)])
+    found = draws(state, 50)
+    assert {1800} == set(found[:, :2].ravel().tolist())
+    assert {900} == set(found[:, 2].tolist())
+
+
+def test_users_count_more_than_others() -> None:
+    """Most draws are from the user's own jobs alike; somebody without a past does as all."""
+    over = [(1, 4, 3600, 100)] * 20 + [(2, 4, 3600, 3000)] * 20
+    found = draws(made(over, waiting=[(1, 4, 3600), (3, 4, 3600)]), 400)
+    assert (found[:, 0] == 100).mean() > 0.9
+    assert 0.5 == pytest.approx((found[:, 1] == 100).mean(), abs=0.1)
+
+
+def test_recent_jobs_count_more() -> None:
+    """A user whose jobs have become longer has longer ones."""
+    found = draws(made([(1, 4, 3600, 100)] * 150 + [(1, 4, 3600, 3000)] * 150,
+                       waiting=[(1, 4, 3600)]), 300)  # fmt: skip
+    assert (found == 3000).mean() > 0.75
+
+
+def test_what_nobody_has_seen() -> None:
+    """Longer than all before: up to the request, and beyond it for a share of what has passed."""
+    over = [(1, 1, 3600, 60)] * 9
+    found = draws(made(over, [(1, 1, 3600, 600), (1, 1, 3600, 5000), (9, 1, -1, 5000)]))
+    assert 601 <= found[:, 0].min() < 1000
+    assert 3300 < found[:, 0].max() <= 3600
+    for column in (1, 2):
+        assert 5001 <= found[:, column].min() < 6000
+        assert 9000 < found[:, column].max() <= 5000 * (1 + BEYOND) + 60
+    assert (draws(made([], [(1, 1, -1, 50)], [(1, 1, 100)]), 50) > [50, 0]).all()
+
+
+def test_distributions_are_calibrated() -> None:
+    """Of jobs with independent times the place of each in its distribution is uniform.
+
+    Those that wait, and those that run since any time; at each tenth of the distribution the share
+    below is right within 4 standard errors.
+    """
+    rng, places = np.random.default_rng(5), {True: [], False: []}  # type: ignore[var-annotated]
+    for _ in range(150):
+        past = [(1, 4, 10 * HOUR, int(run)) for run in rng.lognormal(7, 1, 120)]
+        elapsed = rng.integers(0, 3000, 4)
+        true = []
+        for passed in elapsed:
+            run = 0.0
+            while run <= passed:
+                run = rng.lognormal(7, 1)
+            true.append(run)
+        true += rng.lognormal(7, 1, 4).tolist()
+        state = made(past, [(1, 4, 10 * HOUR, int(e)) for e in elapsed], [(1, 4, 10 * HOUR)] * 4)
+        known = RunTimes.of(state)
+        for job, (values, sums) in enumerate(zip(known.values, known.weights, strict=True)):
+            below = np.searchsorted(values, true[job])
+            places[job < 4].append(float(sums[below - 1]) if below else 0.0)
+    for found in places.values():
+        tenths = np.arange(0.1, 1, 0.1)
+        shares = (np.array(found)[:, None] <= tenths).mean(axis=0)
+        assert shares == pytest.approx(tenths, abs=4 * np.sqrt(0.25 / len(found)))
+
+
+def test_draws_follow_the_weights_and_jobs_alike_go_together() -> None:
+    """Each job alone has its distribution; two alike are equal more often than by chance."""
+    over = [(1, 4, 3600, 100 * (1 + place % 10)) for place in range(100)]
+    state = made(over, waiting=[(1, 4, 3600), (1, 4, 3600), (1, 2, 3600)])
+    found, known = draws(state, 2000), RunTimes.of(state)
+    for job in range(3):
+        shares = [(found[:, job] <= run).mean() for run in (300, 700)]
+        places = np.searchsorted(known.values[job], [300, 700], side="right") - 1
+        assert known.weights[job][places] == pytest.approx(shares, abs=0.05)
+    alike, other = ((found[:, 0] == found[:, job]).mean() for job in (1, 2))
+    assert alike > 0.28
+    assert other < 0.15
+
+
+def test_more_jobs_change_no_other_draw() -> None:
+    """A job that one would submit is drawn after all others."""
+    first = Outset(state_at(), DAY)
+    more = replace(first, asked=[Asked(2, HOUR, user=1, count=2), Asked(1, 60)])
+    one, two = (each.run_times.draw(np.random.default_rng(1)) for each in (first, more))
+    assert len(one) + 3 == len(two)
+    assert one.tolist() == two[: len(one)].tolist()
+
+
+# ---- futures --------------------------------------------------------------------------------
+
+
+def with_times(outset: Outset, jobs: JobTable) -> Outset:
+    """Let an outset know the run times of a record."""
+    mine = [np.array([float(jobs.run_time[row])]) for row in outset.rows.tolist()]
+    one = np.ones(1)
+    outset.__dict__["run_times"] = RunTimes(
+        outset.rows, mine, [one] * len(mine), np.arange(len(mine))
+    )
+    return outset
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 500), st.integers(1, 900), st.integers(1, PROCESSORS),
+                  st.integers(0, 600)),
+        min_size=1, max_size=25,
+    ),
+    st.integers(500, 1500),
+)  # fmt: skip
+def test_a_future_with_known_run_times_is_the_run(rows: Any, now: int) -> None:
+    """Cut from a run of EASY after the last submission, it goes on as that run."""
+    log = scheduled([(at, run, wide, run + more, 1) for at, run, wide, more in sorted(rows)])
+    outset = with_times(Outset(state_at(now, log), 10 * DAY, users="none"), log)
+    future = outset.simulate(0)
+    assert log.recorded_start[outset.rows].tolist() == future.start.tolist()
+    assert log.recorded_end[outset.rows].tolist() == future.end.tolist()
+    work = sum(
+        (int(log.recorded_end[row]) - max(now, int(log.recorded_start[row])))
+        * int(log.processors[row])
+        for row in outset.rows.tolist()
+    )
+    assert work == pytest.approx(future.busy.sum() * outset.horizon / len(future.busy))
+
+
+def test_a_pair_is_equal_without_a_difference() -> None:
+    """The same outset again, and one with processors that nobody needs, are the same futures."""
+    outset = Outset(state_at(), 2 * DAY, users="think-time")
+    again = replace(outset)
+    assert contents([outset.simulate(n) for n in (0, 4)]) == contents(
+        [again.simulate(n) for n in (0, 4)]
+    )
+    rigid = replace(outset, users="rigid", processors=500)
+    wide = replace(rigid, processors=1000)
+    assert contents([rigid.simulate(2)]) == contents([wide.simulate(2)])
+
+
+def test_horizons_agree_as_far_as_both_go() -> None:
+    """What happens in the first day is the same in a future of two days."""
+    short, long = (Outset(state_at(), days * DAY, users="rigid").simulate(1) for days in (1, 2))
+    until = state_at().now + DAY
+    begun = (long.start != UNKNOWN) & (long.start <= until)
+    assert np.where(begun, long.start, UNKNOWN).tolist() == short.start.tolist()
+
+
+FULL = [(1, 4, 2 * HOUR, HOUR)]
+
+
+def test_held_jobs_never_start() -> None:
+    """Nor does anything wait behind them; they have no start in any future."""
+    state = made([(1, 4, 2 * HOUR, 5400)] * 5, FULL, [(1, 4, HOUR), (2, 4, HOUR)], processors=4)
+    held = replace(state, held={int(state.waiting[0]): "JobHeldUser"})
+    for number in range(3):
+        runs, first, second = Outset(held, DAY, users="none").simulate(number).start.tolist()
+        assert (NOW - HOUR, UNKNOWN) == (runs, first)
+        assert NOW + 1800 == second
+
+
+def test_asked_jobs_are_in_the_queue() -> None:
+    """Behind those that wait; as many as asked for, at the end of the rows."""
+    state = made([(1, 4, 2 * HOUR, 5400)] * 5, FULL, [(1, 4, 2 * HOUR)], processors=4)
+    asked = [Asked(4, 2 * HOUR, user=1, count=2), Asked(4, 600, user=1)]
+    start = Outset(state, 3 * DAY, users="none", asked=asked).simulate(0).start
+    assert 5 == len(start)
+    assert (np.diff(start) > 0).all()
+    assert start.tolist()[:4] == [NOW - HOUR, NOW + 1800, NOW + 1800 + 5400, NOW + 1800 + 10800]
+    assert state.jobs is not Outset(state, DAY, asked=asked).with_asked.jobs
+    assert 7 == len(state.jobs)
+
+
+@pytest.mark.parametrize("closed", [(HOUR, 9 * HOUR), (-HOUR, 9 * HOUR)])
+def test_nothing_starts_in_closed_times(closed: tuple[int, int]) -> None:
+    """A job that would not be over by then starts after them, a short one before; then as ever."""
+    state = made([(1, 4, 7200, 7000)] * 5, waiting=[(1, 4, 7200), (2, 1, 600)], processors=4)
+    window = NOW + closed[0], NOW + closed[1]
+    free = Outset(state, DAY, users="none").simulate(0).start
+    assert NOW == free[0]
+    start = Outset(replace(state, closed=(window,)), DAY, users="none").simulate(0).start.tolist()
+    assert window[1] == start[0]
+    assert (NOW if closed[0] > 0 else window[1]) <= start[1]
+    assert not window[0] <= start[1] < window[1]
+    over = replace(state, closed=((NOW - DAY, NOW - 1),))
+    assert free.tolist() == Outset(over, DAY, users="none").simulate(0).start.tolist()
+
+
+def test_processors_that_are_down_are_not_used() -> None:
+    """Unless the size for the futures says otherwise."""
+    state = replace(made([(1, 4, 600, 500)] * 5, waiting=[(1, 4, 600)] * 2, processors=8), down=4)
+    outset = Outset(state, DAY, users="none")
+    assert [NOW, NOW + 500] == outset.simulate(0).start.tolist()
+    assert [NOW, NOW] == replace(outset, processors=8).simulate(0).start.tolist()
+
+
+def test_a_policy_with_a_memory_knows_the_past() -> None:
+    """Fair-share lets the one go first who has used less; EASY the one who came first."""
+    state = made([(1, 4, 2 * HOUR, 5400)] * 30 + [(2, 4, 2 * HOUR, 5400)], FULL,
+                 [(1, 4, 2 * HOUR), (2, 4, 2 * HOUR)], processors=4)  # fmt: skip
+    starts = {}
+    for name in ("easy", "fair-share", "multifactor"):
+        outset = Outset(state, DAY, users="none", scheduler=name)
+        assert (len(outset.remembered) > 0) == (name != "easy")
+        starts[name] = outset.simulate(0).start.tolist()[1:]
+    first, second = NOW + 1800, NOW + 1800 + 5400
+    assert [first, second] == starts["easy"]
+    assert [second, first] == starts["fair-share"] == starts["multifactor"]
+
+
+def test_predictors_know_the_past() -> None:
+    """Estimates that are learned from what is over run, and remember it."""
+    outset = Outset(state_at(), DAY, users="rigid", estimates="last-two")
+    assert len(outset.remembered)
+    assert contents([outset.simulate(0)]) == contents([outset.simulate(0)])
+
+
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"horizon": 0}, "horizon 0 s: must be more than 0"),
+    ({"users": "nobody"}, "users 'nobody': cannot go on from a state; choose"),
+    ({"users": "learned"}, "users 'learned': cannot go on"),
+])  # fmt: skip
+def test_what_cannot_be(settings: dict[str, Any], message: str) -> None:
+    """One line says it."""
+    with pytest.raises(QuantityError, match=message):
+        Outset(state_at(), **({"horizon": DAY} | settings)).simulate(0)
+
+
+# ---- series ---------------------------------------------------------------------------------
+
+SPAN = st.tuples(st.integers(0, 60), st.integers(1, 40), st.integers(1, 9))
+
+
+@settings(max_examples=60)
+@given(st.lists(SPAN, max_size=12), st.integers(1, 7), st.integers(0, 30))
+def test_series_are_those_of_a_plain_count(spans: Any, step: int, first: int) -> None:
+    """Processors held in each step, and what is present at seconds, counted second by second."""
+    edges = first + np.arange(0, 8 * step, step)
+    start, last, wide = np.array(spans, np.int64).reshape(-1, 3).T
+    end = start + last
+    seconds = np.arange(edges[0], edges[-1])
+    each = [int(wide[(start <= at) & (end > at)].sum()) for at in seconds]
+    expected = np.reshape(each, (len(edges) - 1, step)).mean(axis=1)
+    assert expected == pytest.approx(held_between(start, end, wide, edges))
+    there = [int(wide[(start <= at) & (end > at)].sum()) for at in edges]
+    assert there == present_at(start, end, wide, edges).tolist()
+
+
+# ---- making ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def outset() -> Outset:
+    """A day of the site, with users who react."""
+    return Outset(state_at(), DAY, users="think-time", asked=[Asked(2, HOUR)])
+
+
+@pytest.fixture(scope="module")
+def alone(outset: Outset) -> list[bytes]:
+    """The first futures, one after the other."""
+    return contents([outset.simulate(number, 3) for number in range(12)])
+
+
+def test_futures_are_the_same_in_processes(outset: Outset, alone: list[bytes]) -> None:
+    """As in this one, in order, with progress up to all of them."""
+    seen: list[tuple[int, int]] = []
+    engine = Processes(2)
+    try:
+        found = make_futures(
+            outset, 12, 3, engine=engine, progress=lambda *done: seen.append(done)
+        )  # fmt: skip
+    finally:
+        engine.close()
+    assert alone == contents(found)
+    assert (0, 12) == seen[0]
+    assert (12, 12) == seen[-1]
+
+
+@pytest.mark.slow
+def test_dask_makes_the_same(outset: Outset, alone: list[bytes]) -> None:
+    """A Dask cluster makes the same futures."""
+    pytest.importorskip("distributed")
+    engine = engine_of("dask", workers=2)
+    try:
+        assert alone == contents(make_futures(outset, 12, 3, engine=engine))
+    finally:
+        engine.close()
+
+
+def test_what_is_kept_is_not_made_again(
+    outset: Outset, alone: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that are missing or damaged are; the futures are the same bytes."""
+    assert alone[:3] == contents(make_futures(outset, 3, 3, folder=tmp_path, engine=Inline()))
+    assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
+    files = sorted(tmp_path.iterdir())
+    assert 3 == len(files)
+    numbers: list[int] = []
+    simulate = Outset.simulate
+    monkeypatch.setattr(
+        Outset, "simulate",
+        lambda self, number, *rest: numbers.append(number) or simulate(self, number, *rest),
+    )  # fmt: skip
+    assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
+    assert alone[:4] == contents(make_futures(outset, 4, 3, folder=tmp_path))
+    assert [] == numbers
+    text = files[1].read_bytes()
+    broken = (
+        b"", b"PK", text[: len(text) // 2], text[:-9], b"x" * len(text),
+        text[:200] + bytes(40) + text[240:], text[: len(text) // 2] + b"\xff" * 64
+        + text[len(text) // 2 + 64 :],
+    )  # fmt: skip
+    files[0].unlink()
+    for damaged in broken:
+        files[1].write_bytes(damaged)
+        assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
+    assert {0, 1, 2} <= set(numbers)
+    assert [] == [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_damaged_files_are_never_mistaken(outset: Outset, tmp_path: Path) -> None:
+    """Whatever is changed in a file, it is as it was or not taken."""
+    expected = contents(make_futures(outset, 2, 3, folder=tmp_path))
+    (path,) = tmp_path.iterdir()
+    text, key = path.read_bytes(), key_of(outset, 3)
+    draw = np.random.default_rng(0)
+    for at in draw.integers(0, len(text), 60).tolist():
+        changed = bytearray(text)
+        changed[at] ^= int(draw.integers(1, 256))
+        path.write_bytes(changed)
+        found = _kept(tmp_path, key)
+        assert [] == found, at
+    path.write_bytes(text)
+    assert expected == contents(_kept(tmp_path, key))
+
+
+@pytest.mark.parametrize("other", [
+    {"seed": 4}, {"users": "rigid"}, {"horizon": 2 * DAY}, {"processors": 20},
+    {"scheduler": "fcfs"}, {"asked": ()}, {"overrun": "kill"}, {"estimates": "exact"}, {"state": 1},
+])  # fmt: skip
+def test_kept_futures_of_others_are_not_taken(outset: Outset, other: dict[str, Any]) -> None:
+    """Whatever differs, the names of the files differ."""
+    settings = dict(other)
+    seed = settings.pop("seed", 3)
+    if settings.pop("state", None):
+        jobs = outset.state.jobs.copy()
+        jobs.requested_time[0] += 1
+        settings["state"] = replace(outset.state, jobs=jobs)
+    assert key_of(outset, 3) == key_of(replace(outset), 3)
+    assert key_of(outset, 3) != key_of(replace(outset, **settings), seed)
+
+
+def test_a_name_may_matter(outset: Outset) -> None:
+    """Schedulers have rules by the names of users and queues: a key depends on them."""
+    jobs = outset.state.jobs.copy()
+    jobs.names = {"user": {1: "ada"}}
+    named = replace(outset, state=replace(outset.state, jobs=jobs))
+    assert key_of(outset, 3) != key_of(named, 3)
+
+
+def test_how_many() -> None:
+    """One at least."""
+    with pytest.raises(QuantityError, match="futures 0"):
+        make_futures(Outset(state_at(), DAY), 0)
+    assert len(site_log()) > 300

@@ -1,0 +1,388 @@
+"""Judging forecasts: what they know at a moment, what came, and corrections that learn."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.forecast import hindsight as module
+from hpcrowd.analysis.forecast.conformal import LEVELS
+from hpcrowd.analysis.forecast.futures import Asked, Outset
+from hpcrowd.analysis.forecast.hindsight import (
+    FEATURES,
+    LEAST_CASES,
+    Hindsight,
+    Learned,
+    _below,
+    features_of,
+    log_minutes,
+)
+from hpcrowd.analysis.forecast.judge import (
+    DRIFT_LEAST,
+    LEADS,
+    MEASURES,
+    Case,
+    Drift,
+    Subject,
+    case_at,
+    hindcast_at,
+    in_order,
+)
+from hpcrowd.analysis.forecast.verdict import BOUNDS, FORECASTERS, Verdict, tables
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.jobs import UNKNOWN, JobTable
+from hpcrowd.environment.traces.formats.swf import read_swf
+from hpcrowd.scenarios.forecasts.inputs import known_jobs
+from hpcrowd.scenarios.forecasts.judging import hindsight_of, judge, write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.scenarios.forecasts.forecast_cases import CLOCK, PROCESSORS, site_log, state_at, swf_of
+
+pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
+
+#: A busy site that keeps its own rules, and how it is forecast here.
+SITE = Subject(site_log(8, 9), CLOCK, PROCESSORS, users="rigid", futures=5)
+
+
+def busy_rows(count: int = 1, waiting: int = 3) -> list[int]:
+    """Return jobs of the sixth week at whose submission some wait."""
+    jobs, found = SITE.jobs, []
+    for row in np.flatnonzero(jobs.recorded_submit > 5 * WEEK).tolist():
+        at = jobs.recorded_submit[row]
+        if ((jobs.recorded_submit < at) & (jobs.recorded_start > at)).sum() >= waiting:
+            found.append(row)
+    assert len(found) >= count
+    return found[:: len(found) // count][:count]
+
+
+# ---- cases ----------------------------------------------------------------------------------
+
+
+def changed_after(now: int, jobs: JobTable) -> JobTable:
+    """Return another record with the same past of a second."""
+    other, draw = jobs.copy(), np.random.default_rng(2)
+    later = other.recorded_submit > now
+    other.recorded_submit[later] += draw.integers(0, DAY, int(later.sum()))
+    other.processors[later], other.user[later] = 2, 77
+    other.recorded_start[other.recorded_start > now] += DAY
+    ends = other.recorded_end > now
+    other.recorded_end[ends] += 2 * DAY + draw.integers(0, HOUR, int(ends.sum()))
+    other.run_time[ends] = 1
+    return other
+
+
+@pytest.mark.parametrize("users", ["rigid", "think-time"])
+def test_a_case_knows_nothing_of_what_comes(users: str) -> None:
+    """If the log differs only after the moment, what is forecast is the same; what came is not."""
+    (row,) = busy_rows()
+    now = int(SITE.jobs.recorded_submit[row])
+    subject = replace(SITE, users=users, futures=2)
+    one = case_at(subject, row)
+    two = case_at(replace(subject, jobs=changed_after(now, SITE.jobs)), row)
+    assert one.features.tolist() == two.features.tolist()
+    assert one.raw.tolist() == two.raw.tolist()
+    for name in MEASURES:
+        assert one.members[name] == pytest.approx(two.members[name], nan_ok=True)
+        assert one.before[name] == pytest.approx(two.before[name], nan_ok=True)
+    assert one.start.tolist() != two.start.tolist()
+    assert one.came["load"].tolist() != two.came["load"].tolist()
+
+
+def test_requests_that_are_missing_stay_missing(tmp_path: Path) -> None:
+    """A log without requests, as LANL's, does not give away run times in their place."""
+    trace = read_swf(swf_of(SITE.jobs, tmp_path / "log.swf", requests=False))
+    jobs = known_jobs(trace)
+    assert {UNKNOWN} == set(jobs.requested_time.tolist())
+    subject = replace(SITE, jobs=jobs, futures=2)
+    (row,) = busy_rows()
+    now = int(jobs.recorded_submit[row])
+    other = jobs.copy()
+    there = other.recorded_end > now
+    assert there.sum() > 5
+    other.run_time[there] = 17
+    other.recorded_end[there] = np.maximum(other.recorded_start[there] + 17, now + 1)
+    one, two = case_at(subject, row), case_at(replace(subject, jobs=other), row)
+    assert one.features.tolist() == two.features.tolist()
+    assert one.raw.tolist() == two.raw.tolist()
+    assert {0.0} == set(one.features[:, list(FEATURES).index("request")].tolist())
+
+
+def test_who_knows_all_is_right_at_a_site_with_its_own_rules() -> None:
+    """The clairvoyant replay of EASY is the log of EASY: all starts, loads, queues and waits."""
+    for row in busy_rows(3):
+        case = case_at(replace(SITE, futures=1), row)
+        soon = case.start <= case.now + WEEK
+        assert soon.sum() > 3
+        assert case.start[soon].tolist() == case.sees[soon].tolist()
+        for name in MEASURES:
+            assert case.came[name] == pytest.approx(case.clairvoyant[name], nan_ok=True), name
+
+
+def test_what_came_is_a_plain_count() -> None:
+    """Load, queue and mean waits of the record, counted job by job."""
+    jobs = SITE.jobs
+    (row,) = busy_rows()
+    case = case_at(replace(SITE, futures=1), row)
+    submit, start, end = jobs.recorded_submit, jobs.recorded_start, jobs.recorded_end
+    for which, (lead, span) in enumerate(zip(LEADS, (HOUR, 6 * HOUR, DAY), strict=True)):
+        at = case.now + lead
+        held = np.clip(np.minimum(end, at) - np.maximum(start, at - HOUR), 0, None)
+        load = (held * jobs.processors).sum() / HOUR / PROCESSORS
+        assert load == pytest.approx(case.came["load"][which])
+        assert ((submit <= at) & (start > at)).sum() == case.came["queue"][which]
+        sent = (submit > at - span) & (submit <= at)
+        if sent.any():
+            waits = np.minimum(start, case.now + WEEK) - submit
+            expected = np.log1p(waits[sent] / 60).mean()
+            assert expected == pytest.approx(case.came["wait"][which])
+        else:
+            assert np.isnan(case.came["wait"][which])
+
+
+def test_a_case_has_its_own_job_and_some_others() -> None:
+    """The one just submitted is marked, even if it starts at once; a hindcast is the same job."""
+    for row in busy_rows(3):
+        case = hindcast_at(SITE, row)
+        assert [row] == case.rows[case.fresh].tolist()
+        assert len(case.rows) == len(case.features) == len(case.start) <= 13
+        assert (SITE.jobs.recorded_submit[case.rows] <= case.now).all()
+        assert (case.start >= case.now).all()
+        assert len(FEATURES) == case.features.shape[1]
+        assert np.isfinite(case.features).all()
+
+
+def test_moments_are_in_the_second_half() -> None:
+    """A week is left to see what came; those of the warm-up are before, after three weeks."""
+    rows = SITE.moments(30, 10)
+    at = SITE.jobs.recorded_submit[rows]
+    submit = np.sort(SITE.jobs.recorded_submit)
+    assert (np.diff(at) >= 0).all()
+    assert 40 == len(rows)
+    assert at[10] == submit[len(submit) // 2]
+    assert at[-1] <= submit[-1] - WEEK
+    assert submit[0] + 3 * WEEK <= at[0]
+    cases = [Case(int(now), rows, rows > 0, np.zeros(0), rows) for now in at[::-1]]
+    assert at.tolist() == [one.now for one in in_order(cases)]
+
+
+# ---- a judgement ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def verdict() -> Verdict:
+    """Of forecasts of the site at 20 moments."""
+    seen: list[tuple[int, int]] = []
+    found = judge(SITE, 20, 30, processes=1, progress=lambda *done: seen.append(done))
+    assert [(n, 50) for n in range(1, 51)] == seen
+    return found
+
+
+def test_bounds_cover_about_what_they_should(verdict: Verdict) -> None:
+    """With what earlier moments taught, on few jobs: the tolerance is wide."""
+    assert 20 == verdict.moments
+    assert set(BOUNDS) == set(verdict.waits)
+    for name in ("learned", "recalibrated"):
+        scores = verdict.waits[name]["all"]
+        assert scores.jobs > 40
+        assert 0.75 <= scores.cover90 <= 1, name
+        assert 0.3 <= scores.cover50 <= 0.8, name
+        assert scores.width50 < scores.width90
+    for kinds in verdict.waits.values():
+        assert kinds["waiting"].jobs + kinds["fresh"].jobs == kinds["all"].jobs
+        assert 20 == kinds["fresh"].jobs
+
+
+def test_leads_are_scored(verdict: Verdict) -> None:
+    """Whoever knows all is exactly right at this site, and forecasts are better than last week."""
+    for measure in MEASURES:
+        assert set(LEADS) == set(verdict.leads[measure])
+        for lead in verdict.leads[measure].values():
+            assert set(FORECASTERS) == set(lead.crps)
+            assert pytest.approx(0, abs=1e-9) == lead.crps["clairvoyant"]
+            gap = lead.crps["corrected"] - lead.crps["last week"]
+            assert gap == pytest.approx(lead.gain.mean)
+    assert verdict.leads["load"][HOUR].gain.mean < 0
+
+
+def test_upper_bounds_are_compared_with_qbets(verdict: Verdict) -> None:
+    """Of the same jobs, at the same coverage."""
+    names = {"recalibrated", "QBETS by time", "QBETS by area"}
+    assert names == set(verdict.upper)
+    assert 1 == len({one.jobs for one in verdict.upper.values()})
+    for one in verdict.upper.values():
+        assert 0 <= one.cover <= 1
+        assert 0 <= one.equal < np.inf
+
+
+def test_a_judgement_is_written(verdict: Verdict, tmp_path: Path) -> None:
+    """As plain data without anything that JSON has no word for, and as tables for people."""
+    write(verdict, tmp_path / "out", {"moments": 20})
+    text = (tmp_path / "out/judgement.json").read_text()
+    found = json.loads(text, parse_constant=lambda word: pytest.fail(word))
+    assert {"moments", "levels", "waits", "upper_level", "upper", "leads"} == set(found)
+    assert {"3600", "86400", "604800"} == set(found["leads"]["load"])
+    assert (tmp_path / "out/provenance.json").exists()
+    for title, heading, rows in tables(verdict):
+        assert title
+        assert rows
+        assert {len(heading)} == {len(row) for row in rows}
+
+
+def test_short_logs_are_not_judged() -> None:
+    """One line says how long it has to be."""
+    with pytest.raises(QuantityError, match=r"a log of \d\.\d weeks; .* needs 6 weeks: give"):
+        judge(replace(SITE, jobs=site_log(5)), 20)
+    with pytest.raises(QuantityError, match=r"a log of 0\.0 weeks"):
+        judge(replace(SITE, jobs=JobTable()), 20)
+    with pytest.raises(QuantityError, match="moments 0"):
+        judge(SITE, 0)
+
+
+# ---- corrections ----------------------------------------------------------------------------
+
+
+def test_drift_moves_and_widens() -> None:
+    """By the mean error of earlier forecasts, to the spread of what is left; within a range."""
+    rng, drift = np.random.default_rng(0), Drift()
+    for learned in range(400):
+        members = rng.normal(0, 1, 20)
+        if learned < DRIFT_LEAST:
+            assert members.tolist() == drift.corrected(members).tolist()
+        drift.learn(members, float(3 + 2 * rng.standard_normal()))
+    members = rng.normal(0, 1, 2000)
+    corrected = drift.corrected(members)
+    assert 3 == pytest.approx(corrected.mean(), abs=0.8)
+    assert 2 == pytest.approx(corrected.std() / members.std(), abs=0.5)
+    assert (2.5, 3.0) == (drift.corrected(members, 2.5, 3.0).min(),
+                          drift.corrected(members, 2.5, 3.0).max())  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=12))
+def test_shares_are_those_of_kaplan_and_meier(cases: list[tuple[int, bool]]) -> None:
+    """One less the product, over waits, of the shares of those at risk that go on waiting."""
+    cases = sorted(cases, key=lambda one: (one[0], not one[1]))
+    waited = np.array([wait for wait, _ in cases], float)
+    closed = np.array([over for _, over in cases])
+    found, left = _below(np.ones(len(cases)), closed), 1.0
+    for wait in sorted(set(waited.tolist())):
+        left *= 1 - ((waited == wait) & closed).sum() / (waited >= wait).sum()
+        last = np.searchsorted(waited, wait, side="right") - 1
+        assert 1 - left == pytest.approx(found[last])
+
+
+def learning(count: int = 400, asked_at: int = 0) -> Hindsight:
+    """Return cases that wait about as long as their first feature says."""
+    rng, found = np.random.default_rng(1), Hindsight()
+    for place in range(count):
+        features = np.zeros((1, len(FEATURES)))
+        features[0, 0] = rng.choice([1.0, 6.0])
+        wait = 60 * np.expm1(features[0, 0]) * rng.uniform(0.8, 1.2)
+        at = asked_at + place * 60
+        found.add(features, at, np.array([at + int(wait)]))
+    return found
+
+
+def test_bounds_are_learned_from_cases_alike() -> None:
+    """Two kinds of jobs, of which one waits for minutes and the other for hours."""
+    found = learning()
+    assert found.ready
+    features = np.zeros((2, len(FEATURES)))
+    features[:, 0] = 1.0, 6.0
+    short, long = found.bounds(features, 400 * 60 + DAY)
+    for bounds, middle in ((short, 60 * np.expm1(1.0)), (long, 60 * np.expm1(6.0))):
+        assert (np.diff(bounds) >= 0).all()
+        assert bounds[0] == pytest.approx(0.82 * middle, rel=0.08)
+        assert bounds[2] == pytest.approx(middle, rel=0.08)
+        assert bounds[4] == pytest.approx(1.18 * middle, rel=0.08)
+    chances = [found.chances(features, 400 * 60 + DAY, after) for after in (0, 130, 10**6)]
+    assert [0, 0] == chances[0].tolist()
+    assert chances[1] == pytest.approx([1, 0], abs=0.05)
+    assert [1, 1] == pytest.approx(chances[2])
+
+
+def test_starts_that_come_later_are_not_known() -> None:
+    """Bounds at a second are the same whether a start after it is given or not."""
+    found = learning()
+    now = 400 * 60
+    hidden = replace(found, start=np.where(found.start > now, UNKNOWN, found.start))
+    assert (hidden.start == UNKNOWN).any()
+    features = np.zeros((2, len(FEATURES)))
+    features[:, 0] = 1.0, 6.0
+    assert found.bounds(features, now).tolist() == hidden.bounds(features, now).tolist()
+
+
+def test_the_oldest_cases_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as fit are kept, and too few are not learned from."""
+    monkeypatch.setattr(module, "MOST_CASES", 50)
+    found = learning(60)
+    assert (50, 10 * 60) == (len(found), int(found.asked_at[0]))
+    assert not found.ready
+    assert LEAST_CASES > 50
+
+
+def test_hindcasts_of_a_state_teach_its_bounds() -> None:
+    """Jobs that wait and those one would submit have bounds; held ones have none."""
+    state = state_at(busy_moment_of(SITE), SITE.jobs)
+    held = replace(state, held={int(state.waiting[0]): "JobHeldUser"})
+    outset = Outset(held, DAY, users="none", asked=[Asked(1, HOUR, count=2), Asked(16, 12 * HOUR)])
+    found = hindsight_of(outset, 60, processes=1)
+    assert found.ready
+    assert (found.asked_at < state.now).all()
+    assert (found.start[found.start != UNKNOWN] <= state.now).all()
+    learned = Learned(found, outset)
+    raw = np.zeros((len(state.waiting) + 2, len(LEVELS)))
+    bounds = learned.adjusted(raw)
+    assert np.isinf(bounds[0]).all()
+    assert np.isfinite(bounds[1:, :4]).all()
+    assert (np.diff(bounds[1:], axis=1) >= 0).all()
+    assert bounds[-2, 2] <= bounds[-1, 2]
+    chances = np.array([learned.chances(within) for within in (60, HOUR, DAY)])
+    assert {0.0} == set(chances[:, 0].tolist())
+    assert (np.diff(chances, axis=0) >= 0).all()
+
+
+def busy_moment_of(subject: Subject) -> int:
+    """Return the second of a submission in the sixth week while some jobs wait."""
+    return int(subject.jobs.recorded_submit[busy_rows()[0]])
+
+
+def test_features_have_their_meaning() -> None:
+    """Those that need no simulation, in a state of four jobs."""
+    jobs = JobTable(4)
+    now = 10 * DAY + 6 * HOUR  # a Thursday, 6:00
+    jobs.number[:] = 1, 2, 3, 4
+    jobs.user[:] = 1, 1, 2, 1
+    jobs.queue[:] = jobs.group[:] = jobs.executable[:] = 1
+    jobs.processors[:] = 8, 4, 8, 16
+    jobs.requested_time[:] = 2 * HOUR, HOUR, HOUR, UNKNOWN
+    jobs.recorded_submit[:] = now - 4 * HOUR, now - 3 * HOUR, now - 2 * HOUR, now - HOUR
+    jobs.recorded_start[:] = UNKNOWN, now - HOUR, UNKNOWN, UNKNOWN
+    state = replace(state_at(), jobs=jobs, now=now, processors=16)
+    found = features_of(Outset(state, DAY))
+    by_name: dict[str, Any] = dict(zip(FEATURES, found.T, strict=True))
+    expected = {
+        "waited": log_minutes(np.array([4, 2, 1]) * HOUR),
+        "width": [-1, -1, 0],
+        "request": log_minutes(np.array([2, 1, 0]) * HOUR),
+        "own jobs running": np.log1p([1, 0, 1]),
+        "own processors": np.log1p([4, 0, 4]),
+        "own jobs ahead": np.log1p([0, 0, 1]),
+        "place": np.log1p([0, 1, 2]),
+        "free": [0.75] * 3,
+        "queue": [np.log(4)] * 3,
+        "overtaken": np.log1p([1, 0, 0]),
+        "overtaken by larger": [0, 0, 0],
+        "work ahead": np.log1p([0, 1, 1.5]),
+        "time of day, sine": [1] * 3,
+        "weekend": [0] * 3,
+        "would fit": [1, 1, 0],
+    }
+    for name, values in expected.items():
+        assert list(values) == pytest.approx(by_name[name].tolist()), name

@@ -1,0 +1,290 @@
+"""Pictures of whole runs and the numbers behind them: exact in tiny stories, honest when empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcrowd.agents.populations.openness import Happening, Visit
+from hpcrowd.analysis import RUN_FIGURES, Run, read_results, wait_classes, write_results
+from hpcrowd.analysis.pictures.over_time import (
+    recorded_jobs,
+    submissions_data,
+    submissions_over_time,
+    use_data,
+    users_there,
+    visits_data,
+    week_data,
+)
+from hpcrowd.analysis.pictures.platform_marks import Mark, marks_of
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.analysis.pictures.waits import (
+    behaviours_of,
+    classes_data,
+    users_data,
+    users_waits,
+    waits_by_class,
+    waits_data,
+)
+from hpcrowd.analysis.report.figures import think_data, think_times_of
+from hpcrowd.analysis.report.words import decision_rows, told
+from hpcrowd.environment import JobTable, State, Trace
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.scenarios.kinds.replay import replay
+
+from tests.analysis.comparison.test_pictures import beyond_the_edges, texts
+from tests.support.reports import runs_of_every_kind
+
+#: Names of all pictures.
+NAMES = tuple(RUN_FIGURES)
+
+
+@pytest.fixture(scope="module")
+def runs(
+    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Run]:
+    """A run of every kind."""
+    return runs_of_every_kind(make_trace, tmp_path_factory.mktemp("runs"))
+
+
+def story(*tuples: tuple[int, ...], processors: int = 64) -> Run:
+    """Return a run of jobs (user, processors, requested, submit, start, end)."""
+    jobs = JobTable(len(tuples))
+    jobs.number[:] = np.arange(1, len(tuples) + 1)
+    jobs.state[:] = State.COMPLETED
+    columns = ("user", "processors", "requested_time", "submit", "start", "end")
+    for name, values in zip(columns, zip(*tuples, strict=True), strict=True):
+        getattr(jobs, name)[:] = values
+    jobs.run_time[:] = jobs.end - jobs.start
+    return Run(jobs, processors, "story", {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_picture_of_every_kind(runs: dict[str, Run], name: str) -> None:
+    """Each picture can be drawn of each kind of run that has it, inside its edges, with data."""
+    drawn = 0
+    for run in runs.values():
+        if not RUN_FIGURES[name].shown(run):
+            continue
+        figure = RUN_FIGURES[name].draw(run)
+        assert figure_png(figure).startswith(b"\x89PNG")
+        assert [] == beyond_the_edges(figure)
+        columns = RUN_FIGURES[name].data(run)
+        assert 1 == len({len(values) for values in columns.values()})
+        assert run.label in texts(figure)
+        drawn += 1
+    assert drawn >= 1
+
+
+@pytest.mark.parametrize("name", ["use", "submissions", "week", "day", "visits"])
+def test_time_zone_is_named(runs: dict[str, Run], name: str) -> None:
+    """Pictures over time name the zone, or say that the origin counts as Monday."""
+    kinds = ["visits", "no clock"] if name != "visits" else ["visits"]
+    for kind, words in zip(kinds, ("Europe/Stockholm", "origin"), strict=False):
+        assert words in texts(RUN_FIGURES[name].draw(runs[kind]))
+
+
+def test_use_is_exact() -> None:
+    """Two processors for the first ten of twenty seconds; one job waits all that time."""
+    run = story((1, 2, 10, 0, 0, 10), (1, 64, 10, 0, 10, 20))
+    found = use_data(run)
+    assert [2.0] * 10 + [64.0] * 10 == found["processors_in_use"].tolist()
+    assert [1.0] * 10 + [0.0] * 10 == found["jobs_in_queue"].tolist()
+    assert [""] * 20 == found["begin_local_time"]
+
+
+def test_record_is_drawn_next_to_the_run(runs: dict[str, Run]) -> None:
+    """A replay has the record next to it, a record alone and generated work have not."""
+    assert "recorded, averages over" in texts(RUN_FIGURES["use"].draw(runs["plain"]))
+    for kind in ("record", "unrecorded"):
+        assert recorded_jobs(runs[kind]) is None
+        assert "recorded, averages" not in texts(RUN_FIGURES["use"].draw(runs[kind]))
+    before = recorded_jobs(runs["plain"])
+    assert before is not None
+    jobs = runs["plain"].jobs
+    assert jobs.recorded_start.tolist() == before.start.tolist()
+    assert not np.array_equal(jobs.start, before.start)
+
+
+def test_lateness_is_exact() -> None:
+    """Jobs that all come an hour late have that as every percentile."""
+    run = story(*((1, 1, 60, 3600 + n, 3600 + n, 3660 + n) for m in range(50) for n in [m // 10]))
+    run.jobs.recorded_submit[:] = run.jobs.submit - 3600
+    found = submissions_data(run)
+    for p in (10, 50, 90):
+        known = found[f"lateness_p{p}_s"]
+        assert {3600.0} == set(known[~np.isnan(known)].tolist())
+    assert 50 == found["recorded_until_then"][-1] == found["submitted_until_then"][-1]
+    assert "Lateness, min" in texts(submissions_over_time(run))
+
+
+def test_classes_are_exact() -> None:
+    """Sizes go by factors of four, a job of the upper end belongs to the class; all add up."""
+    run = story(
+        (1, 1, 600, 0, 0, 100),
+        (1, 4, 600, 0, 60, 160),
+        (1, 2, 601, 0, 100, 200),
+        (2, 5, -1, 0, 300, 400),
+    )
+    found = wait_classes(run)
+    assert ["1", "2 to 4", "5 to 16", "all"] == found.sizes
+    assert ["to 10 min", "to 1 h", "unknown", "all"] == found.times
+    assert [[1, 0, 0, 1], [1, 1, 0, 2], [0, 0, 1, 1], [2, 1, 1, 4]] == found.jobs.tolist()
+    assert [0.0, 80.0, 300.0, 115.0] == found.wait[:, -1].tolist()
+    assert [30.0, 100.0, 300.0, 115.0] == found.wait[-1].tolist()
+    assert pytest.approx(2.15) == found.slowdown[-1, -1]
+    assert np.isnan(found.wait[0, 1])
+    columns = classes_data(run)
+    assert 16 == len(columns["jobs"])
+    assert "requested_time" in columns
+
+
+def test_classes_without_requests() -> None:
+    """Where no job asked for a time, the run time takes its place, and the axis says so."""
+    run = story((1, 1, -1, 0, 0, 100), (1, 93312, -1, 0, 5000, 9000), processors=93312)
+    assert "run time" == wait_classes(run).by
+    assert ["1", "65,537 to 262,144", "all"] == wait_classes(run).sizes
+    figure = waits_by_class(run)
+    figure_png(figure)
+    assert [] == beyond_the_edges(figure)
+    shown = texts(figure)
+    assert "run time" in shown
+    assert "83.3 min" in shown
+    assert "(1)" in shown
+
+
+def test_users_are_exact() -> None:
+    """Work, its share, waits and lateness of each user, most work first; who ran nothing has 0."""
+    run = story((7, 2, 10, 0, 0, 3600), (8, 6, 10, 0, 60, 3660), (9, 1, 10, 0, -1, -1))
+    run.jobs.state[2] = State.CANCELLED
+    found = users_data(run)
+    assert [8, 7, 9] == found["user"].tolist()
+    assert [6.0, 2.0, 0.0] == found["work_processor_h"].tolist()
+    assert [0.75, 0.25, 0.0] == found["share_of_work"].tolist()
+    assert [60.0, 0.0] == found["wait_mean_s"][:2].tolist()
+    assert np.isnan(found["wait_mean_s"][2])
+    assert "lateness_mean_s" not in found
+    assert {"user 8", "user 7"} == {t for t in texts(users_waits(run)).split(" | ") if "user " in t
+                                    and t[-1].isdigit()}  # fmt: skip
+
+
+def test_behaviours_that_are_reported() -> None:
+    """Users and groups that a population names have its behaviours; users go before groups."""
+    run = story((7, 1, 1, 0, 0, 9), (8, 1, 1, 0, 0, 9), (9, 1, 1, 0, 0, 9))
+    run.jobs.group[:] = (1, 1, 2)
+    assert {} == behaviours_of(run)
+    entries = [{"behaviour": "fluid", "groups": [1]}, {"users": [8]}]
+    run.configuration["users"] = {"name": "mixed", "users": entries}
+    assert {7: "fluid", 8: "entry 2"} == behaviours_of(run)
+    assert ["fluid", "entry 2", ""] == users_data(run)["behaviour"]
+
+
+def test_waits_of_jobs_and_users_differ() -> None:
+    """A user with nine jobs that wait counts once among users, nine times among jobs."""
+    run = story(*((1, 1, 10, 0, 100, 110) for _ in range(9)), (2, 1, 10, 0, 0, 10))
+    found = waits_data(run)
+    place = found["wait_s"].tolist().index(0)
+    assert pytest.approx(0.9) == found["share_of_jobs_simulated"][place]
+    assert pytest.approx(0.5) == found["share_of_users_simulated"][place]
+    assert "share_of_jobs_recorded" not in found
+
+
+def test_week_adds_up(runs: dict[str, Run]) -> None:
+    """The shares of the week add up to 100 %, recorded and simulated."""
+    found = week_data(runs["plain"])
+    for name in ("recorded_percent", "simulated_percent"):
+        assert pytest.approx(100) == found[name].sum()
+    assert {"hour_of_week", "recorded_percent"} == set(week_data(runs["record"]))
+
+
+def test_think_times_of_record_and_run() -> None:
+    """Batches that follow after 100 s give 100 s as every quartile; too few give nothing."""
+    jobs = [(1, 1, 10, 700 * n, 700 * n, 700 * n + 600) for n in range(40)]
+    run = story(*jobs)
+    found = think_data(run)
+    assert ["simulated"] == found["of"]
+    for name in ("think_p25_s", "think_p50_s", "think_p75_s"):
+        assert [100.0] == found[name].tolist()
+    record = replace(run, configuration={"kind": "recorded"})
+    assert ["recorded"] == list(think_times_of(record))
+    assert {} == think_times_of(story(*jobs[:5]))
+    assert "too few batches" in texts(RUN_FIGURES["think"].draw(story(*jobs[:5])))
+
+
+def test_who_is_there_is_exact() -> None:
+    """Who comes back is there again, who continues stays, and a leaving is counted once."""
+    run = story((1, 1, 1, 0, 0, 9))
+    run.visits = [
+        Visit(0, 1, Happening.THERE),
+        Visit(0, 2, Happening.THERE),
+        Visit(10, 1, Happening.WENT_AWAY),
+        Visit(20, 3, Happening.ARRIVED),
+        Visit(30, 1, Happening.CAME_BACK),
+        Visit(40, 2, Happening.WENT_ON),
+        Visit(700_000, 2, Happening.DONE),
+    ]
+    times, there = users_there(run)
+    assert [0, 10, 20, 30, 40, 700_000] == times.tolist()
+    assert [2, 1, 2, 3, 3, 2] == there.tolist()
+    found = visits_data(run)
+    assert [3, 2] == found["users_there_at_its_end"].tolist()
+    assert [1, 0] == found["arrived"].tolist()
+    assert [0, 1] == found["done"].tolist()
+
+
+def test_marks_are_those_of_the_platform(runs: dict[str, Run]) -> None:
+    """Changes are in the order of time, with their spans; random failures are left out."""
+    clock = runs["platform"].clock
+    noon = clock.second_at(clock.wall(0) + 12 * 3600)
+    assert "2000-03-24 12:00" == f"{clock.local(noon):%Y-%m-%d %H:%M}"
+    assert [
+        (90000, 90000, "home: 4 to 6 processors"),
+        (100000, 100000, "home: scheduler fcfs"),
+    ] == [mark for mark in marks_of(runs["platform"]) if mark.begin == mark.end]
+    spans = [mark for mark in marks_of(runs["platform"]) if mark.end > mark.begin]
+    assert [Mark(noon, noon + 6 * 3600, "home: maintenance")] == spans
+    run = story((1, 1, 1, 0, 0, 9))
+    changes = [
+        {"do": "fail", "start": 0},
+        {"do": "down", "at": 5, "processors": 3, "cluster": "north"},
+        {"do": "maintain", "start": "no date", "end": 9},
+    ]
+    run.configuration["platform"] = {"changes": changes}
+    assert [Mark(5, 5, "north: 3 processors down")] == marks_of(run)
+
+
+def test_visits_come_back_from_a_folder(runs: dict[str, Run], tmp_path: Path) -> None:
+    """What is drawn of a run is drawn of its folder, too."""
+    write_results(runs["visits"], tmp_path / "run", plots=False)
+    again = read_results(tmp_path / "run")
+    assert list(runs["visits"].visits) == again.visits
+    (tmp_path / "run" / "visits.parquet").write_text("no such thing")
+    with pytest.raises(ResultsError, match="cannot be read as visits"):
+        read_results(tmp_path / "run")
+
+
+def test_words_about_a_run(runs: dict[str, Run]) -> None:
+    """The head of a report says what was run; decisions are counted by what and why."""
+    run = story((1, 1, 10, 0, 0, 10), (2, 1, 10, 0, 7200, 7210))
+    assert [
+        "Story: 2 jobs by 2 users, simulated, on 64 processors, in 2.0 h.",
+        "A job waited 60.0 min on average and 2.0 h at most. Half of the users have a mean wait "
+        "below 60.0 min, nine in ten below 108.0 min. 0.0 % of the processor time was in use.",
+    ] == told(run)
+    assert [] == decision_rows(run)
+    assert 90 == sum(int(n) for what, _, n in decision_rows(runs["plain"]) if what == "submitted")
+
+
+def test_kth_has_every_number(kth: Trace) -> None:
+    """On a real trace the cells, users and curves add up to all jobs and all work."""
+    run = replay(kth, users="think-time", processors="2x")
+    found = wait_classes(run)
+    assert len(run.jobs) == found.jobs[-1, -1] == found.jobs[:-1, :-1].sum()
+    assert run.metrics["wait_mean_s"] == pytest.approx(found.wait[-1, -1])
+    users = users_data(run)
+    assert (214, len(run.jobs)) == (len(users["user"]), users["jobs"].sum())
+    assert pytest.approx(1) == users["share_of_work"].sum()
+    assert ["recorded", "simulated"] == list(think_times_of(run))

@@ -1,0 +1,292 @@
+"""The report on runs as a page: whole, readable, and about the runs that it was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hpcrowd.analysis import Run, compare, report_html
+from hpcrowd.analysis.html import (
+    DARK,
+    GENERATOR,
+    LIGHT,
+    Picture,
+    Section,
+    figure_of,
+    html_page,
+    list_of,
+    rows_table,
+)
+from hpcrowd.analysis.metrics import METRICS
+from hpcrowd.analysis.report.figures import figures_of
+from hpcrowd.environment import Trace
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.kinds.replay import replay
+
+from tests.support.reports import Page, busy_trace, runs_of_every_kind
+
+#: What is special with each run.
+KINDS = ("plain", "platform", "visits", "record", "unrecorded", "one job", "no clock")
+KINDS += ("repaired", "empty")
+
+
+class Pages(dict[str, str]):
+    """The report on each run, made when it is first looked at."""
+
+    def __init__(self, runs: dict[str, Run]) -> None:
+        super().__init__()
+        self.runs = runs
+
+    def __missing__(self, kind: str) -> str:
+        self[kind] = report_html([self.runs[kind]], again=["hpcrowd again"])
+        return self[kind]
+
+
+@pytest.fixture(scope="module")
+def runs(
+    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Run]:
+    """A run of every kind."""
+    return runs_of_every_kind(make_trace, tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def pages(runs: dict[str, Run]) -> Pages:
+    """The report on each of them."""
+    return Pages(runs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_is_whole(pages: Pages, kind: str) -> None:
+    """A page has a language, a title, one heading, contents whose links lead somewhere."""
+    page = Page(pages[kind])
+    assert pages[kind].startswith("<!DOCTYPE html>")
+    assert "en" == page.all("html")[0]["lang"]
+    assert [1, 1, 1] == [len(page.all(tag)) for tag in ("title", "h1", "nav")]
+    targets = [link["href"].removeprefix("#") for link in page.all("a")]
+    assert targets == [section["id"] for section in page.all("section")]
+    assert len(targets) == len(set(targets)) == len(page.all("h2"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_loads_nothing(pages: Pages, kind: str) -> None:
+    """No script, no address, nothing that a browser would fetch; it says that it may not."""
+    page = Page(pages[kind])
+    assert [] == re.findall(r"<script|https?://|<link|@import|url\(|javascript:", pages[kind])
+    assert [] == [a for _, a in page.seen if set(a) & {"onload", "onclick", "onerror"}]
+    policy = next(m["content"] for m in page.all("meta") if "http-equiv" in m)
+    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" == policy
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pictures_show_something(pages: Pages, runs: dict[str, Run], kind: str) -> None:
+    """Every picture that the run has is there, sharp, not blank, and described in words."""
+    page = Page(pages[kind])
+    expected = [one.title for _, one in figures_of(runs[kind])]
+    images, figures = page.all("img"), page.pictures()
+    assert len(expected) == len(images) == len(page.all("figure"))
+    assert [] == [t for t in expected if not any(i["alt"].startswith(t) for i in images)]
+    assert [] == [image["alt"] for image in images if len(image["alt"]) < 60]
+    assert [] == [f.shape for f in figures if f.shape[1] != 2400 or f.std() < 5]
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of a colour such as ``#15181b`` (WCAG 2.1)."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
+@pytest.mark.parametrize("ground", ["ground", "head"])
+@pytest.mark.parametrize("text", ["ink", "quiet", "link"])
+def test_text_can_be_read(colours: dict[str, str], text: str, ground: str) -> None:
+    """Text has a contrast of at least 4.5 to 1 on light and on dark screens."""
+    both = sorted((luminance(colours[text]), luminance(colours[ground])))
+    assert (both[1] + 0.05) / (both[0] + 0.05) >= 4.5
+
+
+def test_page_follows_the_colours_of_the_system(pages: Pages) -> None:
+    """A page has dark colours for dark screens only, and pictures are on a light card."""
+    text = pages["plain"]
+    assert "@media screen and (prefers-color-scheme: dark) { :root { --ground: #15181b;" in text
+    assert text.count("<img") == text.count('<div class="card"><img')
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_instead_of_keys(pages: Pages, kind: str) -> None:
+    """No table of a report names a number by its key: people read what it is called."""
+    text = Page(pages[kind]).text
+    assert [] == [metric.name for metric in METRICS if "_" in metric.name and metric.name in text]
+
+
+def test_plain_report_tells_the_run(pages: Pages) -> None:
+    """The head says in words what was run and what came out; the end, how to run it again."""
+    text = Page(pages["plain"]).text
+    for words in (
+        "Think-time, easy: 90 jobs of made by 3 users, simulated, on 4 processors, from 2000-03-2",
+        "(local time, Europe/Stockholm)",
+        "A job waited",
+        "of the processor time was in use",
+        "On average a job was submitted",
+        "Share of processor-seconds in use",
+        "Utilization",
+        "Mean response time",
+        "Users with the most work",
+        "nothing was dropped or repaired",
+        "seed 0",
+        "scheduler easy",
+        "f" * 64,
+        "numpy",
+        "Again: hpcrowd again",
+        "second 0 is",
+        "Decisions of users",
+        "--figures FOLDER",
+    ):
+        assert words in text, words
+
+
+def test_changes_of_the_platform_are_reported(pages: Pages) -> None:
+    """Each change that is marked is in a table with its local time, in order."""
+    text = Page(pages["platform"]).text
+    places = [
+        text.index(words)
+        for words in ("home: maintenance", "home: 4 to 6 processors", "home: scheduler fcfs")
+    ]
+    assert sorted(places) == places
+    assert "2000-03-24 12:00:00" in text
+    assert "cluster home: " in text
+    assert "Numbered boxes" in text
+    assert "Numbered boxes" not in pages["plain"]
+
+
+def test_other_kinds_of_runs(pages: Pages) -> None:
+    """What a run has beyond the plain one is reported, and what it has not is left out."""
+    assert "Users who come and go" in pages["visits"]
+    assert "Users who come and go" not in pages["plain"]
+    assert "Recorded: 90 jobs of log.swf by 3 users, as recorded," in Page(pages["record"]).text
+    for kind in ("record", "unrecorded"):
+        assert "later than recorded" not in pages[kind]
+        assert "Right: jobs submitted per day" in pages[kind]
+        assert "mean lateness" not in Page(pages[kind]).text
+    assert "Start not in the trace: its origin counts as Monday 00:00." in pages["no clock"]
+    assert "No job ran, as nothing was submitted." in pages["empty"]
+    lead = Page(pages["repaired"]).text.partition("Key numbers")[0]
+    assert (
+        "When the trace was read: 1 job dropped: no processors; 88 jobs repaired: no wait" in lead
+    )
+    assert "1 job of made by 1 user" in pages["one job"]
+
+
+def test_reactions_sites_and_full_logs_are_reported(runs: dict[str, Run]) -> None:
+    """Accounts that a stored run holds have their own sections; a full log says so."""
+    from dataclasses import replace
+
+    run = replace(runs["plain"])
+    run.accounts = {"jobs": 3, "by_reaction": {"wait for noon": {"jobs": 3, "users": 1}}}
+    none = dict.fromkeys(("wait_local_s", "wait_by_grid_s", "held_s", "bounded_slowdown"))
+    site = {"processors": 4, "jobs": 90, "jobs_by_grid": 5, "wait_s": 7200.0, "utilization": 0.5}
+    run.sites = {"north": site | none}
+    assert run.decisions is not None
+    run.decisions = replace(run.decisions, dropped=7)
+    run.configuration = {"model": "x" * 9000}
+    text = Page(report_html([run])).text
+    assert "(9,000 characters, in full in provenance.json)" in text
+    for words in ("wait for noon: 3 jobs of 1 user", "Jobs that reactions changed",
+                  "Sites of the grid",
+                  "north", "50.0 %", "7 later decisions not kept"):  # fmt: skip
+        assert words in text, words
+
+
+@pytest.mark.slow
+def test_same_runs_same_bytes(runs: dict[str, Run], pages: Pages) -> None:
+    """The same run gives the same page."""
+    for kind in ("plain", "platform"):
+        assert pages[kind] == report_html([runs[kind]], again=["hpcrowd again"])
+
+
+def test_made_for_paper(pages: Pages) -> None:
+    """On paper pictures, rows and short tables stay whole, and headings stay with what follows."""
+    style = pages["plain"].partition("@media print {")[2].partition("</style>")[0]
+    assert "figure, tr, nav { break-inside: avoid; }" in style
+    assert "table.short { break-inside: avoid; }" in style
+    assert "h1, h2, h3, caption { break-after: avoid; }" in style
+    assert "color: black" in style
+    assert "@page" in pages["plain"]
+
+
+@pytest.mark.slow
+def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> None:
+    """Two runs are side by side, then each has its own part."""
+    trace = busy_trace(make_trace)
+    both = [runs["plain"], *(replay(trace, users="distribution", seed=seed) for seed in (0, 1))]
+    steps: list[tuple[str, int, int]] = []
+    html = report_html(both, title="<A> & B", progress=lambda *step: steps.append(step))
+    page = Page(html)
+    assert "<A> & B" in page.text
+    for words in ("A: think-time, easy", "B: distribution, easy, 2 seeds", "Differences to",
+                  "first of 2 runs with different seeds", "[0, 1]", "weekly distance"):  # fmt: skip
+        assert words in page.text, words
+    assert 6 + 2 * 3 == len(page.pictures()) == len(steps)
+    assert [(place, 12) for place in range(12)] == [(done, total) for _, done, total in steps]
+    assert html == report_html(compare(both), title="<A> & B")
+
+
+def test_a_run_in_which_nothing_ran(make_trace: Callable[..., Trace]) -> None:
+    """Where no job ran the page says what happened instead, and has no empty pictures."""
+    jobs = [{"submit": n, "run": 9, "requested_processors": 8, "user": n} for n in range(3)]
+    run = replay(make_trace(*jobs, header="; MaxProcs: 8"), processors=4)
+    page = Page(report_html([run]))
+    assert "No job ran: 3 jobs rejected." in page.text
+    assert ["use", "submissions", "week"] == [name for name, _ in figures_of(run)]
+    assert 3 == len(page.all("img"))
+    assert "Who waits" not in page.text
+
+
+def test_a_run_without_jobs_says_why(pages: Pages) -> None:
+    """The page of a run without jobs is not one sentence: it says what makes such a run."""
+    text = Page(pages["empty"]).text
+    assert "Why there is nothing to see" in text
+    assert "users who submit nothing" in text
+    assert "Key numbers" not in text
+
+
+def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many runs the first have their own parts, and the page says that others have not."""
+    monkeypatch.setattr("hpcrowd.analysis.report.runs.MOST_PARTS", 1)
+    page = Page(report_html([runs["one job"]] * 4))
+    assert "the numbers of 3 more runs are here" in page.text
+    assert "(3) and 1 more" in page.text
+
+
+def test_nothing_to_report_on() -> None:
+    """Without a run there is no report."""
+    with pytest.raises(QuantityError, match="nothing to report on"):
+        report_html([])
+
+
+def test_parts_of_pages() -> None:
+    """Text is escaped everywhere; tables say which cells name rows and columns."""
+    page = html_page("<Demo> & more", ["a < b"], [figure_of(Picture(b"\x89PNG", 'says "so"', "T"))])
+    assert GENERATOR in page
+    assert "&lt;Demo&gt; &amp; more" in page
+    assert "a &lt; b" in page
+    assert 'alt="T. says &quot;so&quot;"' in page
+    table = rows_table(["", "n", "why"], [["<x>", "1", "&"]], remark=True, caption="<all>")
+    assert '<th scope="row" class="name">&lt;x&gt;</th><td class="number">1</td>' in table
+    assert '<td class="meaning">&amp;</td>' in table
+    assert 'aria-label="&lt;all&gt;"' in table
+    assert "<ul><li>&lt;1</li></ul>" == list_of(["<1"])
+    assert ("a", "B", []) == Section("a", "B", [])
+
+
+@pytest.mark.slow
+def test_kth_is_small(kth: Trace, tmp_path: Path) -> None:
+    """A report on a real trace of 28,000 jobs stays small enough to be sent around."""
+    text = report_html([replay(kth, users="fluid")])
+    assert len(text) < 3_000_000
+    assert len(Page(text).pictures()) == 9

@@ -1,0 +1,105 @@
+"""Commands that are killed at random moments: outputs are whole or absent, inputs unchanged.
+
+Every other kill waits until the command has begun to write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support.writing import COMMANDS, FILES, run, whole, words_of
+
+#: Factor on the number of kills.
+ATTACK = int(os.environ.get("HPCROWD_ATTACK", "1"))
+
+#: Kills of each command, after one run that is not killed.
+KILLS = 6 * ATTACK
+
+#: The same of the commands that take longest; 102 in all.
+FEWER = dict.fromkeys(("judge", "stats", "gantt", "validate", "sweep", "reproduce"), 2 * ATTACK)
+
+
+def files(folder: Path) -> dict[Path, int]:
+    """Return when each file of the outputs in a folder was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.glob("out*/**/*")} | {
+        path: path.stat().st_mtime_ns for path in folder.glob("out*") if path.is_file()
+    }
+
+
+def wait_until_it_writes(process: subprocess.Popen[str], folder: Path) -> None:
+    """Wait until a process has a temporary file or folder, or ends."""
+    while process.poll() is None and not any(folder.glob(".out*.tmp")):
+        time.sleep(0.001)
+
+
+#: What Python prints if it is interrupted before it runs the program. The last: in a callback of
+#: its own import, where the program's hook would have raised the interruption again.
+BEFORE_US = (
+    "Fatal Python error: init",
+    "_get_module_details",
+    '<frozen importlib._bootstrap>", line 82, in remove\nKeyboardInterrupt',
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_killed_at_random(tmp_path: Path, command: str) -> None:
+    """After each kill all is whole or absent, and no temporary file is left by a soft signal."""
+    draw = random.Random(command)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    trace = tmp_path / "c.swf"
+    before = hashlib.sha256(trace.read_bytes()).digest()
+    began = time.monotonic()
+    run(command, tmp_path)
+    longest = time.monotonic() - began
+    kills, most = 0, FEWER.get(command, KILLS)
+    for attempt in itertools.count():
+        if kills == most:
+            break
+        assert attempt < 10 * most
+        if draw.random() < 0.4:
+            for path in tmp_path.glob("out*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        number = draw.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
+        present = files(tmp_path)
+        began = time.monotonic()
+        process = subprocess.Popen(
+            words_of(command),
+            cwd=tmp_path,
+            text=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        delay = draw.uniform(0.15, 1.0) * longest
+        if attempt % 2:
+            wait_until_it_writes(process, tmp_path)
+            delay = draw.choice((0, draw.uniform(0, 0.02), draw.uniform(0, 0.3)))
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(delay)
+            longest = min(longest, time.monotonic() - began)  # the first may have compiled
+        kills += process.poll() is None
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+        assert hashlib.sha256(trace.read_bytes()).digest() == before
+        outputs = sorted(tmp_path.glob("out*"))
+        assert all(whole(path) for path in outputs)
+        assert "Traceback" not in said or any(one in said for one in BEFORE_US)
+        if number != signal.SIGKILL:
+            assert [] == list(tmp_path.glob(f".*.{process.pid}.*tmp"))
+        if "nothing was written" in said:
+            assert present == files(tmp_path)
+    run(command, tmp_path)
+    assert [] == list(tmp_path.glob(".*.tmp"))
+    assert all(whole(path) for path in tmp_path.glob("out*"))

@@ -1,0 +1,57 @@
+"""Mutated files of every kind: a result or one line, in time, within memory, and nothing half.
+
+``HPCROWD_ATTACK=10 pytest -m slow tests/attacks/test_mutated_files.py`` tries ten times as many.
+The cases are numbered, so that each is the same again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.mutation_bases import CORPORA
+from tests.support.places import ROOT
+
+#: Files in all, and the parts of the largest corpora, which run in parallel.
+FILES = int(20_000 * float(os.environ.get("HPCROWD_ATTACK", "1")))
+
+#: Shares of corpora; those whose commands draw pictures or simulate weeks get less.
+SHARES = {"long-trace": 0.1, "run": 0.15, "swept": 0.2, "sweep": 0.3, "numbers": 0.3, "model": 1.5}
+
+
+def number_of_files(corpus: str) -> int:
+    """Return how many files of a corpus are tried."""
+    shares = {name: SHARES.get(name, 1.3) for name in CORPORA}
+    return -int(-FILES * shares[corpus] // sum(shares.values()))
+
+
+def test_all_files_are_tried() -> None:
+    """The corpora together have the number of files that is promised."""
+    assert FILES <= sum(map(number_of_files, CORPORA)) <= FILES + len(CORPORA)
+
+
+def attacked(corpus: str, count: int, folder: Path) -> list[str]:
+    """Return what a worker finds wrong, a text for each case."""
+    done = subprocess.run(
+        [
+            sys.executable, "-W", "ignore", "-m", "tests.attacks.mutation_cases",
+            folder, corpus, "0", str(count),
+        ],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found, done.stderr
+    assert "done" in found[-1], (found[-1], done.stderr)
+    return [f"{one['case']}: {one['command']}: {one['wrong']}" for one in found[:-1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_mutated_files(corpus: str, tmp_path: Path) -> None:
+    """Each ends with a result or one line, in time, in bounded memory, and leaves nothing half."""
+    assert [] == attacked(corpus, number_of_files(corpus), tmp_path / "files")

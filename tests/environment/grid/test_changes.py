@@ -1,0 +1,382 @@
+"""Grids whose clusters change: stories, and an independent simulator, compiled and plain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.pictures.platform_marks import marks_of
+from hpcrowd.environment import (
+    ClusterSpec,
+    GridSpec,
+    JobTable,
+    Maintenance,
+    NodesDown,
+    Resize,
+    Simulation,
+    SpeedChange,
+    State,
+)
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.streams import Streams
+from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
+
+from tests.environment.grid.changing_grid import (
+    ANNOUNCE,
+    CLOSE,
+    DOWN,
+    RESUBMIT,
+    SIZE,
+    Job,
+    Node,
+    Oracle,
+    Step,
+)
+
+#: Multiplies the number of random cases.
+ATTACK = float(os.environ.get("HPCROWD_ATTACK", "1"))
+
+BROKERS = ("first-fit", "worst-fit", "least-loaded", "fastest-completion")
+GRID = "grid"
+
+both = pytest.mark.parametrize("plain", [False, True])
+
+
+class Fixed:
+    """A random stream that always draws the same number."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def random(self) -> float:
+        """Draw it."""
+        return self.value
+
+
+def simulation(
+    jobs: JobTable,
+    sizes: Sequence[int],
+    changes: Sequence[Sequence[Any]],
+    broker: str = "first-fit",
+    *,
+    policies: Sequence[str] = ("fcfs", "fcfs", "fcfs"),
+    plain: bool = False,
+    coallocation: bool = False,
+) -> Simulation:
+    """A grid of clusters with changes."""
+    specs = {
+        f"site {place}": ClusterSpec(size, policies[place], platform=tuple(changes[place]))
+        for place, size in enumerate(sizes)
+    }
+    home, *others = specs
+    return Simulation(
+        jobs,
+        specs[home].processors,
+        specs[home].scheduler,
+        platform=specs[home].platform,
+        others={name: specs[name] for name in others},
+        plain=plain,
+        grid=GridSpec(broker, coallocation),
+        resubmit_after=RESUBMIT,
+        name=home,
+    )
+
+
+def played(
+    jobs: Sequence[Job], sizes: Sequence[int], changes: Sequence[Sequence[Any]], **how: Any
+) -> dict[str, list[Any]]:
+    """What happens to every row."""
+    table = JobTable()
+    groups = []
+    for job in jobs:
+        times = {"run_time": job.run, "requested_time": job.request}
+        groups.append([int(table.append(1, processors=need, **times)[0]) for need in job.parts])
+    together = any(len(group) > 1 for group in groups)
+    model = simulation(table, sizes, changes, coallocation=together, **how)
+    places = [*model.clusters, GRID]
+    for job, rows in zip(jobs, groups, strict=True):
+        site: Any = model.site(places[job.to])
+        if len(rows) > 1:
+            site.submit_together(rows, job.at)
+        else:
+            site.submit(rows, job.at)
+    model.run()
+    found = {name: getattr(table, name).tolist() for name in ("start", "end", "cluster", "submit")}
+    return {**found, "state": [State(state).name for state in table.state.tolist()]}
+
+
+def steps_of(changes: Sequence[Any]) -> list[Step]:
+    """The same changes for the independent simulator."""
+    found = []
+    for one in changes:
+        if isinstance(one, NodesDown):
+            found.append(Step(one.at, DOWN, one.processors, one.jobs, one.until))
+        elif isinstance(one, Resize):
+            found.append(Step(one.at, SIZE, one.processors))
+        else:
+            announced = max(0, one.start - one.announced)
+            found.append(Step(announced, ANNOUNCE, one.start, until=one.end))
+            found.append(Step(one.start, CLOSE, 0, one.jobs, one.end))
+    return found
+
+
+def case(seed: int) -> tuple[list[Job], list[int], list[list[Any]], dict[str, Any], float]:
+    """A random grid; ties are frequent, and outages at seconds at which jobs end."""
+    rng = np.random.default_rng([20, seed])
+    clusters = int(rng.integers(1, 4))
+    sizes = rng.integers(1, 9, clusters).tolist()
+    parts = bool(rng.random() < 0.3)
+    span = int(rng.choice([5, 30, 100]))
+    jobs = []
+    for _ in range(int(rng.integers(1, 16))):
+        run = int(rng.choice([0, 1, 5, 10, 30]))
+        request = max(run + int(rng.integers(-4, 6)), 0)
+        to = int(rng.integers(0, clusters)) if rng.random() < 0.4 else clusters
+        wide = parts and to == clusters and rng.random() < 0.5
+        count = int(rng.integers(2, clusters + 2)) if wide else 1
+        needs = rng.integers(1, 5 if wide else 10, count).tolist()
+        at = int(rng.integers(0, span)) // 5 * 5
+        # Components take as long as requested when speeds are equal, so all estimates agree.
+        jobs.append(Job(at, run, request, tuple(needs), to))
+    fates = ["requeue", "resubmit", "fail"]
+    changes: list[list[Any]] = []
+    for size in sizes:
+        mine: list[Any] = []
+        for _ in range(int(rng.integers(0, 3))):
+            at = int(rng.integers(0, span * 2)) // 5 * 5
+            until = at + int(rng.integers(1, 40)) if rng.random() < 0.8 else None
+            processors = int(rng.integers(1, size + 1))
+            mine.append(NodesDown(at, until, processors, str(rng.choice(fates))))  # type: ignore[arg-type]
+        for at in rng.choice(span * 2, int(rng.integers(0, 3)), replace=False).tolist():
+            mine.append(Resize(at // 2 * 2 + len(mine) % 2, int(rng.integers(size, 12))))
+        if rng.random() < 0.3:
+            start = int(rng.integers(1, span * 2))
+            end, announced = start + int(rng.integers(1, 40)), int(rng.integers(0, 40))
+            fate = str(rng.choice([*fates, "run"]))
+            mine.append(Maintenance(start, end, announced, fate))  # type: ignore[arg-type]
+        if rng.random() < 0.5:  # shrink, but not below what may be down
+            down = sum(one.processors for one in mine if isinstance(one, NodesDown))
+            mine = [one for one in mine if not isinstance(one, Resize)]
+            mine.append(
+                Resize(int(rng.integers(0, span * 2)), max(1, int(rng.integers(1, 9)), down))
+            )
+        changes.append(mine)
+    how = {
+        "broker": str(rng.choice(BROKERS)),
+        "policies": [str(rng.choice(["fcfs", "easy"])) for _ in sizes],
+    }
+    return jobs, sizes, changes, how, float(rng.random())
+
+
+def check_case(seed: int, patch: pytest.MonkeyPatch) -> bool:
+    """Compare one random case, compiled and plain; return whether its changes are possible."""
+    jobs, sizes, changes, how, draw = case(seed)
+    patch.setattr(Streams, "generator", lambda self, *name: Fixed(draw))
+    try:
+        compiled = played(jobs, sizes, changes, **how)
+    except QuantityError:
+        return False
+    nodes = [
+        Node(size, policy, steps_of(mine))
+        for size, policy, mine in zip(sizes, how["policies"], changes, strict=True)
+    ]
+    oracle = Oracle(jobs, nodes, how["broker"], draw)
+    oracle.run()
+    expected = {
+        "start": oracle.start,
+        "end": oracle.end,
+        "cluster": oracle.place,
+        "submit": oracle.submit,
+        "state": oracle.state,
+    }
+    assert expected == compiled, f"case {seed}"
+    assert expected == played(jobs, sizes, changes, plain=True, **how), f"case {seed}, plain"
+    return True
+
+
+def test_changing_grids_equal_an_independent_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every job starts, ends and is stopped as in a simulator that shares nothing with this one."""
+    assert sum(check_case(seed, monkeypatch) for seed in range(50)) > 25
+
+
+@pytest.mark.slow
+def test_many_changing_grids_equal_an_independent_simulator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same for thousands of cases; HPCROWD_ATTACK multiplies their number."""
+    count = int(3000 * ATTACK)
+    assert sum(check_case(1000 + seed, monkeypatch) for seed in range(count)) > count // 3
+
+
+def starts(rows: Sequence[tuple[int, int, int, int]], *args: Any, **how: Any) -> list[int]:
+    """Starts of jobs of (second, run time, processors, place)."""
+    jobs = [Job(at, run, run, (need,), to) for at, run, need, to in rows]
+    found: list[int] = played(jobs, *args, **how)["start"]
+    return found
+
+
+@both
+def test_a_stopped_job_of_the_grid_is_counted_again(plain: bool) -> None:
+    """The broker knows that it waits in its cluster's queue, and sends no job behind it."""
+    rows = [(0, 1000, 4, 2), (50, 0, 4, 2), (160, 100, 3, 2), (20, 150, 4, 1)]
+    found = starts(rows, [4, 4], [[NodesDown(100, until=5000)], []], plain=plain)
+    assert [5000, 170, 170, 20] == found
+
+
+@both
+def test_a_job_rejected_by_a_resize_is_no_longer_counted(plain: bool) -> None:
+    """The last job goes to the empty cluster, not to the other one."""
+    rows = [(0, 100, 6, 0), (1, 100, 10, 0), (10, 10, 4, 2), (1000, 10, 2, 2)]
+    assert [0, -1, -1, 1000] == starts(rows, [10, 1], [[Resize(50, 3)], []], plain=plain)
+
+
+@both
+@pytest.mark.parametrize("broker", BROKERS)
+def test_a_held_job_waits_for_a_cluster_to_grow(plain: bool, broker: str) -> None:
+    """It starts when the cluster grows; if that never happens, it has not run at the end."""
+    jobs = [Job(0, 200, 200, (10,), 0), Job(10, 10, 10, (8,), 2)]
+    window = Maintenance(5, 40, 0, "run")
+    shrinks = [window, Resize(30, 3)]
+    grows = [[*shrinks, Resize(5000, 10)], []]
+    assert [0, 5000] == played(jobs, [10, 1], grows, broker=broker, plain=plain)["start"]
+    never = played(jobs, [10, 1], [shrinks, []], broker=broker, plain=plain)
+    assert ["COMPLETED", "UNFINISHED"] == never["state"]
+
+
+@both
+def test_an_idle_cluster_changes_at_its_second(plain: bool) -> None:
+    """The broker sees that it is down, larger or smaller though nothing has happened there."""
+    down = NodesDown(50, until=500, processors=10, jobs="fail")
+    assert [500] == starts([(160, 10, 8, 1)], [10], [[down]], plain=plain)
+    assert [400] == starts([(400, 10, 15, 1)], [10], [[Resize(300, 20)]], plain=plain)
+    shrunk = played([Job(400, 10, 10, (8,), 2)], [10, 9], [[Resize(300, 3)], []], plain=plain)
+    assert ([400], [1]) == (shrunk["start"], shrunk["cluster"])
+
+
+@both
+@pytest.mark.parametrize("broker", BROKERS)
+def test_no_job_is_sent_to_a_closed_cluster(plain: bool, broker: str) -> None:
+    """A job waits at the broker until the first of the clusters opens."""
+    closed = [[Maintenance(300, 600)], [Maintenance(300, 500)]]
+    found = played([Job(400, 10, 10, (8,), 2)], [10, 9], closed, broker=broker, plain=plain)
+    assert ([500], [1]) == (found["start"], found["cluster"])
+
+
+@both
+@pytest.mark.parametrize(
+    ("fate", "start", "state"),
+    [("requeue", 60, "COMPLETED"), ("resubmit", 60, "COMPLETED"), ("fail", 0, "FAILED")],
+)
+def test_components_stop_and_start_together(plain: bool, fate: Any, start: int, state: str) -> None:
+    """If one component is stopped, so are the others; they start again when all of them fit."""
+    down = NodesDown(10, 60, 4, fate)
+    found = played(
+        [Job(0, 30, 30, (3, 2), 2), Job(11, 5, 5, (2,), 1)], [4, 2], [[down], []], plain=plain
+    )
+    assert [start, start, 11] == found["start"]
+    assert [state, state, "COMPLETED"] == found["state"]
+    end = 10 if fate == "fail" else 90
+    assert [end, end, 16] == found["end"]
+
+
+@both
+def test_components_do_not_run_into_maintenance(plain: bool) -> None:
+    """They start after an announced maintenance that they would run into."""
+    window = Maintenance(20, 50, 20)
+    found = played([Job(0, 30, 30, (3, 2), 2)], [4, 2], [[window], []], plain=plain)
+    assert [50, 50] == found["start"]
+
+
+def test_components_need_clusters_of_constant_speed() -> None:
+    """Components take equally long, which a change of speed would break."""
+    model = simulation(JobTable(), [4, 4], [[SpeedChange(5, 2.0)], []], coallocation=True)
+    assert model.broker is not None
+    with pytest.raises(QuantityError, match="co-allocation on site 0: its speed changes"):
+        model.broker.bind([])
+
+
+@both
+def test_random_failures_do_not_keep_a_grid_running(plain: bool) -> None:
+    """A job that no cluster can hold any more does not wait for ever while nodes fail."""
+    from hpcrowd.environment import Failures
+
+    changes = [[Failures(5.0, 2.0), Resize(3, 2)], [Failures(7.0, 3.0)]]
+    jobs = [Job(0, 10, 10, (8,), 0), Job(1, 10, 10, (8,), 2), Job(2, 10, 10, (1,), 2)]
+    found = played(jobs, [8, 1], changes, plain=plain)
+    assert "UNFINISHED" == found["state"][1]
+    assert "COMPLETED" == found["state"][2]
+
+
+FILE = """
+[clusters.north]
+processors = 20
+model = "lublin"
+load = 0.5
+days = 1
+
+[clusters.south]
+processors = 10
+
+[grid]
+model = "lublin"
+days = 1
+load = 0.4
+
+[[platform.changes]]
+do = "resize"
+cluster = "south"
+at = 40000
+processors = 5
+
+[[platform.changes]]
+do = "maintain"
+cluster = "north"
+start = 20000
+end = 30000
+"""
+
+
+def test_a_grid_file_has_changes_of_the_platform(tmp_path: Path) -> None:
+    """Each change happens on its cluster; totals, marks and the configuration show it."""
+    (tmp_path / "two.toml").write_text(FILE)
+    run = run_grid(read_grid(str(tmp_path / "two.toml")))
+    assert 10000 == run.platform["north"]["maintenance_s"]
+    assert [[40000, 10, 5]] == run.platform["south"]["sizes"]
+    jobs = run.jobs
+    began = jobs.start[(jobs.cluster == 0) & (jobs.start >= 0)]
+    assert not ((began >= 20000) & (began < 30000)).any(), "closed"
+    texts = [mark.text for mark in marks_of(run)]
+    assert ["north: maintenance", "south: 10 to 5 processors"] == texts
+    again = GridConfig.configure(
+        **{name: value for name, value in run.configuration.items() if name != "files_sha256"}
+    )
+    assert (run_grid(again).jobs.start == jobs.start).all(), "repeated from its configuration"
+
+
+def test_a_file_of_changes_is_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found from here, replaces the changes in the grid's file, and names its clusters."""
+    (tmp_path / "grids").mkdir()
+    (tmp_path / "grids" / "two.toml").write_text(FILE)
+    down = '[[changes]]\ndo = "down"\nat = 50\nuntil = 60\ncluster = "CLUSTER"\n'
+    (tmp_path / "down.toml").write_text(down.replace("CLUSTER", "south"))
+    (tmp_path / "wrong.toml").write_text(down.replace("CLUSTER", "east"))
+    monkeypatch.chdir(tmp_path)
+    run = run_grid(read_grid("grids/two.toml", platform="down.toml"))
+    assert 10 == run.platform["south"]["down_processor_s"]
+    assert "down.toml" in run.configuration["files_sha256"]
+    with pytest.raises(
+        QuantityError, match=r"wrong\.toml: .*'east': no such cluster; choose north"
+    ):
+        run_grid(read_grid("grids/two.toml", platform="wrong.toml"))
+
+
+def test_components_refuse_changes_of_speed_in_a_file(tmp_path: Path) -> None:
+    """One line names the setting and the cure."""
+    speed = FILE + '[[platform.changes]]\ndo = "speed"\ncluster = "north"\nat = 5\nfactor = 2\n'
+    (tmp_path / "two.toml").write_text(speed)
+    with pytest.raises(QuantityError, match="components 4: the platform has a change of speed"):
+        read_grid(str(tmp_path / "two.toml"), components=4)

@@ -1,0 +1,321 @@
+"""Dependencies, throttles and eligible times of a log, in its replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.agents import Casting
+from hpcrowd.analysis.results import read_recorded, read_results, write_results
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment import Trace, parse_sacct, read_trace, write_trace
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.holds.recorded import recorded_rules
+from hpcrowd.environment.holds.rules import Condition, Rules
+from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.trace import jobs_from_trace
+from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
+
+from tests.support.sacct import UTC, text
+
+ANY, OK, NOT_OK = Condition
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+def at(second: int) -> str:
+    """A time of day as sacct writes it."""
+    return f"2024-01-31T12:{second // 60:02}:{second % 60:02}"
+
+
+def job(
+    number: str, submit: int, start: int, end: int, line: str = "", **more: str
+) -> dict[str, str]:
+    """A row of sacct, with its times in s after noon, and options of ``sbatch``."""
+    return {
+        "JobID": number, "Submit": at(submit), "Eligible": at(submit), "Start": at(start),
+        "End": at(end), "ElapsedRaw": str(end - start), "SubmitLine": f"sbatch {line} x.sh",
+    } | more  # fmt: skip
+
+
+def rules_for(*rows: dict[str, str]) -> tuple[Rules, Trace]:
+    """Return the rules of a log."""
+    trace = parse_sacct(text(*rows), options=UTC)
+    made = jobs_from_trace(trace)
+    rules = recorded_rules(trace, made.jobs, made.source_row)
+    assert rules is not None
+    return rules, trace
+
+
+def parents(rules: Rules) -> dict[int, list[tuple[int, Condition]]]:
+    """Return what each job waits for, as plain pairs."""
+    return {row: [(one.row, one.condition) for one in of] for row, of in rules.parents.items()}
+
+
+def test_conditions() -> None:
+    """Each type of dependency, of jobs, tasks and arrays."""
+    rules, trace = rules_for(
+        job("1_0", 0, 0, 10),
+        job("1_1", 0, 0, 20),
+        job("2", 0, 0, 5, State="FAILED"),
+        job("3", 1, 30, 40, "--dependency=afterok:1"),
+        job("4", 2, 30, 40, "-d afterany:1_1,afternotok:2"),
+        job("5", 3, 30, 40, "--dependency=afterok:1_0?afterok:2"),
+        job("6_1", 4, 30, 40, "--dependency=aftercorr:1"),
+        job("7", 5, 50, 60, "--dependency=afterany:1_7:3"),
+    )
+    assert {
+        3: [(0, OK), (1, OK)],
+        4: [(1, ANY), (2, NOT_OK)],
+        5: [(0, OK), (2, ANY)],
+        6: [(1, OK)],
+        7: [(3, ANY)],
+    } == parents(rules)
+    assert frozenset({5}) == rules.either
+    assert [False, False, True, *[False] * 5] == rules.failed.tolist()
+    assert {
+        "ran though a job that it depends on had not ended as it asked: its end is enough": 1,
+        "depends on a job that is not replayed: eligible as long after its submission as then": 1,
+    } == dict(rules.notes)
+    # Fields 17 and 18: the other that ended last, and no time to think.
+    assert [-1, -1, -1, 2, 2, 1, 2, 4] == trace["preceding"].tolist()
+    assert [-1, -1, -1, 0, 0, 0, 0, 0] == trace["think_time"].tolist()
+
+
+def test_what_cannot_be_taken() -> None:
+    """Unknown types and jobs keep the recorded time; a job that had not ended is no reason."""
+    rules, _ = rules_for(
+        job("1", 0, 0, 100),
+        job("2", 1, 5, 40, "-d afterok:1", Eligible=at(4)),
+        job("3", 2, 40, 50, "-d after:1", Eligible=at(30)),
+        job("4", 3, 40, 50, "-d afterok:99", Eligible=at(33)),
+        job("5", 4, 40, 50, Eligible=at(20)),
+        job("6", 5, 140, 150, "--begin=now+30 -d afterok:1", Eligible=at(100)),
+    )
+    assert {5: [(0, OK)]} == parents(rules)
+    assert [0, 3, 28, 30, 16, 30] == rules.delay.tolist()
+    assert 3 == rules.notes.total()
+
+
+def test_arrays_and_singletons() -> None:
+    """Tasks share the throttle of their array; a name is that of one user."""
+    throttled = "--array=0-2%1"
+    rules, _ = rules_for(
+        job("8_0", 0, 0, 10, throttled),
+        job("8_1", 0, 10, 20, throttled, Eligible=at(10)),
+        job("8_2", 0, 20, 30, throttled, Eligible=at(20)),
+        job("9", 1, 1, 10, JobName="ring"),
+        job("10", 2, 10, 20, "-d singleton", JobName="ring", Eligible=at(10)),
+        job("11", 3, 3, 10, JobName="ring", User="bob"),
+    )
+    assert {0: 0, 1: 0, 2: 0} == rules.array
+    assert {0: 1} == rules.throttle
+    assert {3, 4} == set(rules.name_of)
+    assert frozenset({4}) == rules.singletons
+    assert not rules.delay.any()
+
+
+def test_nothing_held() -> None:
+    """Logs without such columns, and logs in which nobody was held, have no rules."""
+    for rows in (job("1", 0, 0, 10),), ({"JobID": "1"},):
+        trace = parse_sacct(text(*rows), options=UTC)
+        made = jobs_from_trace(trace)
+        assert recorded_rules(trace, made.jobs, made.source_row) is None
+    run = replay(trace)
+    assert ({}, None) == (run.holds, run.metrics["eligible_wait_mean_s"])
+    assert "holds" not in run.summary()
+
+
+CHAIN = (
+    job("1", 0, 0, 60),
+    job("2", 1, 60, 90, "-d afterok:1", Eligible=at(60)),
+    job("3", 2, 90, 100, "-d afterany:2", Eligible=at(90)),
+    job("4", 3, 33, 43, Eligible=at(33)),
+)
+
+
+@pytest.mark.parametrize("users", ["rigid", "think-time", "think-time-windows"])
+def test_replays(users: str, tmp_path: Path) -> None:
+    """Users of all kinds have their jobs held; reports, results and traces tell of it."""
+    trace = parse_sacct(text(*CHAIN), options=UTC)
+    run = replay(trace, users=users, processors="8")
+    assert [0, 60, 90, 33] == run.jobs.start.tolist()
+    assert {"dependency": 2, "earliest start or hold": 1} == run.holds["causes"]
+    assert 0 == run.metrics["eligible_wait_mean_s"]
+    assert (59 + 88 + 30) / 4 == run.metrics["wait_mean_s"]
+    write_results(run, tmp_path / "out")
+    again = read_results(tmp_path / "out")
+    assert run.holds == again.holds
+    assert run.metrics == again.metrics
+    made = run.to_trace()
+    assert [-1, 1, 2, -1] == made["preceding"].tolist()
+    assert [-1, 0, 0, -1] == made["think_time"].tolist()
+    free = replay(trace, users=users, processors="8", holds="none")
+    assert [0, 1, 2, 3] == free.jobs.start.tolist()
+
+
+def test_record() -> None:
+    """Recorded schedules have both waits too."""
+    trace = parse_sacct(text(*CHAIN), options=UTC)
+    run = replay(trace, scheduler="recorded")
+    assert [0, 60, 90, 33] == run.jobs.enqueued.tolist()
+    assert (3, 59.0) == (run.holds["jobs_held"], run.holds["held_mean_s"])
+    assert 0 == run.metrics["eligible_wait_mean_s"]
+
+
+def test_file_as_a_run(tmp_path: Path) -> None:
+    """The same for a log that is compared with runs."""
+    file = tmp_path / "sacct.txt"
+    file.write_bytes(text(*CHAIN))
+    run: Run = read_recorded(file)
+    assert [0, 60, 90, 33] == run.jobs.enqueued.tolist()
+    assert 3 == run.holds["jobs_held"]
+
+
+def test_summary_line(call: Call, tmp_path: Path) -> None:
+    """The command says how many, how long and why; ``--holds none`` leaves them out."""
+    file = tmp_path / "sacct.txt"
+    file.write_bytes(text(*CHAIN))
+    _, told, _ = call("replay", file, "--zone", "UTC")
+    assert "3 jobs held after submission, 59 s on average (2 by dependency, 1 by earliest" in told
+    assert "eligible_wait_mean_s" in told
+    _, told, _ = call("replay", file, "--zone", "UTC", "--holds", "none")
+    assert "held" not in told
+    assert "eligible_wait_mean_s" not in told
+
+
+SESSIONS = (
+    job("1", 0, 0, 60),
+    job("2", 200, 200, 230),
+    job("3", 400, 400, 410, "-d afterok:1"),
+    job("4", 400, 400, 410, "-d afterok:2", Eligible=at(400)),
+)
+
+
+def staged(**options: Any) -> Any:
+    """A run that has not begun, with each job a session; job 2 takes long."""
+    trace = parse_sacct(text(*SESSIONS), options=UTC)
+    config = ReplayConfig.configure(sessions="arrival:1s", processors="8", **options)
+    return config.stage(trace)
+
+
+def test_graphs_show_dependencies() -> None:
+    """An edge says which jobs depend on which; it holds a job and not the session."""
+    graph = staged().users[0].graph
+    assert "ended and dependency" == graph.edges[1, 2]["reason"]
+    assert [(1, 3)] == graph.edges[1, 2]["dependency"]
+    assert "dependency" == graph.edges[0, 2]["reason"]
+    assert [(0, 2)] == graph.edges[0, 2]["dependency"]
+    with pytest.raises(QuantityError, match="comes from the log"):
+        graph.edges[1, 2]["dependency"] = []
+    with pytest.raises(QuantityError, match="comes from the log"):
+        graph.add_edge(0, 1, dependency=[])
+
+
+def test_graphs_without_a_dependency() -> None:
+    """Without the think time the session comes at once, and its job waits for the other one."""
+    one = staged()
+    graph = one.users[0].graph
+    graph.remove_edge(0, 1)
+    del graph.edges[1, 2]["think_time"]
+    graph.nodes[1]["start"] = 500
+    graph.nodes[2]["start"] = 0
+    run = one.run(None)
+    assert [0, 500, 60, 530] == run.jobs.start.tolist()
+    other = staged()
+    graph = other.users[0].graph
+    graph.remove_edge(0, 1)
+    graph.remove_edge(1, 2)
+    graph.nodes[1]["start"] = 500
+    graph.nodes[2]["start"] = 0
+    assert "dependency" == graph.edges[0, 2]["reason"]
+    run = other.run(None)
+    assert [0, 500, 60, 0] == run.jobs.start.tolist()
+
+
+def test_left_out() -> None:
+    """Jobs do not wait for a session that was left out, nor for those of a user who left."""
+    one = staged()
+    graph = one.users[0].graph
+    del graph.edges[1, 2]["think_time"]
+    graph.nodes[2]["start"] = 0
+    one.model.run(until=30)
+    graph.remove_node(1)
+    run = one.run(None)
+    assert [0, -1, 60, 30] == run.jobs.start.tolist()
+
+
+def test_mixtures_hold_what_is_replayed() -> None:
+    """The rows of the table are found in the log, whatever part of it is replayed."""
+    trace = parse_sacct(text(*CHAIN), options=UTC)
+    config = ReplayConfig.configure(processors="8")
+    converted, record = config.recorded(trace, config.conversion())
+    casting = Casting.of(record, "think-time", Streams(0))
+    assert np.array_equal(converted.source_row[casting.rows], np.arange(4))
+
+
+@pytest.fixture(scope="session")
+def real(slurm_dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """The real cluster, with all columns."""
+    import gzip
+
+    found = sorted(slurm_dumps.glob("all-D.txt*"))
+    if not found:
+        pytest.skip(f"no all-D.txt in {slurm_dumps}")
+    data = found[0].read_bytes()
+    file = tmp_path_factory.mktemp("dump") / "all-D.txt"
+    file.write_bytes(gzip.decompress(data) if found[0].suffix == ".gz" else data)
+    return read_trace(file)
+
+
+def test_rules_are_those_of_a_real_slurm(real: Trace) -> None:
+    """Its jobs became eligible when the rules say, give or take a round of its scheduler."""
+    made = jobs_from_trace(real)
+    rules, jobs = recorded_rules(real, made.jobs, made.source_row), made.jobs
+    assert rules is not None
+    assert not rules.notes
+    ids = real.extra["job_id"][made.source_row].tolist()
+    later = [int(text or 0) for text in real.extra["eligible"][made.source_row].tolist()]
+    eligible = jobs.recorded_submit + later
+    place = {one: row for row, one in enumerate(ids)}
+    assert {"274", "275", "278"} == {ids[row] for row in rules.parents}
+    for row, others in rules.parents.items():
+        over = max(int(jobs.recorded_end[one.row]) for one in others)
+        assert 0 <= eligible[row] - over <= 15, ids[row]
+    assert {ids[row] for row in rules.singletons} == {"279", "280"}
+    assert 0 <= eligible[place["280"]] - jobs.recorded_end[place["279"]] <= 15
+    for which, most in rules.throttle.items():
+        tasks = [row for row, one in rules.array.items() if one == which]
+        start, end = jobs.recorded_start[tasks], jobs.recorded_end[tasks]
+        assert most == max(int(((start <= now) & (end > now)).sum()) for now in start)
+
+
+@pytest.mark.parametrize("users", ["rigid", "think-time"])
+def test_chain_of_a_real_slurm(real: Trace, users: str) -> None:
+    """It runs forwards, and arrays keep within their throttles."""
+    run = replay(real, users=users)
+    jobs, ids = run.jobs, run.trace.extra["job_id"][run.source_row].tolist()  # type: ignore[union-attr]
+    place = {one: row for row, one in enumerate(ids)}
+    chain = [place[one] for one in ("273", "274", "275")]
+    assert (jobs.enqueued[chain[1:]] == jobs.end[chain[:-1]]).all()
+    for array, most in (("270", 2), ("271", 1)):
+        tasks = [row for one, row in place.items() if one.startswith(f"{array}_")]
+        start, end = jobs.start[tasks], jobs.end[tasks]
+        assert most == max(int(((start <= now) & (end > now)).sum()) for now in start)
+    free = replay(real, users=users, holds="none")
+    assert free.jobs.start[chain[2]] < free.jobs.end[chain[0]]
+
+
+def test_fields_of_the_swf_of_a_real_slurm(real: Trace, tmp_path: Path) -> None:
+    """Fields 17 and 18 name the last of the others."""
+    file = tmp_path / "out.swf"
+    write_trace(real, file)
+    made = read_trace(file)
+    ids = dict(zip(real.extra["job_id"].tolist(), real["number"].tolist(), strict=True))
+    place = {number: row for row, number in enumerate(made["number"].tolist())}
+    for one, other in (("274", "273"), ("275", "274"), ("278", "276")):
+        row = place[ids[one]]
+        assert (ids[other], 0) == (made["preceding"][row], made["think_time"][row])

@@ -1,0 +1,559 @@
+"""Each kind of Slurm's files about a machine: all its forms, and what of it is not modelled."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hpcrowd.environment.errors import MachineError
+from hpcrowd.environment.machine.files.reading import read_machine
+from hpcrowd.environment.machine.model import NodeType, Preempt, Reservation
+
+from tests.environment.machine.slurm.slurm_texts import CONF, NODES, Reads, reader, wrong
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Reads:
+    """Return a function that reads texts, by the names of their files; _ in a name is a dot."""
+    return reader(tmp_path)
+
+
+# ---- slurm.conf -------------------------------------------------------------------------------
+
+
+def test_keys_in_any_case_comments_quotes_and_lines_that_go_on(read: Reads) -> None:
+    r"""A # ends a line unless \ is before it; \ at the end continues it, also with blanks after."""
+    machine = read(
+        'CLUSTERNAME = "my cluster"   # a name\n'
+        "selecttype=select/cons_tres SchedulerParameters=bf_window=60,\\\n"
+        "bf_continue \\  \n"
+        "\n"
+        "nodename=n1 cpus=4 \\\n"
+        "   realmemory=1000 \\\n"
+        "   feature=a\\#b\n"
+        "PARTITIONNAME=p NODES=n1\n"
+    )
+    assert "my cluster" == machine.name
+    assert (3600, True) == (machine.scheduling.bf_window, machine.scheduling.bf_continue)
+    assert NodeType(name="n1", cores=4, memory=1000, features=("a#b",)) == machine.nodes[0]
+
+
+def test_default_lines(read: Reads) -> None:
+    """They hold for what follows; a later one changes only what it names."""
+    machine = read(
+        "NodeName=DEFAULT CPUs=4 RealMemory=1000 Feature=x\n"
+        "NodeName=n1\n"
+        "NodeName=DEFAULT RealMemory=2000\n"
+        "NodeName=n2 Feature=y\n"
+        "PartitionName=DEFAULT MaxTime=60 State=DOWN\n"
+        "PartitionName=a Nodes=n1\n"
+        "PartitionName=b Nodes=n2 MaxTime=2-0 State=UP\n"
+    )
+    assert [(4, 1000, ("x",)), (4, 2000, ("y",))] == [
+        (one.cores, one.memory, one.features) for one in machine.nodes
+    ]
+    assert [(3600, False), (172_800, True)] == [
+        (one.max_time, one.up) for one in machine.partitions
+    ]
+
+
+def test_included_files(read: Reads, tmp_path: Path) -> None:
+    """They are found next to the file, whatever their folder was; %c is the cluster's name."""
+    conf = "ClusterName=Hal\nInclude /etc/slurm/%c-nodes.conf\nPartitionName=p Nodes=ALL\n"
+    (tmp_path / "hal-nodes.conf").write_text("NodeName=n[1-2] CPUs=2\n")
+    assert ["n[1-2]"] == [one.name for one in read(conf).nodes]
+    (tmp_path / "hal-nodes.conf").write_text("\nNodeName=n[1-2] CPUs=none2\n")
+    assert "hal-nodes.conf:2: CPUs='none2': not a whole number of at least 1" == wrong(read, conf)
+    (tmp_path / "hal-nodes.conf").write_text("include hal-nodes.conf\n")
+    assert "more than 20 files deep" in wrong(read, conf)
+    (tmp_path / "hal-nodes.conf").unlink()
+    assert "slurm.conf:2: Include /etc/slurm/hal-nodes.conf: no such file" in wrong(read, conf)
+
+
+@pytest.mark.parametrize(
+    ("keys", "cores", "memory"),
+    [
+        ("CPUs=8 RealMemory=1000", 8, 1000),
+        ("Procs=8 RealMemory=1000", 8, 1000),
+        ("Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=1000", 16, 1000),
+        ("Boards=2 SocketsPerBoard=2 CoresPerSocket=4", 16, None),
+        ("CPUs=8 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2", 8, None),
+        ("CPUs=16 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CoreSpecCount=2", 12, None),
+        ("CPUs=8 CpuSpecList=0-1,7 RealMemory=1000 MemSpecLimit=100", 5, 900),
+        ("RealMemory=16k", 1, 16_384),
+    ],
+)
+def test_cores_and_memory(read: Reads, keys: str, cores: int, memory: int | None) -> None:
+    """CPUs as Slurm 22.05 counts them, less what is kept for the system."""
+    machine = read(f"NodeName=n1 {keys}\nPartitionName=p Nodes=n1\n")
+    assert (cores, memory) == (machine.nodes[0].cores, machine.nodes[0].memory)
+
+
+def test_nodes_are_in_the_order_of_slurm(read: Reads) -> None:
+    """By name and number, as scontrol lists them; equal neighbours are one type."""
+    machine = read("NodeName=n10,n9,a2 CPUs=4\nNodeName=a10 CPUs=4\nNodeName=n[1-2] CPUs=8\n")
+    assert ["a2", "a10", "n1", "n2", "n9", "n10"] == [name for name, _ in machine.names()]
+    assert ["a[2,10]", "n[1-2]", "n[9-10]"] == [one.name for one in machine.nodes]
+
+
+def test_node_sets(read: Reads) -> None:
+    """Partitions may name sets by feature, by nodes, and both."""
+    machine = read(
+        "NodeName=n[1-2] CPUs=4 Feature=x\nNodeName=n[3-4] CPUs=4\n"
+        "NodeSet=xs Feature=x\nNodeSet=both Feature=x Nodes=n4\n"
+        "PartitionName=a Nodes=xs,n3\nPartitionName=b Nodes=both\nPartitionName=c\n"
+    )
+    assert [("n[1-3]",), ("n[1-2,4]",), ()] == [one.nodes for one in machine.partitions]
+
+
+def test_partitions(read: Reads) -> None:
+    """Times in minutes are rounded up to whole ones; limits may be missing or UNLIMITED."""
+    machine = read(
+        NODES + "MaxMemPerNode=900\n"
+        "PartitionName=a Nodes=n1 MaxTime=1:30 DefaultTime=1 MinNodes=1 MaxNodes=3 LLN=YES "
+        "OverSubscribe=EXCLUSIVE PriorityTier=5 PriorityJobFactor=7 GraceTime=60 "
+        "PreemptMode=SUSPEND,GANG AllowAccounts=x,y DenyQos=low MaxCPUsPerNode=3 DefMemPerCPU=10 "
+        'TRESBillingWeights="CPU=1.0,Mem=.25G,GRES/gpu=2"\n'
+        "PartitionName=b Nodes=ALL MaxTime=INFINITE MaxNodes=UNLIMITED Priority=3 "
+        "AllowAccounts=ALL Shared=FORCE:4 MaxMemPerNode=800 AllocNodes=login\n"
+    )
+    first, second = machine.partitions
+    assert (120, 60, 1, 3) == (
+        first.max_time, first.default_time, first.min_nodes, first.max_nodes
+    )  # fmt: skip
+    assert (True, True, 5, 7, 60, 3) == (
+        first.least_loaded, first.exclusive, first.priority_tier, first.priority_factor,
+        first.grace_time, first.max_cores_per_node,
+    )  # fmt: skip
+    assert (Preempt.SUSPEND, ("x", "y"), ("low",)) == (
+        first.preempt_mode, first.allow_accounts, first.deny_qos
+    )  # fmt: skip
+    assert {"cpu": 1.0, "mem": 0.25 / 1024, "gres/gpu": 2.0} == first.billing_weights
+    assert (900, 800) == (first.max_memory_per_node, second.max_memory_per_node)
+    assert (None, None, 3, 3, ()) == (
+        second.max_time, second.max_nodes, second.priority_tier, second.priority_factor,
+        second.allow_accounts,
+    )  # fmt: skip
+    assert (
+        "slurm.conf:4: partition a: PreemptMode=GANG",
+        "slurm.conf:5: Shared=FORCE:4",
+        "slurm.conf:5: partition b: AllocNodes=login",
+        "QOS low: named, not described; give sacctmgr show qos -P",
+    ) == machine.not_modelled
+
+
+def test_two_default_partitions(read: Reads) -> None:
+    """The last one counts, as in slurmctld, and the other is named."""
+    machine = read(
+        NODES + "PartitionName=a Nodes=n1 Default=YES\nPartitionName=b Nodes=n1 Default=YES\n"
+    )
+    assert [False, True] == [one.default for one in machine.partitions]
+    assert "partition a: Default=YES" in machine.not_modelled[0]
+
+
+def test_scheduler_parameters_have_their_units(read: Reads) -> None:
+    """Minutes, seconds and microseconds become seconds; the rest is named."""
+    machine = read(
+        NODES + "SchedulerParameters=bf_interval=60,bf_window=2880,bf_resolution=300,defer,"
+        "bf_max_job_test=200,max_job_bf=300,bf_max_job_user=5,bf_yield_interval=1000000,"
+        "sched_min_interval=2000000,batch_sched_delay=20,sched_interval=-1,max_rpc_cnt=150,"
+        "preempt_reorder_count=2,max_sched_time=9,enable_user_top,bf_licenses\n"
+        "DependencyParameters=kill_invalid_depend\nOverTimeLimit=UNLIMITED\n"
+    )
+    said = machine.scheduling
+    assert (60, 172_800, 300, 300, 5) == (
+        said.bf_interval, said.bf_window, said.bf_resolution, said.bf_max_job_test,
+        said.bf_max_job_user,
+    )  # fmt: skip
+    assert (1.0, 2.0, 20.0, -1) == (
+        said.bf_yield_interval, said.sched_min_interval, said.batch_sched_delay,
+        said.sched_interval,
+    )  # fmt: skip
+    assert (True, 2, 2, True, None) == (
+        said.defer, said.reorder_count, said.max_sched_time, said.kill_invalid_depend,
+        said.over_time_limit,
+    )  # fmt: skip
+    notes = [note.partition("SchedulerParameters=")[2] for note in machine.not_modelled]
+    assert [
+        "max_rpc_cnt=150",
+        "max_sched_time=9: more than half of MessageTimeout, unused as in Slurm",
+        "bf_licenses",
+    ] == notes
+
+
+def test_priorities_and_selection(read: Reads) -> None:
+    """Flags, weights and times of the multifactor priority; what jobs share nodes by."""
+    machine = read(
+        "NodeName=n1 CPUs=4 RealMemory=9\nPriorityType=priority/multifactor\n"
+        "PriorityFlags=DEPTH_OBLIVIOUS,NO_FAIR_TREE,INCR_ONLY\nPriorityDecayHalfLife=14-0\n"
+        "PriorityCalcPeriod=00:10:00\nPriorityMaxAge=60\nPriorityFavorSmall=YES\n"
+        "PriorityWeightAge=5\nPriorityWeightTRES=CPU=10,GRES/gpu=20\n"
+        "PriorityUsageResetPeriod=MONTHLY\nSelectType=select/cons_tres\n"
+        "SelectTypeParameters=CR_CPU,CR_LLN,CR_ONE_TASK_PER_CORE\n"
+        "PreemptType=preempt/qos\nPreemptMode=CANCEL\nPreemptExemptTime=30\n"
+        "EnforcePartLimits=YES\nAccountingStorageEnforce=limits,safe\n"
+    )
+    said = machine.priority
+    assert (True, False, 1_209_600, 600, 3600) == (
+        said.depth_oblivious, said.fair_tree, said.half_life, said.calculation_period,
+        said.max_age,
+    )  # fmt: skip
+    assert ({"cpu": 10, "gres/gpu": 20}, "monthly", 5, True) == (
+        said.weight_tres, said.usage_reset, said.weight_age, said.favor_small
+    )  # fmt: skip
+    chosen = machine.scheduling
+    assert (False, True, True, False) == (
+        chosen.memory_counts, chosen.cores_count, chosen.least_loaded, chosen.whole_nodes
+    )  # fmt: skip
+    assert ("qos", Preempt.CANCEL, 1800, "all", True) == (
+        chosen.preempt_type, chosen.preempt_mode, chosen.preempt_exempt_time,
+        chosen.enforce_part_limits, chosen.enforce_limits,
+    )  # fmt: skip
+    assert {
+        "slurm.conf:3: PriorityFlags=INCR_ONLY",
+        "slurm.conf:12: SelectTypeParameters=CR_ONE_TASK_PER_CORE",
+        "slurm.conf:17: AccountingStorageEnforce=safe",
+    } == set(machine.not_modelled)
+
+
+def test_what_is_not_modelled_is_named(read: Reads) -> None:
+    """Settings about scheduling and unknown keys are; those of logs and ports are not."""
+    machine = read(
+        NODES + "SlurmctldPort=6817\nSlurmdLogFile=/var/log/x\nCompleteWait=0\n"
+        "JobSubmitPlugins=lua\nLicenses=matlab:5\nPriorityWeihgtAge=5\n"
+        "NodeName=f1 CPUs=4 State=FUTURE\nNodeName=d1 CPUs=4 RealMemory=9 State=DOWN\n"
+    )
+    assert (
+        "slurm.conf:10: State=DOWN: taken as up",
+        "slurm.conf:9: State=FUTURE: these nodes are left out",
+        "slurm.conf:6: JobSubmitPlugins=lua",
+        "slurm.conf:7: Licenses=matlab:5",
+        "slurm.conf:8: PriorityWeihgtAge=5: a key that is not known",
+    ) == machine.not_modelled
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "PartitionName=p Nodes=n9",
+            "node n9: not a node of the machine; ",
+        ),
+        ("PartitionName=p Nodes=n[1-", "Nodes='n[1-': brackets do not match"),
+        ("NodeName=n2 CPUs=4", "NodeName='n2': node n2 is described twice, also at "),
+        ("PartitionName=p MaxTime=soon", "MaxTime='soon': not a time; write minutes"),
+        ("PartitionName=p MaxTime=60 DefaultTime=120", "DefaultTime longer than MaxTime"),
+        ("PartitionName=p MaxNodes=-3", "MaxNodes='-3': not a whole number of at least 0"),
+        ("PartitionName=p PreemptMode=MAYBE", "PreemptMode='MAYBE': not known; choose off"),
+        ("PartitionName=p State=SIDEWAYS", "State='SIDEWAYS': not known; choose UP"),
+        ("SchedulerParameters=bf_interval=x", "SchedulerParameters: bf_interval='x': not a whole"),
+        (
+            "SchedulerType=sched/wiki",
+            "SchedulerType='sched/wiki': not known; did you mean",
+        ),
+        ("PriorityFavorSmall=sometimes", "PriorityFavorSmall='sometimes': neither YES nor NO"),
+        (
+            "PriorityType=priority/magic",
+            "PriorityType='priority/magic': not known; did you mean",
+        ),
+        ("NodeName=m1 Gres=gpu:", "Gres='gpu:': not a list of resources such as gpu:a100:4"),
+        ("NodeName=m1 RealMemory=50 MemSpecLimit=60", "MemSpecLimit='60': not less than RealMem"),
+        ("NodeName=m1 what is this", "'what is this': not KEY=VALUE"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_place(read: Reads, line: str, message: str) -> None:
+    """File, line, key, value and the cure."""
+    found = wrong(read, f"{NODES}{line}\n")
+    assert found.startswith(f"slurm.conf:3: {message}") or message in found
+    assert found.startswith("slurm.conf:3: ")
+
+
+def test_partitions_twice(read: Reads) -> None:
+    """The other place is named."""
+    found = wrong(read, NODES + "PartitionName=p Nodes=n1\nPartitionName=p Nodes=n2\n")
+    assert found.startswith("slurm.conf:4: PartitionName='p': partition p is described twice")
+    assert found.endswith("slurm.conf:3")
+
+
+# ---- gres.conf --------------------------------------------------------------------------------
+
+GPU_NODES = "NodeName=n[1-2] CPUs=4 RealMemory=9 Gres={}\nSelectType=select/cons_tres\n"
+
+
+@pytest.mark.parametrize(
+    ("gres", "conf", "expected"),
+    [
+        ("gpu:a100:4", "", {"a100": 4}),
+        ("gpu:4", "", {"": 4}),
+        ("gpu", "", {"": 1}),
+        ("gpu:a100:4(S:0-1),gpu:v100:no_consume:2(S:0,1)", "", {"a100": 4, "v100": 2}),
+        ("gpu:nvidia_a100_80gb_pcie:2", "", {"nvidia_a100_80gb_pcie": 2}),
+        ("gpu:1g.5gb:7", "", {"1g.5gb": 7}),
+        ("gpu:4", "Name=gpu Type=a100 File=/dev/nvidia[0-3]\n", {"a100": 4}),
+        ("gpu:4", "NodeName=n[1-9] Name=gpu Type=x File=/dev/nvidia[0-1]\n"
+         "NodeName=n1,n2 Name=gpu Type=y Count=2\n", {"x": 2, "y": 2}),
+        ("gpu:4", "NodeName=other Name=gpu Type=x Count=4\n", {"": 4}),
+    ],
+)  # fmt: skip
+def test_gpus(read: Reads, gres: str, conf: str, expected: dict[str, int]) -> None:
+    """Counts come from slurm.conf, types also from gres.conf."""
+    machine = read(GPU_NODES.format(gres), **({"gres_conf": conf} if conf else {}))
+    assert [expected] == [one.gpus for one in machine.nodes]
+    assert () == machine.not_modelled
+
+
+def test_other_resources_are_named(read: Reads) -> None:
+    """So are resources that Slurm finds itself, and other counts in the two files."""
+    machine = read(
+        GPU_NODES.format("gpu:4,mps:400"), gres_conf="AutoDetect=nvml\nName=gpu Count=2\n"
+    )
+    assert {
+        "gres.conf:1: AutoDetect=nvml: GPUs are those of Gres in slurm.conf",
+        "slurm.conf:1: Gres=mps:400",
+        "slurm.conf:1: Gres of 4 GPUs, gres.conf of 2",
+    } == set(machine.not_modelled)
+
+
+# ---- scontrol ---------------------------------------------------------------------------------
+
+SHOWN = """NodeName=n1 Arch=x86_64 CoresPerSocket=4 
+   CPUAlloc=0 CPUEfctv=12 CPUTot=16 CPULoad=0.42
+   AvailableFeatures=milan,gpu
+   ActiveFeatures=milan
+   Gres=gpu:a100:2(S:0)
+   OS=Linux 6.1.0 #1 SMP PREEMPT
+   RealMemory=64000 AllocMem=0 FreeMem=22630 Sockets=2 Boards=1
+   CoreSpecCount=2 MemSpecLimit=4000
+   State=MIXED+PLANNED ThreadsPerCore=2 TmpDisk=0 Weight=3 Owner=N/A MCS_label=N/A
+   Partitions=p 
+
+NodeName=n2 CoresPerSocket=4 
+   CPUAlloc=0 CPUTot=4 Gres=(null)
+   AvailableFeatures=(null)
+   RealMemory=64000 Sockets=1 Boards=1
+   State=DOWN*+DRAIN ThreadsPerCore=1 Weight=1
+
+"""  # noqa: W291
+
+PARTITION = """PartitionName=p
+   AllowGroups=ALL AllowAccounts=a,b AllowQos=ALL
+   AllocNodes=ALL Default=YES QoS=N/A
+   DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO
+   MaxNodes=UNLIMITED MaxTime=1-00:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED
+   Nodes=n[1-2]
+   PriorityJobFactor=50 PriorityTier=2 RootOnly=NO ReqResv=NO OverSubscribe=EXCLUSIVE
+   OverTimeLimit=NONE PreemptMode=GANG,SUSPEND
+   State=UP TotalCPUs=64 TotalNodes=8 SelectTypeParameters=NONE
+   JobDefaults=DefCpuPerGPU=4
+   DefMemPerCPU=2000 MaxMemPerNode=UNLIMITED
+   TRES=cpu=64,mem=480000M,node=8,billing=64
+"""
+
+RESERVATIONS = """ReservationName=maint StartTime=2026-01-05T08:00:00 EndTime=2026-01-05T09:00:00 Duration=01:00:00
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=16 Features=(null) PartitionName=(null) Flags=MAINT,IGNORE_JOBS,SPEC_NODES,DAILY
+   TRES=cpu=20
+   Users=root,-bob Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a
+   MaxStartDelay=(null)
+
+ReservationName=part StartTime=2026-01-05T08:00:00 EndTime=2026-01-06T08:00:00 Duration=1-00:00:00
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=4 Features=(null) PartitionName=p Flags=FLEX
+     NodeName=n1 CoreIDs=0-1
+     NodeName=n2 CoreIDs=0,3
+   TRES=cpu=4
+   Users=(null) Groups=(null) Accounts=a,b Licenses=(null) State=INACTIVE BurstBuffer=(null)
+   MaxStartDelay=(null)
+"""  # noqa: E501
+
+CONFIG = """Configuration data as of 2026-01-05T19:03:03
+AccountingStorageEnforce = associations,limits,qos
+ClusterName             = hal
+DefMemPerNode           = UNLIMITED
+OverTimeLimit           = 5 min
+PriorityType            = priority/multifactor
+PriorityCalcPeriod      = 00:05:00
+PriorityMaxAge          = 7-00:00:00
+PriorityFlags           = 
+SchedulerParameters     = bf_window=60
+SelectType              = select/cons_tres
+SelectTypeParameters    = CR_CORE_MEMORY
+SLURM_VERSION           = 22.05.8
+
+Cgroup Support Configuration:
+ConstrainCores          = yes
+PriorityType            = not a setting of Slurm
+
+Slurmctld(primary) at hal is UP
+"""  # noqa: W291
+
+
+def test_what_scontrol_shows(read: Reads) -> None:
+    """Nodes, partitions, reservations and settings, without slurm.conf."""
+    machine = read(
+        n_txt=SHOWN, p_txt=PARTITION, r_txt=RESERVATIONS, c_txt=CONFIG
+    )  # fmt: skip
+    assert "hal" == machine.name
+    assert (
+        NodeType(name="n1", cores=12, memory=60_000, gpus={"a100": 2}, weight=3,
+                 features=("milan", "gpu")),
+        NodeType(name="n2", cores=4, memory=64_000),
+    ) == machine.nodes  # fmt: skip
+    only = machine.partitions[0]
+    assert (("n[1-2]",), ("a", "b"), True, None, 86_400) == (
+        only.nodes, only.allow_accounts, only.default, only.default_time, only.max_time
+    )  # fmt: skip
+    assert (True, Preempt.SUSPEND, 2000) == (
+        only.exclusive, only.preempt_mode, only.default_memory_per_core
+    )  # fmt: skip
+    assert (
+        Reservation(name="maint", start=1_767_600_000, end=1_767_603_600, nodes=("n[1-2]",),
+                    users=("root",), maintenance=True, ignore_running=True),
+        Reservation(name="part", start=1_767_600_000, end=1_767_686_400, nodes=("n[1-2]",),
+                    cores_per_node=2, accounts=("a", "b"), partition="p", flexible=True),
+    ) == machine.reservations  # fmt: skip
+    assert (300, 3600) == (machine.scheduling.over_time_limit, machine.scheduling.bf_window)
+    assert {
+        "n.txt:1: ThreadsPerCore=2: jobs may share a core, as CPUs are threads",
+        "n.txt:16: State=DOWN*+DRAIN: taken as up",
+        "p.txt:1: partition p: PreemptMode=GANG",
+        "p.txt:10: partition p: JobDefaults=DefCpuPerGPU=4",
+        "r.txt:1: reservation maint: Flags=DAILY",
+        "r.txt:1: reservation maint: -bob may not use it",
+    } == set(machine.not_modelled)
+
+
+def test_one_line_a_record(read: Reads) -> None:
+    """With -o, all values of a record are in one line."""
+    lines = ["".join(f" {line.strip()}" for line in text.splitlines()).strip()
+             for text in SHOWN.split("\n\n")]  # fmt: skip
+    whole, short = read(n_txt=SHOWN), read(n_txt="\n".join(lines) + "\n")
+    assert whole.nodes == short.nodes
+
+
+def test_reservations_are_local(read: Reads, tmp_path: Path) -> None:
+    """Their times are those of the zone."""
+    read(n_txt=SHOWN, p_txt=PARTITION, r_txt=RESERVATIONS)
+    there = read_machine([tmp_path], "Europe/Paris").reservations
+    assert 1_767_600_000 - 3600 == there[0].start
+
+
+def test_what_is_shown_goes_before_what_is_configured(read: Reads) -> None:
+    """A value of scontrol counts; one that only slurm.conf has stays."""
+    machine = read(
+        "NodeName=n[1-2] CPUs=2 RealMemory=100\nNodeName=n3 CPUs=3 RealMemory=100\n"
+        "PartitionName=p Nodes=n3 MaxTime=5 TRESBillingWeights=CPU=2\nClusterName=conf\n"
+        "PriorityWeightAge=7\n",
+        n_txt=SHOWN, p_txt=PARTITION, c_txt=CONFIG,
+    )  # fmt: skip
+    assert {"n1": 12, "n2": 4, "n3": 3} == {
+        name: machine.nodes[kind].cores for name, kind in machine.names()
+    }
+    only = machine.partitions[0]
+    assert (("n[1-2]",), 86_400, {"cpu": 2.0}) == (only.nodes, only.max_time, only.billing_weights)
+    assert ("hal", 7) == (machine.name, machine.priority.weight_age)
+
+
+def number(value: int | None) -> dict[str, Any]:
+    """Return a number as Slurm 23.02 and later write it; None for no limit."""
+    return {"set": value is not None, "infinite": value is None, "number": value or 0}
+
+
+def test_objects(read: Reads) -> None:
+    """The shapes of 22.05 and of later versions say the same."""
+    nodes = {"nodes": [
+        {"name": "n1", "cpus": 8, "sockets": 1, "cores": 4, "threads": 2, "boards": 1,
+         "real_memory": 1000, "features": "a,b", "gres": "gpu:x:2", "weight": 3, "state": "idle"},
+    ]}  # fmt: skip
+    later = {"nodes": [
+        nodes["nodes"][0] | {"features": ["a", "b"], "state": ["IDLE", "PLANNED"],
+                             "effective_cpus": 8, "specialized_memory": 0},
+    ], "last_update": number(5), "meta": {}, "errors": []}  # fmt: skip
+    flat = {"partitions": [
+        {"name": "p", "nodes": "n1", "max_time_limit": 60, "default_time_limit": 4294967294,
+         "priority_tier": 4, "priority_job_factor": 5, "flags": ["default"],
+         "maximum_nodes_per_job": -1 % 2**32, "default_memory_per_cpu": 2**63 + 500,
+         "allowed_accounts": "a", "preemption_mode": ["disabled"], "min nodes per job": 1},
+    ]}  # fmt: skip
+    nested = {"partitions": [
+        {"name": "p", "nodes": {"configured": "n1", "total": 1}, "accounts": {"allowed": "a"},
+         "qos": {"allowed": "", "assigned": ""}, "priority": {"job_factor": 5, "tier": 4},
+         "maximums": {"time": number(60), "nodes": number(None), "shares": 1},
+         "minimums": {"nodes": 1}, "partition": {"state": ["UP"]},
+         "defaults": {"time": {"set": False, "infinite": False, "number": 0},
+                      "memory_per_cpu": 9, "partition_memory_per_cpu": number(500)}},
+    ], "meta": {"command": ["show", "partitions"]}}  # fmt: skip
+    old = read(n_json=json.dumps(nodes, indent=1), p_json=json.dumps(flat, indent=1))
+    new = read(n_json=json.dumps(later, indent=1), p_json=json.dumps(nested, indent=1))
+    expected = NodeType(name="n1", cores=8, memory=1000, features=("a", "b"), gpus={"x": 2},
+                        weight=3)  # fmt: skip
+    assert (expected,) == old.nodes == new.nodes
+    for machine in (old, new):
+        only = machine.partitions[0]
+        assert (("n1",), 3600, None, 4, 5, None, 1, 500, None, ("a",)) == (
+            only.nodes, only.max_time, only.default_time, only.priority_tier,
+            only.priority_factor, only.max_nodes, only.min_nodes, only.default_memory_per_core,
+            only.default_memory_per_node, only.allow_accounts,
+        )  # fmt: skip
+    assert [True, False] == [one.partitions[0].default for one in (old, new)]
+
+
+def test_objects_of_reservations(read: Reads) -> None:
+    """With the line of the object in messages."""
+    one = {"name": "r", "node_list": "n[1-2]", "start_time": number(1000), "end_time": number(2000),
+           "flags": ["MAINT"], "users": "", "accounts": "a", "partition": "",
+           "core_specializations": [{"node": "n1", "core": "0-2"}]}  # fmt: skip
+    machine = read(NODES, r_json=json.dumps({"reservations": [one]}, indent=1))
+    assert (Reservation(name="r", start=1000, end=2000, nodes=("n[1-2]",), cores_per_node=3,
+                        accounts=("a",), maintenance=True),) == machine.reservations  # fmt: skip
+    late = json.dumps({"reservations": [one | {"end_time": 900}]}, indent=1)
+    assert "r.json:4: EndTime='900': reservation r: not later than its start" == wrong(
+        read, NODES, r_json=late
+    )
+
+
+# ---- which file is what -----------------------------------------------------------------------
+
+
+def test_files_that_are_something_else(read: Reads, tmp_path: Path) -> None:
+    """In a folder they are left out; by name they are refused with what can be read."""
+    others = {
+        "jobs.json": '{"meta": {}, "jobs": [{"nodes": "n1"}], "errors": []}',
+        "plan.csv": "id,account,user,partition,qos\n1,x,y,z,w\n",
+        "sacct.txt": "JobID|Account|User|QOS\n1|x|y|z\n",
+        "slurmdbd.conf": "DbdHost=x\nStorageType=y\n",
+        "notes.md": "NodeName is a key\n",
+        "empty.txt": "",
+    }
+    for name, text in others.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "inside").mkdir()
+    assert 3 == len(list(read(CONF).names()))
+    for name in others:
+        with pytest.raises(MachineError, match="does not describe a machine; give a TOML file"):
+            read_machine(tmp_path / name)
+    (tmp_path / "slurm.conf").unlink()
+    with pytest.raises(MachineError, match="nothing describes a machine"):
+        read_machine(tmp_path)
+
+
+def test_packed_files_and_marks(tmp_path: Path) -> None:
+    """gzip, a byte order mark and line ends of Windows change nothing."""
+    (tmp_path / "slurm.conf.gz").write_bytes(gzip.compress(CONF.encode()))
+    (tmp_path / "q.txt").write_bytes(b"\xef\xbb\xbfName|Priority\r\nhigh|7\r\n")
+    machine = read_machine(tmp_path)
+    assert 7 == machine.qos[0].priority
+
+
+def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
+    """One line says which."""
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(CONF.encode() * 100)[:40])
+    for path, why in ((tmp_path / "gone", "No such file"), (tmp_path / "cut.gz", "cut short")):
+        with pytest.raises(MachineError, match=why):
+            read_machine([path])
+    with pytest.raises(MachineError, match="no files: nothing describes a machine"):
+        read_machine([])
+    (tmp_path / "q.txt").write_text("Name|Priority\nhigh|7\n")
+    with pytest.raises(MachineError, match=r"q.txt: no nodes; give slurm.conf"):
+        read_machine(tmp_path / "q.txt")

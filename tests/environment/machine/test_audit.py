@@ -1,0 +1,306 @@
+"""The audit of finished runs finds each kind of fault in tables and ledgers that are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hpcrowd.environment.errors import SchedulerError
+from hpcrowd.environment.jobs import UNKNOWN, Column, JobTable, State
+from hpcrowd.environment.machine.audit import audit, faults
+from hpcrowd.environment.machine.model import (
+    Account,
+    Limits,
+    Machine,
+    NodeType,
+    Partition,
+    Qos,
+    Reservation,
+    SchedulingSettings,
+)
+from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.machine.stock import Share
+from hpcrowd.environment.schedulers.slurm.queue import Tenure
+
+from tests.environment.schedulers.slurm.test_policy import table
+
+Ledger = list[Tenure]
+
+#: Two nodes of four cores, 100 MB and two GPUs, and one without; jobs may use all.
+NODES = (
+    NodeType(name="g[1-2]", cores=4, memory=100, gpus={"a": 1, "b": 1}, features=("fast",)),
+    NodeType(name="n1", cores=4, memory=100),
+)
+
+
+def share(node: int = 0, cores: int = 1, memory: int = 0, gpus: tuple[int, int] = (0, 0)) -> Share:
+    """Return what a job holds of a node."""
+    return Share(node, cores, memory, gpus)
+
+
+def site(*limits: Limits, **more: Any) -> Machine:
+    """Return the machine; with limits of the QOS ``normal``, if they are given."""
+    values: dict[str, Any] = {
+        "qos": tuple(Qos(name="normal", limits=one) for one in limits),
+        "scheduling": SchedulingSettings(enforce_limits=True),
+    }
+    return Machine(nodes=NODES, **{**values, **more})
+
+
+def ran(*jobs: dict[str, Any]) -> tuple[JobTable, Ledger]:
+    """Return a table of completed jobs and its ledger.
+
+    Each says what it ``asks``; when it started, ``start``; what it ``holds``; ``partition``.
+    """
+    made, at = table(*({"run": 10, **job} for job in jobs))
+    ledger = []
+    for row, job in enumerate(jobs):
+        start = job.get("start", 0)
+        made.matrix[Column.SUBMIT, row] = made.matrix[Column.ENQUEUED, row] = at[row]
+        made.matrix[Column.START, row] = start
+        made.matrix[Column.END, row] = start + made.run_time[row]
+        made.matrix[Column.STATE, row] = State.COMPLETED
+        ledger.append(
+            Tenure(row, int(at[row]), int(at[row]), start, UNKNOWN, job.get("holds", (share(),)),
+                   "main", job.get("partition", "all"), job.get("pauses", []))
+        )  # fmt: skip
+        made.matrix[Column.PAUSED, row] = job.get("suspended", UNKNOWN)
+    return made, ledger
+
+
+RES = Reservation(name="kept", start=50, end=100, nodes=("g1",), users=("u2",))
+PARTS = (
+    Partition(name="all", default=True),
+    Partition(name="one", nodes=("n1",), max_nodes=1, max_time=20, max_cores_per_node=2,
+              deny_accounts=("b",)),
+    Partition(name="down", up=False),
+    Partition(name="whole", exclusive=True),
+    Partition(name="wide", min_nodes=2),
+)  # fmt: skip
+ACCOUNTS = (
+    Account(account="a", limits=Limits(group_jobs=1, group_submit=2)),
+    Account(account="b", limits=Limits(group_tres={"cpu": 3})),
+    Account(account="a", user="u1", limits=Limits(max_jobs=3, max_submit=1)),
+    Account(account="a", user="u2"),
+    Account(account="b", user="u3", limits=Limits(max_wall=5, max_tres={"node": 1})),
+)
+WHOLE = (share(0, 4, 0, (1, 1)),)
+FOUR = (share(0, 4),)
+TWO = {"holds": (share(0, 2),), "cores": 2}
+
+
+@pytest.mark.parametrize(
+    ("machine", "jobs", "fault"),
+    [
+        (site(), [{"holds": FOUR}, {}], "g1: 5 of 4 cores in use"),
+        (site(), [{"holds": (share(memory=60),)}] * 2, "g1: 120 of 100 MB in use"),
+        (site(), [{"holds": (share(gpus=(1, 0)),)}] * 2, "g1: 2 of 1 GPUs a in use"),
+        (site(), [{"holds": (share(2, gpus=(0, 1)),)}], "n1: 1 of 0 GPUs b in use"),
+        (site(), [{"exclusive": 1, "holds": WHOLE}, {"start": 5, "holds": (share(0, 0),)}],
+         "a job that asked for all is not alone"),
+        (site(), [{"exclusive": 1}], "holds a part of g1, not the whole node"),
+        (site(partitions=PARTS), [{"partition": "whole", "partitions": "whole"}],
+         "holds a part of g1"),
+        (site(), [{"partition": "other"}], "ran in partition 'other', which there is not"),
+        (site(), [{"holds": (share(3),)}], "holds nodes [3], of 3"),
+        (site(), [{"holds": ()}], "holds nodes [], of 3"),
+        (site(), [{"holds": (share(), share())}], "holds a node twice"),
+        (site(partitions=PARTS), [{"partition": "one", "holds": (share(2),)}],
+         "ran in partition one, and asked for all"),
+        (site(partitions=PARTS), [{"partition": "one", "partitions": "one"}],
+         "ran on g1, not in partition one"),
+        (site(partitions=PARTS), [{"partition": "down", "partitions": "down"}],
+         "started in partition down, which is down"),
+        (site(partitions=PARTS), [{"partition": "wide", "partitions": "wide"}],
+         "ran on 1 nodes, against the limits of partition wide"),
+        (site(partitions=PARTS),
+         [{"partition": "one", "partitions": "one", "holds": (share(1), share(2))}],
+         "ran on 2 nodes, against the limits of partition one"),
+        (site(partitions=PARTS),
+         [{"partition": "one", "partitions": "one", "holds": (share(2),), "limit": 30}],
+         "limit 30 s, above 20 s of partition one"),
+        (site(partitions=PARTS),
+         [{"partition": "one", "partitions": "one", "holds": (share(2, 3),)}],
+         "3 cores of n1: above 2"),
+        (site(partitions=PARTS, accounts=ACCOUNTS),
+         [{"partition": "one", "partitions": "one", "holds": (share(2),), "account": "b"}],
+         "account b and QOS  may not use partition one"),
+        (site(), [{"features": "fast", "holds": (share(2),)}], "ran on n1, which is not fast"),
+        (site(), [{"cores": 2}], "holds 1 cores, and asked for 2"),
+        (site(), [{"nodes": 2}], "holds 1 nodes, and asked for 2"),
+        (site(), [{"max_nodes": 1, "holds": (share(0), share(1))}], "holds 2 nodes"),
+        (site(), [{"cores_per_task": 2, "cores": 2, "holds": (share(0, 3),)}],
+         "3 cores of g1: not tasks of 2"),
+        (site(), [{"tasks_per_node": 1, "holds": (share(0, 2),)}], "more than 1 tasks"),
+        (site(), [{"gpus": 1}], "holds [0] GPUs , and asked for 1 in all"),
+        (site(), [{"gpus": 1, "gpu_type": "a", "holds": (share(gpus=(0, 1)),)}],
+         "holds [0] GPUs a, and asked for 1 in all"),
+        (site(), [{"gpus_per_node": 1, "holds": (share(0, 1, 0, (1, 0)), share(2))}],
+         "holds [1, 0] GPUs , and asked for 0 in all and 1 on each node"),
+        (site(), [{"gpus_per_task": 1, "cores": 2, "holds": (share(0, 2, 0, (1, 0)),)}],
+         "and asked for 2 in all"),
+        (site(), [{"memory_per_node": 50}], "holds 0 MB of g1, and asked for 50 MB"),
+        (site(), [{"memory_per_node": 0}], "holds 0 MB of g1, and asked for 100 MB"),
+        (site(), [{"memory_per_core": 20, "cores": 2, "holds": (share(0, 2, 20),)}],
+         "holds 20 MB of g1, and asked for 40 MB"),
+        (site(partitions=(Partition(name="all", default_memory_per_core=9),)), [{}],
+         "holds 0 MB of g1, and asked for 9 MB"),
+        (site(), [{"array": 1, "task": task, "throttle": 1} for task in range(2)],
+         "array 1: 2 tasks run, 1 may"),
+        (site(), [{"pauses": [(2, 6)], "suspended": 4}], "completed after 6 s of 10 s"),
+        (site(), [{"pauses": [(2, 6)]}], "suspended for -1 s, in the ledger for 4 s"),
+        (site(), [{"suspended": 4}], "suspended for 4 s, in the ledger for 0 s"),
+        (site(), [{"pauses": [(6, 2)]}], "which is not in order of time"),
+        (site(), [{"holds": FOUR, "pauses": [(2, 6)]}, {"holds": FOUR, "start": 7}],
+         "g1: 8 of 4 cores in use"),
+        (site(), [{"holds": (share(0, 1, 90),), "pauses": [(2, 6)]},
+                  {"holds": (share(0, 1, 90),), "start": 2}], "180 of 100 MB in use"),
+        (site(reservations=(RES,)), [{"start": 60}], "g1 is kept for reservation kept"),
+        (site(reservations=(RES,)), [{"start": 45}], "g1 is kept for reservation kept"),
+        (site(reservations=(RES,)), [{"reservation": "kept", "user": 2}],
+         "outside the time of reservation kept"),
+        (site(reservations=(RES,)),
+         [{"reservation": "kept", "user": 2, "start": 50, "holds": (share(1),)}],
+         "g2 is outside reservation kept"),
+        (site(reservations=(RES,)), [{"reservation": "kept", "start": 50}],
+         "user u1 may not use reservation kept"),
+        (site(reservations=(RES,)), [{"reservation": "past"}],
+         "ran in reservation past, which there is not"),
+        (site(reservations=(RES.model_copy(update={"cores_per_node": 2}),)),
+         [TWO | {"start": 45}, {"start": 50}], "g1: 3 cores in use, 2 are not kept"),
+        (site(Limits(group_jobs=1)), [{}, {"user": 2}], "QOS normal: group_jobs above 1"),
+        (site(Limits(max_jobs=1)), [{}, {"start": 9}], "QOS normal: max_jobs above 1"),
+        (site(Limits(max_jobs_per_account=1)), [{}, {"user": 2}], "max_jobs_per_account above 1"),
+        (site(Limits(group_tres={"cpu": 1})), [{}, {}], "group_tres cpu above 1"),
+        (site(Limits(max_tres_per_user={"node": 1})), [{}, {"holds": (share(1),)}],
+         "max_tres_per_user node above 1"),
+        (site(Limits(max_tres_per_account={"gres/gpu:a": 0})),
+         [{"holds": (share(gpus=(1, 0)),)}], "max_tres_per_account gres/gpu:a above 0"),
+        (site(Limits(max_tres={"mem": 5})), [{"holds": (share(memory=6),)}],
+         "QOS normal: 6 mem of a job, above 5"),
+        (site(Limits(min_tres={"cpu": 2})), [{}], "QOS normal: 1 cpu of a job, below 2"),
+        (site(Limits(max_tres_per_node={"cpu": 1})), [TWO], "2 cpu on a node, above 1"),
+        (site(Limits(max_wall=5)), [{}], "QOS normal: limit of 10 s, above 5 s"),
+        (site(Limits(max_submit=1)), [{}, {"start": 20}], "QOS normal: max_submit above 1"),
+        (site(Limits(max_submit_per_account=1)), [{}, {"user": 2, "at": 9, "start": 20}],
+         "max_submit_per_account above 1"),
+        (site(Limits(group_submit=1)), [{}, {"user": 2}], "group_submit above 1"),
+        (site(accounts=ACCOUNTS), [{"user": 1}, {"user": 2}], "association a: group_jobs above 1"),
+        (site(accounts=ACCOUNTS), [{"user": 1}, {"start": 20}], "association u1: max_submit"),
+        (site(accounts=ACCOUNTS), [{"user": 2}] * 3, "association a: group_submit above 2"),
+        (site(accounts=ACCOUNTS), [TWO | {"user": 3, "limit": 5, "run": 5}] * 2,
+         "association b: group_tres cpu above 3"),
+        (site(accounts=ACCOUNTS), [{"user": 3}], "association u3: limit of 10 s, above 5 s"),
+        (site(accounts=ACCOUNTS), [{"user": 3, "holds": (share(), share(1))}],
+         "association u3: 2 node of a job, above 1"),
+        (site(), [{"at": 5}], "started at 0 s, before it could, 5 s"),
+        (site(), [{"begin": 7}], "started at 0 s, before it could, 7 s"),
+    ],
+)  # fmt: skip
+def test_each_kind_of_fault_is_found(
+    machine: Machine, jobs: list[dict[str, Any]], fault: str
+) -> None:
+    """What was used twice, against a request, a rule or a limit is named, with job and second."""
+    made, ledger = ran(*jobs)
+    found = faults(machine, made, ledger)
+    assert any(fault in one for one in found), found
+    with pytest.raises(SchedulerError, match="faults of the schedule: job "):
+        audit(machine, made, ledger)
+
+
+@pytest.mark.parametrize(
+    ("machine", "jobs"),
+    [
+        (site(Limits(max_jobs=1, max_submit=2)), [{}, {"start": 10}]),
+        (site(reservations=(RES,)), [{"start": 40}, {"start": 100}, {"start": 50, "user": 2,
+         "reservation": "kept", "holds": (share(0, 3),)}]),
+        (site(reservations=(RES.model_copy(update={"cores_per_node": 2}),)),
+         [TWO | {"start": 45}]),
+        (site(reservations=(RES,)), [{"run": 90, "limit": 50}]),  # beyond its limit, and kept
+        (site(), [{"features": "fast&[slow|fast]", "exclusive": 1, "holds": WHOLE}]),
+        (site(partitions=PARTS, accounts=ACCOUNTS), [{"user": 1}, {"user": 2, "start": 10}]),
+        (site(Limits(max_jobs=0), scheduling=SchedulingSettings()), [{}, {}]),  # not enforced
+    ],
+)  # fmt: skip
+def test_what_is_right_has_no_faults(machine: Machine, jobs: list[dict[str, Any]]) -> None:
+    """Up to the limits, and until a reservation begins, nothing is wrong."""
+    made, ledger = ran(*jobs)
+    assert [] == faults(machine, made, ledger)
+    audit(machine, made, ledger)
+
+
+def _state(state: State, row: int = 0) -> Callable[[JobTable, Ledger], None]:
+    def change(jobs: JobTable, ledger: Ledger) -> None:
+        jobs.matrix[Column.STATE, row] = state
+
+    return change
+
+
+def _column(column: Column, value: int) -> Callable[[JobTable, Ledger], None]:
+    def change(jobs: JobTable, ledger: Ledger) -> None:
+        jobs.matrix[column, 0] = value
+
+    return change
+
+
+def _entry(**values: Any) -> Callable[[JobTable, Ledger], None]:
+    def change(jobs: JobTable, ledger: Ledger) -> None:
+        ledger[0] = replace(ledger[0], **values)
+
+    return change
+
+
+def _twice(jobs: JobTable, ledger: Ledger) -> None:
+    ledger.append(replace(ledger[0], start=5))
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda jobs, ledger: ledger.clear(), "the ledger knows nothing of it"),
+        (lambda jobs, ledger: ledger.clear(), "completed after 0 runs to the end"),
+        (_twice, "started at 5 s while it ran already"),
+        (_entry(row=7), "row 7: in the ledger, and not in the table"),
+        (_entry(start=2), "started at 0 s, in the ledger at 2 s"),
+        (_entry(eligible=3), "started at 0 s, before it could, 3 s"),
+        (_entry(end=5), "completed after 0 runs to the end"),
+        (_entry(end=-5), "preempted at -5 s, before it started, 0 s"),
+        (_state(State.REJECTED), "rejected, and ran"),
+        (_state(State.RENOUNCED), "renounced, and ran"),
+        (_state(State.FAILED), "failed at 10 s, and was not preempted then"),
+        (_column(Column.END, 9), "completed after 9 s of 10 s"),
+        (_column(Column.ENQUEUED, 1), "started at 0 s, before it could, 1 s"),
+        (_column(Column.REQUESTED_TIME, 30), "killed after 10 s, before its limit of 30 s"),
+    ],
+)
+def test_ledger_and_table_must_agree(
+    change: Callable[[JobTable, Ledger], None], fault: str
+) -> None:
+    """Jobs in = jobs out: each state has the runs that lead to it."""
+    made, ledger = ran({})
+    if "killed" in fault:
+        made.matrix[Column.STATE, 0] = State.KILLED
+    change(made, ledger)
+    found = faults(site(), made, ledger)
+    assert any(fault in one for one in found), found
+
+
+def test_preempted_runs_end_when_they_were_stopped() -> None:
+    """What a job held counts until it was preempted, and not until its last end."""
+    made, ledger = ran({"start": 20, "holds": FOUR}, {"start": 5, "holds": FOUR})
+    ledger.insert(0, replace(ledger[0], start=0, end=5))
+    assert [] == faults(site(), made, ledger)
+    ledger[0] = replace(ledger[0], end=6)
+    assert ["g1: 8 of 4 cores in use"] == [one.split("; ")[1] for one in
+                                           faults(site(), made, ledger)]  # fmt: skip
+
+
+def test_the_first_faults_are_named() -> None:
+    """The strict form is one line, which counts the rest."""
+    made, ledger = ran(*[{"features": "none"}] * 4, *[{"at": 3}] * 4)
+    assert made.requests is not None
+    assert "none" == made.requests.word(Ask.FEATURES, 0)
+    with pytest.raises(SchedulerError, match=r"\(and \d+ more\)$"):
+        audit(site(), made, ledger)

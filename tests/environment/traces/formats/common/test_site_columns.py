@@ -1,0 +1,183 @@
+"""What Slurm records beyond the fields of SWF, checked against the same cluster's JSON records."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hpcrowd.environment import FormatOptions, Losses, Trace, parse_format, parse_sacct, read_trace
+from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
+from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
+
+from tests.support.sacct import UTC, text
+
+Record = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def site(slurm_dumps: Path) -> Trace:
+    """The dump with all columns."""
+    return read_trace(slurm_dumps / "all-D.txt.gz", options=FormatOptions(zone="UTC"))
+
+
+@pytest.fixture(scope="module")
+def records(slurm_dumps: Path) -> dict[str, list[Record]]:
+    """The JSON records of each job, by its identifier, in the order of submissions."""
+    dump = json.loads(gzip.decompress((slurm_dumps / "json-D.txt.gz").read_bytes()))
+    found: dict[str, list[Record]] = {}
+    for record in dump["jobs"]:
+        array, het = record["array"], record["het"]
+        name = str(record["job_id"])
+        if array["job_id"]:
+            name = f"{array['job_id']}_{array['task_id']}"
+        elif het["job_id"]:
+            name = str(het["job_id"])
+        found.setdefault(name, []).append(record)
+    for some in found.values():
+        some.sort(key=lambda record: (record["time"]["submission"], record["job_id"]))
+    return found
+
+
+def test_every_record_is_accounted_for(site: Trace, records: dict[str, list[Record]]) -> None:
+    """All 421 records are runs, earlier runs of a job, or parts of a heterogeneous one."""
+    assert 421 == sum(map(len, records.values()))
+    assert set(records) == set(site.extra["job_id"])
+    assert {} == site.dropped
+    merged = sum(len(some) - 1 for some in records.values())
+    restarts = sum(int(text or 0) for text in site.extra["restarts"])
+    parts = sum(len(some) - 1 for some in records.values() if some[0]["het"]["job_id"])
+    assert merged == restarts + parts + 1  # one was resized
+    assert len(site) + merged == 421
+
+
+def test_times_sizes_limits_states_and_names(site: Trace, records: dict[str, list[Record]]) -> None:
+    """Every job equals its records, second for second."""
+    origin = int(site.header.get("UnixStartTime") or 0)
+    differ = Counter[str]()
+    for row, name in enumerate(site.extra["job_id"]):
+        some = records[name]
+        first, last = some[0], some[-1]
+        parts = some if first["het"]["job_id"] else [last]
+        told = {column: str(values[row]) for column, values in site.extra.items()}
+        submit = int(site["submit"][row]) + origin
+        start = submit + int(site["wait"][row])
+        allocated = [
+            one["count"]
+            for part in parts for one in part["tres"]["allocated"] if one["type"] == "cpu"
+        ]  # fmt: skip
+        earlier = [one for one in some[:-1] if one["state"]["current"] != "RESIZING"]
+        lost = 0 if len(parts) > 1 else sum(
+            one["time"]["elapsed"] * tres["count"]
+            for one in earlier for tres in one["tres"]["allocated"] if tres["type"] == "cpu"
+        )  # fmt: skip
+        expected = {
+            "submit": (submit, first["time"]["submission"]),
+            "eligible": (submit + int(told["eligible"] or 0), first["time"]["eligible"]),
+            "start": (start, min(part["time"]["start"] for part in parts)),
+            "end": (start + int(site["run"][row]), max(part["time"]["end"] for part in parts)),
+            "allocated": (int(site["allocated_processors"][row]), sum(allocated)),
+            "requested": (
+                int(site["requested_processors"][row]),
+                sum(part["required"]["CPUs"] for part in parts),
+            ),
+            "limit": (
+                int(site["requested_time"][row]),
+                max(60 * one if (one := part["time"]["limit"]) else -1 for part in parts),
+            ),
+            "state": (told["final_state"], last["state"]["current"]),
+            "user": (site.names["user"][site["user"][row]], last["user"]),
+            "account": (site.names["group"][site["group"][row]], last["account"]),
+            "name": (site.names["executable"][site["executable"][row]], parts[0]["name"]),
+            "partition": (site.names["queue"][site["queue"][row]], parts[0]["partition"]),
+            "qos": (told["qos"], last["qos"]),
+            "suspended": (int(told["suspended"] or 0), last["time"]["suspended"]),
+            "lost": (int(told["lost_work"] or 0), lost),
+            "priority": (int(told["priority"] or 0), parts[0]["priority"]),
+        }
+        for what, (found, told_by_json) in expected.items():
+            if found != told_by_json:
+                differ[f"{what} {name}: {found} != {told_by_json}"] += 1
+    assert {} == differ
+
+
+def test_odd_jobs_of_the_cluster(slurm_dumps: Path) -> None:
+    """Suspended, resized, requeued, a chain, an array with a limit, and one that never started."""
+    trace = read_trace(slurm_dumps / "lines.txt", options=FormatOptions(zone="UTC"))
+    rows = {name: row for row, name in enumerate(trace.extra["job_id"])}
+
+    def of(name: str, *columns: str) -> list[str]:
+        return [str(trace.extra[column][rows[name]]) for column in columns]
+
+    assert ["8"] == of("406", "suspended")
+    assert 25 == trace["run"][rows["406"]]  # 17 s and 8 s suspended
+    assert (4, 30) == (trace["wait"][rows["408"]], trace["run"][rows["408"]])
+    assert ["1", "176"] == of("146", "restarts", "lost_work")
+    assert ["afterok:273", "123"] == of("274", "dependency", "eligible")
+    assert ["2"] == of("270_7", "throttle")
+    assert ["3600", "3600", "2006"] == of("325", "begin", "eligible", "cancelled_by")
+    rest = rows["271_[3-19%1]"]
+    assert (-1, 0) == (trace["run"][rest], trace["allocated_processors"][rest])
+    assert ["TIMEOUT"] == of("289", "final_state")
+    assert "gres/gpu=2" in of("303", "alloc_tres")[0]
+
+
+def test_rounded_memory_is_counted(slurm_dumps: Path) -> None:
+    """``--units`` rounds what jobs asked for, through no fault of theirs."""
+    trace = read_trace(slurm_dumps / "guide-unitsG.txt", options=FormatOptions(zone="UTC"))
+    assert 408 == sum(count for reason, count in trace.repaired.items() if "--units" in reason)
+
+
+@pytest.mark.parametrize("name", ["sacct", "parquet", "csv"])
+def test_formats_that_hold_them(site: Trace, name: str) -> None:
+    """Columns beyond the fields read back, or are counted as lost."""
+    kind, lost = parse_format(name), Losses()
+    options = FormatOptions(zone="UTC")
+    again = kind.parse(kind.generate(site, lost, options), "again", options)
+    gone = {field for field, _ in lost.counts}
+    assert gone <= {"restarts", "lost_work", "executable", "header"}
+    order = {job: row for row, job in enumerate(again.extra["job_id"])}
+    place = [order[job] for job in site.extra["job_id"]]
+    for column in set(site.extra) - gone:
+        assert site.extra[column].tolist() == again.extra[column][place].tolist(), column
+
+
+def test_swf_counts_what_it_cannot_hold(site: Trace) -> None:
+    """States that the status says as well are not lost; all other columns are named."""
+    lost = Losses()
+    parse_format("swf").generate(site, lost)
+    counts = {field: count for (field, _), count in lost.counts.items()}
+    odd = [state for state in site.extra["final_state"]
+           if state not in ("COMPLETED", "FAILED", "CANCELLED")]  # fmt: skip
+    assert len(odd) == counts["final_state"]
+    assert set(site.extra) <= set(counts)
+    assert set(site.extra) <= set(SITE_COLUMNS)
+
+
+def test_columns_that_are_not_read_are_named() -> None:
+    """Nothing vanishes without a word."""
+    trace = parse_sacct(text({"Layout": "x", "AveCPU": "00:00"}), options=UTC)
+    assert ("Layout", "AveCPU") == trace.not_read
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("sbatch -d afterok:273 x.sh", Asked("afterok:273")),
+        ("sbatch -dafterany:1:2 --begin=now+1hour x.sh -d afterok:9", Asked("afterany:1:2", 3600)),
+        ("sbatch --dependency=singleton -a 0-19%2 x.sh", Asked("singleton", 0, 2)),
+        ("sbatch --array 1-9 --exclusive x.sh", Asked("", 0, 0, exclusive=True)),
+        ("sbatch -b now+30minutes --exclusive=user x.sh", Asked("", 1800, 0, exclusive=True)),
+        ("sbatch --begin=16:00 x.sh", Asked()),
+        ("sbatch -n2 : -d afterok:3 x.sh", Asked(columns={"tasks": "2"})),
+        ("sbatch --wrap='unclosed", Asked()),
+        ("sbatch -d", Asked()),
+        ("", Asked()),
+    ],
+)
+def test_options_of_submit_lines(line: str, expected: Asked) -> None:
+    """Options count before the script; those of the script and of later parts do not."""
+    assert expected == asked_in(line)

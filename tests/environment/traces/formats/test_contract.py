@@ -1,0 +1,185 @@
+"""What holds for every format: round trips keep what it can hold, and count exactly what not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcrowd.environment import (
+    FormatOptions,
+    Losses,
+    Trace,
+    find_format,
+    parse_format,
+    read_trace,
+    write_trace,
+)
+from hpcrowd.environment.traces.formats.common.base import Format
+from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.environment.traces.trace import FIELDS
+from hypothesis import HealthCheck, given, settings
+
+from tests.environment.traces.formats.format_cases import (
+    by_field,
+    differences,
+    names_of_formats,
+    options,
+    remembered,
+    round_trip,
+    sample,
+    traces,
+)
+
+
+@pytest.fixture(scope="session")
+def told(tmp_path_factory: pytest.TempPathFactory) -> FormatOptions:
+    """The options that the formats need."""
+    return options(tmp_path_factory.mktemp("mapping"))
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@given(trace=traces())
+def test_losses_are_exact(name: str, told: FormatOptions, trace: Trace) -> None:
+    """Each field differs after writing and reading in as many jobs as are counted, no more."""
+    again, lost = round_trip(trace, FORMATS[name], told)
+    counted = by_field(lost)
+    assert differences(trace, again) == {f: n for f, n in counted.items() if f in FIELDS}
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=25)
+@given(trace=traces())
+def test_a_second_round_trip_loses_nothing(name: str, told: FormatOptions, trace: Trace) -> None:
+    """What was read from a format is held by it: no field is lost again."""
+    first, _ = round_trip(trace, FORMATS[name], told)
+    again, lost = round_trip(first, FORMATS[name], told)
+    assert {} == {f: n for f, n in by_field(lost).items() if f in FIELDS}
+    assert {} == differences(first, again)
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+@given(trace=traces())
+@settings(max_examples=20)
+def test_bytes_are_the_same_each_time(name: str, told: FormatOptions, trace: Trace) -> None:
+    """Writing the same trace twice gives the same bytes."""
+    kind = FORMATS[name]
+    assert kind.generate(trace, Losses(), told) == kind.generate(trace, Losses(), told)
+
+
+@pytest.mark.slow
+@pytest.mark.traces
+@pytest.mark.parametrize("name", names_of_formats())
+@pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "NASA-iPSC", "LLNL-Thunder"])
+def test_real_traces(
+    name: str,
+    log: str,
+    told: FormatOptions,
+    read_trace: object,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Real logs survive each format but for what is counted."""
+    # Most formats read what they have written to count: the same data, long to read twice.
+    monkeypatch.setattr(Format, "parse", remembered(Format.parse))
+    trace = read_trace(log)  # type: ignore[operator]
+    again, lost = round_trip(trace, FORMATS[name], told)
+    assert len(trace) == len(again)
+    assert differences(trace, again) == {f: n for f, n in by_field(lost).items() if f in FIELDS}
+
+
+@pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "table"])
+def test_format_is_found_from_content(name: str, told: FormatOptions, tmp_path: Path) -> None:
+    """A file is known by what is in it, packed or not, whatever it is called."""
+    kind = FORMATS[name]
+    expected = kind.parse(sample(name, told), options=told)
+    for file in ("20090418", "trace.anything", "trace.anything.gz"):
+        kind.write(expected, tmp_path / file, told)
+        assert kind is find_format(tmp_path / file)
+        again = read_trace(tmp_path / file, options=told)
+        assert 64 == len(again.sha256)
+        for field in FIELDS:
+            assert np.array_equal(expected[field], again[field]), field
+
+
+@pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "table"])
+def test_a_file_looks_like_one_format(name: str, told: FormatOptions, tmp_path: Path) -> None:
+    """It is found whichever format is tried first, as the suffix decides; a wrong suffix too."""
+    data = sample(name, told)
+    assert [name] == [one.name for one in FORMATS.values() if one.looks_like(data)]
+    for suffix in FORMATS:
+        path = tmp_path / f"trace.{suffix}"
+        path.write_bytes(data)
+        assert FORMATS[name] is find_format(path)
+
+
+def test_a_format_is_declared_in_one_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    """A format in the registry is found, read and written everywhere, also by commands."""
+
+    def parse(data: bytes, source: str, options: FormatOptions) -> Trace:
+        return FORMATS["swf"].parse(data.split(b"\n", 1)[1], source, options)
+
+    def generate(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
+        return b"%made up\n" + FORMATS["swf"].generate(trace, lost, options)
+
+    mine = Format("mine", "a format", (".mine",), lambda h: h[:8] == b"%made up", parse, generate)
+    monkeypatch.setitem(FORMATS, "mine", mine)
+    trace = mine.parse(b"%made up\n1 0 5 60 4 -1 -1 4 90 -1 1 1 3 -1 -1 -1 -1 -1\n")
+    assert mine is parse_format("mine")
+    assert not write_trace(trace, tmp_path / "a.mine.gz")
+    assert mine is find_format(tmp_path / "a.mine.gz")
+    assert [60] == read_trace(tmp_path / "a.mine.gz")["run"].tolist()
+    assert "a format" in call("convert", "--list")[1]
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+def test_only_the_registry_and_the_stub_know_a_format(name: str, root: Path) -> None:
+    """A format is its own file, a line of the registry, and its public names in the stub.
+
+    Others know only what is not of any format: results are written in SWF, as are made-up traces.
+    """
+    module = FORMATS[name].reader.__module__
+    traces = root / "environment" / "traces" / "formats"
+    own = Path(root, *module.split(".")[1:]).parent
+    dotted = re.compile(rf"traces\.formats{re.escape(module.split('.formats')[1])}\b")
+    floors = ("environment", "agents", "analysis", "scenarios")
+    knowing = {
+        path.relative_to(root).as_posix()
+        for floor in floors
+        for path in (root / floor).rglob("*.py*")
+        if path.suffix in (".py", ".pyi")
+        and (own == traces or own not in path.parents)
+        and dotted.search(path.read_text())
+    }
+    known = {"environment/traces/formats/registry.py", "environment/__init__.pyi"}
+    assert known <= knowing if name == "swf" else known == knowing
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("scheduler", ["easy", "fcfs"])
+@pytest.mark.parametrize("name", names_of_formats())
+def test_replay_gives_the_same_schedule(
+    name: str, scheduler: str, told: FormatOptions, kth: Trace, tmp_path: Path
+) -> None:
+    """Jobs start in the same second when the converted trace is replayed.
+
+    Users who react do so, too, if the format has them.
+    """
+    from hpcrowd.scenarios import replay
+
+    jobs = 3000
+    trace = Trace(kth.header, {field: kth[field][:jobs] for field in FIELDS}, source="kth")
+    path = tmp_path / f"kth.{name}"
+    lost = by_field(write_trace(trace, path, FORMATS[name], told))
+    again = read_trace(path, FORMATS[name], told)
+    assert name == "batsim-jobs" or "user" not in lost
+    for users in ("rigid",) if "user" in lost else ("rigid", "think-time"):
+        change = {"users": users, "scheduler": scheduler, "processors": "100"}
+        first, second = (replay(one, **change).jobs for one in (trace, again))
+        moved = int(first.recorded_submit[0] - second.recorded_submit[0])
+        assert np.array_equal(first.start, second.start + moved), users
+        assert np.array_equal(first.end, second.end + moved), users

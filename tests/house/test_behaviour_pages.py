@@ -1,0 +1,172 @@
+"""The pages of behaviours: one for each preset, with what belongs there, and measured afresh."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.agents.behaviours.parts import RESPONSES, TRIGGERS, UNCONFIRMED
+from hpcrowd.agents.presets import PRESETS, Recipe
+from hpcrowd.analysis.comparison.numbers import measure
+from hpcrowd.analysis.curves import activity_lengths
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.environment.traces.formats.swf import parse_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.commands.lists.behaviours import command as behaviours
+from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, replay
+
+from tests.support.places import ROOT
+
+PAGES = ROOT / "docs" / "behaviours"
+PICTURES = ROOT / "docs" / "pictures"
+
+#: Most bytes of a picture.
+LARGEST = 80_000
+
+#: Behaviours that replay recorded work; users who make up theirs have a page together.
+REPLAYS = [name for name, maker in PRESETS.items() if isinstance(maker, Recipe)]
+
+#: Sections that the page of a behaviour has, a parameter or not.
+SECTIONS = ("Algorithm", "Keeps and loses", "Example")
+
+behaviour_pictures: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "behaviour_pictures.py"))
+measured: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "measured.py"))
+
+
+def page(name: str) -> str:
+    """Return the text of the page of a behaviour."""
+    return (PAGES / f"{name}.md").read_text()
+
+
+def test_names_agree() -> None:
+    """The command line, the list of behaviours and the presets have the same names."""
+    assert list(PRESETS) == list(BEHAVIOURS)
+    assert all(preset.source for preset in PRESETS.values())
+
+
+@pytest.mark.parametrize("name", REPLAYS)
+def test_every_behaviour_has_a_page(name: str) -> None:
+    """The page has a formula, an algorithm, what it keeps and loses, a picture and an example."""
+    text = page(name)
+    headings = re.findall(r"^## (.*)$", text, re.M)
+    assert [] == [section for section in SECTIONS if section not in headings]
+    before_sections = text.split("\n## ")[0]
+    assert re.search(r"^    \S", before_sections, re.M), "no formula before the first section"
+    assert re.search(r"!\[[^]]+\]\(\.\./pictures/[\w-]+\.png\)", text)
+    assert "*Keeps*" in text
+    assert "*Loses*" in text
+
+
+@pytest.mark.parametrize("name", REPLAYS)
+def test_parameters_stand_on_the_page(name: str) -> None:
+    """Each parameter is reported with its unit, its default and its source."""
+    text = page(name)
+    for each in PRESETS[name].parameters():
+        row = f"| `{each.name}` | {each.meaning} | {each.unit} | {each.default_words} |"
+        assert row in text
+        assert each.source
+
+
+def test_unconfirmed_numbers_are_marked() -> None:
+    """The line that could not be found in its paper is called unconfirmed, with its cut."""
+    linear = PRESETS["linear"].parameters()
+    marked = {each.name for each in linear if UNCONFIRMED in each.source}
+    assert {"line.slope", "line.intercept", "line.cut"} == marked
+    assert UNCONFIRMED in page("linear")
+
+
+def test_all_behaviours_are_in_the_navigation(root: Path) -> None:
+    """The site lists each page of a behaviour."""
+    listed = set(re.findall(r"behaviours/([\w-]+)\.md", (root / "mkdocs.yml").read_text()))
+    assert {path.stem for path in PAGES.glob("*.md")} == listed
+
+
+def test_pictures_are_small_and_used() -> None:
+    """Every picture of the list was drawn, is below 80 kB and is on a page."""
+    sizes = {name: (PICTURES / f"{name}.png").stat().st_size for name in measured["PICTURES"]}
+    assert {} == {name: size for name, size in sizes.items() if size > LARGEST}
+    text = "".join(path.read_text() for path in PAGES.glob("*.md"))
+    assert [] == [name for name in sizes if f"pictures/{name}.png" not in text]
+
+
+def test_table_is_as_measured(kth: Trace) -> None:
+    """On KTH-SP2 each behaviour measures as the table says; ``python docs/measured.py`` helps."""
+    table = {
+        row["users"]: row
+        for row in measured["read_table"]()
+        if (row["trace"], row["seed"]) == ("KTH-SP2", "0")
+    }
+    again = {row["users"]: row for row in measured["rows"](kth, "KTH-SP2", range(1))}
+    assert again == table
+
+
+@pytest.fixture(scope="module")
+def runs() -> Callable[..., dict[str, Any]]:
+    """Return a function that replays a small log of some weeks with given settings."""
+    lines = ["; UnixStartTime: 1704697200", "; TimeZoneString: Europe/Stockholm", "; MaxProcs: 4"]
+    stream = np.random.default_rng(0)
+    recorded = []
+    for user in (1, 2, 3):
+        submit = 3600 * user
+        for run in stream.integers(60, 30_000, 60).tolist():
+            recorded.append((submit, run, user))
+            submit += run + 600 + run // 3
+    for number, (submit, run, user) in enumerate(sorted(recorded), start=1):
+        lines.append(f"{number} {submit} 0 {run} 1 -1 -1 1 {run} -1 1 {user} 1 -1 1 -1 -1 -1")
+    trace = parse_swf("\n".join(lines))
+    return lambda settings: {name: replay(trace, **each) for name, each in settings.items()}
+
+
+@pytest.mark.parametrize("name", measured["PICTURES"])
+def test_pictures_can_be_drawn(name: str, runs: Callable[..., dict[str, Any]]) -> None:
+    """Each picture is drawn from other runs, too, with its title and without a warning."""
+    picture = measured["PICTURES"][name]
+    figure = behaviour_pictures[picture.draw](runs(picture.runs), picture.title)
+    assert picture.title in [text.get_text() for text in figure.texts]
+    assert figure_png(figure).startswith(b"\x89PNG")
+
+
+def test_measures_of_rigid_users_are_those_of_the_record(
+    runs: Callable[..., dict[str, Any]],
+) -> None:
+    """Users who submit as recorded have no lateness, no distance, and their recorded lengths."""
+    found = measure(runs({"rigid": {"users": "rigid"}})["rigid"])
+    assert (0, 0, 1, 1) == (
+        found.lateness_mean_s,
+        found.profile_distance,
+        found.activity_p50,
+        found.activity_p90,
+    )
+
+
+def test_activity_length_is_from_first_to_last_submission() -> None:
+    """Users come by number; unknown submissions do not count; who submitted nothing has 0."""
+    user = np.array([9, 4, 9, 4, 9, 7])
+    submit = np.array([50, 10, 20, -1, 90, -1])
+    assert [0, 0, 70] == activity_lengths(user, submit).tolist()
+
+
+def test_behaviours_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """``hpcrowd behaviours`` names every preset with its parts; JSON has their parameters."""
+    behaviours(as_json=False)
+    shown = capsys.readouterr().out
+    assert [] == [name for name in PRESETS if name not in shown]
+    behaviours(as_json=True)
+    printed = json.loads(capsys.readouterr().out)
+    wire = printed["behaviours"]
+    for known, key in ((RESPONSES, "reactions"), (TRIGGERS, "triggers")):
+        assert [] == [name for name in known if name not in shown]
+        assert list(known) == list(printed[key])
+        assert all(printed[key].values())
+    assert list(PRESETS) == [entry["name"] for entry in wire]
+    found = {entry["name"]: entry for entry in wire}
+    assert ("batches", "own", "sessions", True) == tuple(
+        found["fluid"][part] for part in ("when", "think", "window", "waits")
+    )
+    assert "0.8" in [each["default"] for each in found["distribution"]["parameters"]]

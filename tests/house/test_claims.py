@@ -1,0 +1,331 @@
+"""Sentences of the documentation that draw a conclusion from random users: ten seeds each.
+
+A case measures the range over seeds and puts it into the sentence, which must be on the page word
+for word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.comparison.numbers import measure
+from hpcrowd.environment import JobTable, Streams, Trace
+from hpcrowd.environment.clock import HOUR
+from hpcrowd.environment.platform.changes import Failures, FailureTimes
+from hpcrowd.environment.quantities import round_half_up
+from hpcrowd.scenarios import replay, resample
+from hpcrowd.scenarios.demo import run_demo
+from hpcrowd.scenarios.kinds.platform_files import PlatformConfig
+from hpcrowd.scenarios.whatif import grid_or_isolated, outage_week
+
+from tests.support.places import ROOT
+
+SEEDS = range(10)
+
+Measure = Callable[[Trace, Path], Iterator[dict[str, float]]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a page, with its figures in braces.
+
+    Attributes
+    ----------
+    page
+        The page, in the folder of the documentation.
+    sentence
+        Words with ``{name<}`` for the least and ``{name>}`` for the largest value over seeds, and
+        ``:`` with a format before the closing brace.
+    measure
+        Yields the values by name, seed by seed.
+    """
+
+    page: str
+    sentence: str
+    measure: Measure
+
+    def text(self, values: list[dict[str, float]]) -> str:
+        """Return the sentence with the figures that were measured."""
+
+        def figure(match: re.Match[str]) -> str:
+            found = [one[match[1]] for one in values]
+            return format(min(found) if match[2] == "<" else max(found), match[3])
+
+        return re.sub(r"\{(\w+)([<>]):([^}]*)\}", figure, self.sentence)
+
+
+def bad_week(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """Waits in a week of failures and in the one after, by kind of users."""
+    page = (ROOT / "docs" / "guides" / "change-the-platform.md").read_text()
+    found = re.search(r'title="bad-week.toml"\n(.*?)```', page, re.DOTALL)
+    assert found is not None
+    (folder / "bad-week.toml").write_text(found[1])
+
+    def weeks(users: str, seed: int, platform: Path | None) -> list[float]:
+        run = replay(trace, users=users, seed=seed, platform=platform and str(platform))
+        bad = PlatformConfig.read(folder / "bad-week.toml").of(run.clock)[0]
+        assert isinstance(bad, Failures)
+        assert bad.until is not None
+        jobs, length = run.jobs, bad.until - bad.start
+        values: list[float] = []
+        for first in (bad.start, bad.until):
+            here = (jobs.submit >= first) & (jobs.submit < first + length)
+            wait = (jobs.start - jobs.submit)[here].mean()
+            work = jobs.processors[here] @ jobs.run_time[here]
+            values += [float(wait), float(here.sum()), float(work)]
+        return values
+
+    usual = {users: weeks(users, 0, None) for users in ("rigid", "think-time")}
+    for seed in SEEDS:
+        rigid, think = (weeks(users, seed, folder / "bad-week.toml") for users in usual)
+        yield {
+            "rigid": rigid[0] / usual["rigid"][0],
+            "rigid_after": rigid[3] / usual["rigid"][3],
+            "jobs": think[1],
+            "less": 100 * (1 - think[2] / usual["think-time"][2]),
+            "wait": think[0] / usual["think-time"][0],
+            "after": think[3] / usual["think-time"][3],
+        }
+
+
+def demo(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """What EASY changes in the demo, without and with feedback."""
+    for seed in SEEDS:
+        waits, jobs = zip(
+            *((run.metrics["wait_mean_s"] / HOUR, len(run.jobs)) for run in run_demo(28, seed)),
+            strict=True,
+        )
+        yield {
+            "oblivious": waits[0] - waits[1],
+            "less": waits[2] - waits[3],
+            "more": waits[3] - waits[2],
+            "jobs": 100 * (jobs[3] / jobs[2] - 1),
+        }
+
+
+def user_means(jobs: JobTable, values: np.ndarray) -> np.ndarray:
+    """Return the mean over the jobs of each user, by user number."""
+    _, place = np.unique(jobs.user, return_inverse=True)
+    return np.asarray(np.bincount(place, weights=values) / np.bincount(place))
+
+
+def fluid(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """Fluid users next to rigid ones."""
+    rigid = replay(trace, users="rigid")
+    usual, waits = measure(rigid), user_means(rigid.jobs, rigid.jobs.start - rigid.jobs.submit)
+    for seed in SEEDS:
+        run = replay(trace, users="fluid", seed=seed)
+        jobs, found = run.jobs, measure(run)
+        late = user_means(jobs, jobs.submit - jobs.recorded_submit)
+        yield {
+            "less": (usual.wait_mean_s - found.wait_mean_s) / 60,
+            "users": (waits - user_means(jobs, jobs.start - jobs.submit)).mean() / 60,
+            "days": (found.makespan_s - usual.makespan_s) / 86400,
+            "times": found.makespan_s / usual.makespan_s,
+            "late": 100 * (late > 0).mean(),
+            "activity": found.activity_p50,
+        }
+
+
+def distribution(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """Users who draw their hours."""
+    for seed in SEEDS:
+        found = measure(replay(trace, users="distribution", seed=seed))
+        yield {
+            "distance": found.profile_distance,
+            "activity": found.activity_p50,
+            "wait": found.wait_mean_s / 60,
+        }
+
+
+def outage(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """Fluid users in a week without the machine."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(outage_week, "USERS", ("fluid",))
+        for seed in SEEDS:
+            patched.setattr(outage_week, "SEED", seed)
+            usual, out = outage_week.table(trace).rows
+            yield {"usual": float(usual[2]), "jobs": float(out[2]), "days": float(out[6])}
+
+
+def giving_up(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """Users who care how they are served, on a slow and on a fast machine."""
+    for seed in SEEDS:
+        values = {}
+        for name, speed in (("slow", "0.5x"), ("fast", "2x")):
+            found = resample(
+                trace, days=112, speed=speed, satisfaction="habit", requested="at-least:2x",
+                seed=seed,
+            ).population  # fmt: skip
+            values[name] = float(found["users_gave_up"])
+            values[f"{name}_work"] = 100.0 * round(found["work_recorded_node_h_per_week"] / 100)
+        yield values
+
+
+def twice(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """Twice the users on twice the nodes."""
+    for seed in SEEDS:
+        once = resample(trace, days=112, seed=seed)
+        both = resample(trace, days=112, seed=seed, population="2x", processors="2x")
+        yield {
+            "once": once.metrics["wait_mean_s"] / HOUR,
+            "twice": both.metrics["wait_mean_s"] / HOUR,
+        }
+
+
+def institutes(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """Users drawn for three separate clusters."""
+    jobs = grid_or_isolated.jobs_from_trace(trace).jobs
+    size = trace.processors // grid_or_isolated.CLUSTERS
+    narrow = jobs.take(np.flatnonzero(jobs.processors <= size))
+    with pytest.MonkeyPatch.context() as patched:
+        for seed in SEEDS:
+            patched.setattr(grid_or_isolated, "SEED", seed)
+            found = grid_or_isolated.run(narrow.copy(), trace, size, "think-time", "apart")
+            yield {"wait": found.wait_h}
+
+
+def generative(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """Users who make up their work on the days that they were present."""
+    recorded = len(grid_or_isolated.jobs_from_trace(trace).jobs)
+    for seed in SEEDS:
+        run = replay(trace, users="generative", seed=seed)
+        yield {"more": 100 * (len(run.jobs) / recorded - 1)}
+
+
+def closed_population(trace: Trace, folder: Path) -> Iterator[dict[str, float]]:
+    """Users who come on every day for ever."""
+    for seed in SEEDS:
+        run = replay(trace, users="shmueli-feitelson", seed=seed)
+        yield {"hours": float(run.jobs.run_time.mean()) / HOUR}
+
+
+CLAIMS = {
+    "bad week": Claim(
+        "guides/change-the-platform.md",
+        "in the bad week their waits grow {rigid<:.1f} to {rigid>:.1f} times, and the backlog "
+        "makes them wait {rigid_after<:.1f} to {rigid_after>:.1f} times as long in the following "
+        "week. - "
+        "Users who wait for their jobs submit {jobs<:.0f} to {jobs>:.0f} jobs instead of 441 in "
+        "the bad week, and {less<:.0f} to {less>:.0f} % less work. Their waits grow {wait<:.1f} to "
+        "{wait>:.1f} times, and in the week after they wait {after<:.1f} to {after>:.1f} times as "
+        "long as ever",
+        bad_week,
+    ),
+    "demo": Claim(
+        "guides/demo.md",
+        "Over seeds 0 to 9, the step from FCFS to EASY saves oblivious users {oblivious<:.1f} to "
+        "{oblivious>:.1f} h of waiting per job. Users who react submit {jobs<:.0f} to {jobs>:.0f} "
+        "% more jobs then; their waits change by between {less>:.1f} h less and {more>:.1f} h more",
+        demo,
+    ),
+    "fluid": Claim(
+        "guides/compare.md",
+        "over seeds 0 to 9, {less<:.0f} to {less>:.0f} minutes less per job than rigid users, and "
+        "{users<:.0f} to {users>:.0f} minutes less as a mean over users. They also take "
+        "{days<:.0f} to {days>:.0f} days longer",
+        fluid,
+    ),
+    "distribution": Claim(
+        "behaviours/distribution.md",
+        "over seeds 0 to 9 its distance from the record of KTH-SP2 is {distance<:.2f} to "
+        "{distance>:.2f}",
+        distribution,
+    ),
+    "outage": Claim(
+        "guides/what-if.md",
+        "over seeds 0 to 9 they submit {jobs<:.0f} to {jobs>:.0f} jobs instead of {usual<:.0f} to "
+        "{usual>:.0f}, and their queue is empty after {days<:.1f} to {days>:.1f} days",
+        outage,
+    ),
+    "giving up": Claim(
+        "guides/populations.md",
+        "Over seeds 0 to 9, {slow<:.0f} to {slow>:.0f} users give up at half the speed and "
+        "{fast<:.0f} or {fast>:.0f} at twice the speed, and the users do {slow_work<:,.0f} to "
+        "{slow_work>:,.0f} node-hours of recorded work per week at half the speed and "
+        "{fast_work<:,.0f} to {fast_work>:,.0f} at twice the speed",
+        giving_up,
+    ),
+    "twice": Claim(
+        "guides/populations.md",
+        "over seeds 0 to 9 of 112 days on KTH-SP2, they wait {twice<:.1f} to {twice>:.1f} h "
+        "instead of {once<:.1f} to {once>:.1f} h",
+        twice,
+    ),
+    "institutes": Claim(
+        "guides/grids.md",
+        "wait {wait<:.1f} to {wait>:.1f} h on separate clusters",
+        institutes,
+    ),
+    "generative": Claim(
+        "behaviours/shmueli-feitelson.md",
+        "over seeds 0 to 9, {more<:.0f} to {more>:.0f} % more jobs on KTH",
+        generative,
+    ),
+    "closed population": Claim(
+        "behaviours/shmueli-feitelson.md",
+        "falls from 2.5 h to between {hours<:.2f} and {hours>:.2f} h (seeds 0 to 9)",
+        closed_population,
+    ),
+}
+
+#: Further sentences of the same runs.
+MORE = {
+    "fluid": (
+        Claim(
+            "guides/compare.md",
+            "of the fluid users {late<:.0f} to {late>:.0f} % come later (seeds 0 to 9)",
+            fluid,
+        ),
+        Claim(
+            "behaviours/fluid.md",
+            "the median activity length is {activity<:.2f} to {activity>:.2f} times the recorded "
+            "one on KTH-SP2",
+            fluid,
+        ),
+        Claim(
+            "behaviours/fluid.md",
+            "the makespan is {times<:.2f} to {times>:.2f} times that of rigid users",
+            fluid,
+        ),
+    ),
+    "distribution": (
+        Claim(
+            "behaviours/distribution.md",
+            "half of the users finish in {activity<:.2f} to {activity>:.2f} of their recorded time",
+            distribution,
+        ),
+        Claim(
+            "behaviours/index.md",
+            "over seeds 0 to 9 the mean wait on KTH-SP2 is {wait<:.0f} to {wait>:.0f} minutes",
+            distribution,
+        ),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.traces
+@pytest.mark.parametrize("name", CLAIMS)
+def test_claim_holds_over_ten_seeds(name: str, kth: Trace, tmp_path: Path) -> None:
+    """The ranges on the page are those over seeds 0 to 9."""
+    values = list(CLAIMS[name].measure(kth, tmp_path))
+    for claim in (CLAIMS[name], *MORE.get(name, ())):
+        page = " ".join((ROOT / "docs" / claim.page).read_text().split())
+        assert claim.text(values) in page
+
+
+def test_mean_of_short_gaps_is_as_documented() -> None:
+    """Rounding half up biases means near a second as the page on time says."""
+    page = " ".join((ROOT / "docs" / "background" / "time.md").read_text().split())
+    drawn = np.asarray(round_half_up(np.random.default_rng(1).exponential(1.0, 400_000)))
+    failures = FailureTimes(Failures(1, 1), Streams(1).generator("times"))
+    at = [next(failures)[0] for _ in range(200_000)]
+    assert drawn.mean() == pytest.approx(0.96, abs=0.01)
+    assert at[-1] / len(at) == pytest.approx(1.35, abs=0.01)
+    assert "mean of 0.96 s after rounding, and of 1.35 s where it is at least 1 s" in page

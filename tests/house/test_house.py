@@ -1,0 +1,394 @@
+"""The rules of the house: who imports whom, how large files and folders are, what is installed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import hpcrowd as hc
+import networkx as nx
+import pytest
+
+#: Each may import itself and those before it.
+FLOORS = ("environment", "agents", "analysis", "scenarios")
+
+#: Lines of a file. One idea is one file; a longer one holds several ideas.
+LONGEST_FILE = 700
+
+#: Modules side by side in a folder: as many as a stranger takes in.
+MOST_MODULES = 15
+
+#: What marks an import that closes a circle between folders, with the reason behind it.
+CIRCLE = "# circle: "
+
+HEAVY = (
+    "mesa", "numba", "pandas", "matplotlib", "sklearn", "kmedoids", "pywt", "dask", "distributed",
+    "tomlkit",
+)  # fmt: skip
+
+
+def files(root: Path) -> Iterator[Path]:
+    """Python files and stubs of the four floors."""
+    for floor in FLOORS:
+        paths = (*(root / floor).rglob("*.py"), *(root / floor).rglob("*.pyi"))
+        yield from sorted(paths)
+
+
+def sources(root: Path) -> list[Path]:
+    """Return the Python files of the four floors."""
+    return [path for path in files(root) if path.suffix == ".py"]
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and module of every absolute import, also inside functions and for type checking."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.lineno, node.module or ""
+
+
+def python(code: str, *places: Path, cwd: Path) -> str:
+    """Output of another Python that looks for modules in ``places`` first."""
+    path = os.pathsep.join(str(place) for place in places)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env=os.environ | {"PYTHONPATH": path},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() + done.stderr.strip()
+
+
+# ---- who imports whom -------------------------------------------------------------------------
+
+
+def test_imports_run_one_way(root: Path) -> None:
+    """Imports run scenarios -> analysis -> agents -> environment, and never back."""
+    wrong, right = [], 0
+    for path in sources(root):
+        floor = path.relative_to(root).parts[0]
+        for line, imported in imports(path):
+            parts = imported.split(".")
+            if parts[0] == "hpcrowd" and len(parts) > 1:
+                right += 1
+                if FLOORS.index(parts[1]) > FLOORS.index(floor):
+                    wrong.append(f"{path.relative_to(root)}:{line} imports {imported}")
+    assert [] == wrong
+    assert right > 20
+
+
+def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    """The rule sees imports inside functions, under TYPE_CHECKING and of submodules."""
+    path = tmp_path / "a.py"
+    path.write_text(
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n"
+        "    from hpcrowd.analysis.run import Run\n"
+        "def f():\n"
+        "    import hpcrowd.scenarios as r\n"
+        "    from . import agents\n"
+    )
+    expected = [(1, "typing"), (3, "hpcrowd.analysis.run"), (5, "hpcrowd.scenarios")]
+    assert expected == sorted(imports(path))
+
+
+def room(module: str, root: Path) -> str:
+    """Return the folder of a module; a file at the top of a floor counts by itself."""
+    place = root.joinpath(*module.split(".")[1:])
+    if place.is_dir():
+        return module
+    return module if place.parent.parent == root else module.rpartition(".")[0]
+
+
+def circles(root: Path) -> list[str]:
+    """Return each import that is part of a circle between folders and does not say why."""
+    graph = nx.DiGraph()
+    where = defaultdict(list)
+    for path in sources(root):
+        lines = path.read_text().splitlines()
+        parts = path.relative_to(root).with_suffix("").parts
+        own = room(".".join(["hpcrowd", *parts]).removesuffix(".__init__"), root)
+        for line, imported in imports(path):
+            if not imported.startswith("hpcrowd.") or CIRCLE in lines[line - 1]:
+                continue
+            other = room(imported, root)
+            if other != own:
+                graph.add_edge(own, other)
+                where[own, other].append(f"{path.relative_to(root)}:{line} imports {imported}")
+    return [
+        place
+        for group in nx.strongly_connected_components(graph)
+        for edge in graph.subgraph(group).edges
+        for place in where[edge]
+    ]
+
+
+def test_no_circles_between_folders(root: Path) -> None:
+    """Folders import each other one way, but for lines that say why not."""
+    assert [] == circles(root)
+
+
+def test_a_circle_is_found_unless_it_says_why(tmp_path: Path) -> None:
+    """Two folders that import each other are a circle; a reason behind one import opens it."""
+    for name, code in (
+        ("clock", ""),
+        ("traces/__init__", ""),
+        ("traces/trace", "from hpcrowd.environment.engine.base import Engine\n"),
+        ("engine/__init__", ""),
+        ("engine/base", "def f():\n    from hpcrowd.environment.traces.trace import Trace\n"),
+    ):
+        path = tmp_path / "environment" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code)
+    assert [
+        "environment/engine/base.py:2 imports hpcrowd.environment.traces.trace",
+        "environment/traces/trace.py:1 imports hpcrowd.environment.engine.base",
+    ] == sorted(circles(tmp_path))
+    path = tmp_path / "environment/traces/trace.py"
+    path.write_text("from hpcrowd.environment.engine.base import Engine  # circle: a type\n")
+    assert [] == circles(tmp_path)
+
+
+def test_reasons_of_circles_are_words(root: Path) -> None:
+    """A line that closes a circle says why in at least three words."""
+    found = [
+        line.partition(CIRCLE)[2]
+        for path in sources(root)
+        for line in path.read_text().splitlines()
+        if CIRCLE in line
+    ]
+    assert [] == [reason for reason in found if len(reason.split()) < 3]
+
+
+def test_packages_do_not_import_tests(root: Path) -> None:
+    """No package imports the tests."""
+    found = [
+        f"{path.relative_to(root)}:{line}"
+        for path in sources(root)
+        for line, imported in imports(path)
+        if imported.split(".")[0] in ("tests", "conftest", "pytest", "hypothesis")
+    ]
+    assert [] == found
+
+
+# ---- files and folders ------------------------------------------------------------------------
+
+
+def test_files_are_short(root: Path) -> None:
+    """No file of the floors or their tests is longer than one idea needs."""
+    lengths = {
+        str(path.relative_to(root)): len(path.read_text().splitlines())
+        for path in (*sources(root), *(root / "tests").rglob("*.py"))
+    }
+    assert len(lengths) > 20
+    assert {} == {name: length for name, length in lengths.items() if length > LONGEST_FILE}
+
+
+def test_folders_are_small(root: Path) -> None:
+    """No folder has more modules side by side than a stranger takes in."""
+    modules = defaultdict(int)
+    for path in sources(root):
+        modules[str(path.parent.relative_to(root))] += path.name != "__init__.py"
+    assert {} == {folder: number for folder, number in modules.items() if number > MOST_MODULES}
+
+
+def test_each_folder_has_its_tests(root: Path) -> None:
+    """The tests of ``environment/engine`` are in ``tests/environment/engine``, and so on."""
+    rooms = {path.parent for path in sources(root) if path.name != "__init__.py"}
+    without = [
+        folder
+        for folder in (str(room.relative_to(root)) for room in rooms)
+        if not any((root / "tests" / folder).glob("test_*.py"))
+    ]
+    assert [] == sorted(without)
+    tested = {
+        path.parent.relative_to(root / "tests") for path in (root / "tests").rglob("test_*.py")
+    }
+    assert len(tested) > 20
+    assert [] == sorted(
+        str(folder)
+        for folder in tested
+        if folder.parts[0] not in ("house", "attacks") and not (root / folder).is_dir()
+    )
+
+
+def test_init_files_hold_only_public_names(root: Path) -> None:
+    """``__init__.py`` of a package defines no function or class."""
+    for path in (path for path in sources(root) if path.name == "__init__.py"):
+        tree = ast.parse(path.read_text())
+        defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        assert [] == defined, path
+
+
+# ---- public names -----------------------------------------------------------------------------
+
+
+def stubs(root: Path) -> list[str]:
+    """Return the packages with public names of their own."""
+    return [
+        ".".join(["hpcrowd", *path.parent.relative_to(root).parts])
+        for path in files(root)
+        if path.suffix == ".pyi"
+    ]
+
+
+def public_names(path: Path) -> tuple[list[str], list[str]]:
+    """Return the names that a stub imports, and those that it lists."""
+    tree = ast.parse(path.read_text())
+    imported = [
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    listed = next(
+        ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)
+    )
+    return imported, listed
+
+
+def test_public_names_resolve(root: Path) -> None:
+    """Every name in the stub of a package can be had from it, and is in its ``__all__``."""
+    assert len(stubs(root)) >= len(FLOORS)
+    for package in stubs(root):
+        module = import_module(package)
+        imported, listed = public_names(Path(str(module.__file__)).with_suffix(".pyi"))
+        assert set(imported) == set(listed)
+        assert len(imported) == len(set(imported))
+        assert set(listed) <= set(module.__all__)
+        for name in listed:
+            assert getattr(module, name).__doc__ is not None
+
+
+def test_public_names_are_not_modules(root: Path) -> None:
+    """No public name is that of a module next to it, which would take its place once imported."""
+    for package in stubs(root):
+        folder = root.joinpath(*package.split(".")[1:])
+        _, listed = public_names(folder / "__init__.pyi")
+        assert set() == set(listed) & {path.stem for path in folder.iterdir()}
+
+
+def test_all_public_names_are_in_one_place(root: Path) -> None:
+    """``import hpcrowd as hc`` has the public names of all floors, each from one floor only."""
+    floors = [import_module(f"hpcrowd.{floor}") for floor in FLOORS]
+    names = [name for floor in floors for name in floor.__all__]
+    assert len(names) == len(set(names))
+    assert set(names) <= set(dir(hc))
+    for floor in floors:
+        for name in floor.__all__:
+            assert getattr(floor, name) is getattr(hc, name)
+    with pytest.raises(AttributeError, match="no attribute 'repaly'"):
+        _ = hc.repaly  # type: ignore[attr-defined]
+
+
+def test_public_names_have_signatures() -> None:
+    """What an editor shows of ``hc.replay`` is the function itself."""
+    assert "trace" in inspect.signature(hc.replay).parameters
+    assert "users" in inspect.getdoc(hc.replay)
+    assert re.fullmatch(r"\d+\.\d+\.\d+", hc.__version__)
+
+
+def test_importing_is_light(root: Path) -> None:
+    """Importing hpcrowd and its floors loads neither Mesa, numba, pandas nor matplotlib."""
+    code = (
+        "import sys, hpcrowd as hc\n"
+        "dir(hc)\n"
+        f"print(*[name for name in {HEAVY} if name in sys.modules] or ['light'])"
+    )
+    assert "light" == python(code, root / "src", cwd=root / "tests")
+
+
+# ---- what is installed ------------------------------------------------------------------------
+
+#: Another distribution's packages, called like floors.
+NEIGHBOURS = {
+    "agents/__init__.py": "MINE = 'agents of somebody else'\n",
+    "analysis/__init__.py": "MINE = 'analysis of somebody else'\n",
+}
+
+#: What uses both, and prints where each name comes from.
+BOTH = """
+import agents, analysis, hpcrowd as hc
+print(agents.MINE, analysis.MINE, hc.__file__, hc.agents.__name__, sep="|")
+trace = hc.parse_swf("; MaxProcs: 4\\n1 0 0 10 2 -1 -1 2 20 -1 1 1 1 -1 1 -1 -1 -1\\n")
+print(len(trace), hc.Recipe.__module__, hc.METRICS is not None)
+"""
+
+
+@pytest.fixture(scope="module")
+def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Return the files of a wheel from the checkout, and of one from a source distribution."""
+    place = tmp_path_factory.mktemp("built")
+
+    def build(target: str, source: Path, out: Path) -> Path:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)]
+        subprocess.run(command, cwd=source, check=True, capture_output=True)
+        (found,) = out.iterdir()
+        return found
+
+    wheel = build("wheel", root, place / "wheel")
+    with tarfile.open(build("sdist", root, place / "sdist")) as sdist:
+        sdist.extractall(place, filter="data")
+    (source,) = (path for path in place.glob("hpcrowd-*") if path.is_dir())
+    again = build("wheel", source, place / "again")
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as two:
+        one.extractall(place / "site")
+        return {"site": [str(place / "site")], "wheel": one.namelist(), "again": two.namelist()}
+
+
+@pytest.mark.slow
+def test_a_wheel_has_one_package(built: dict[str, list[str]], root: Path) -> None:
+    """A wheel puts hpcrowd into site-packages, whole, and nothing else next to it."""
+    tops = {name.split("/")[0] for name in built["wheel"]}
+    assert {"hpcrowd", f"hpcrowd-{hc.__version__}.dist-info"} == tops
+    expected = {f"hpcrowd/{path.relative_to(root)}" for path in files(root)}
+    assert expected <= set(built["wheel"])
+    assert "hpcrowd/environment/traces/archive/archive.csv" in built["wheel"]
+
+
+def test_a_source_distribution_makes_the_same_wheel(built: dict[str, list[str]]) -> None:
+    """A wheel made from a source distribution, which has no links, holds the same files."""
+    assert sorted(built["wheel"]) == sorted(built["again"])
+
+
+@pytest.mark.slow
+def test_a_wheel_works_next_to_packages_of_the_same_names(
+    built: dict[str, list[str]], tmp_path: Path
+) -> None:
+    """Another distribution's ``agents`` and ``analysis`` are found, and so is hpcrowd."""
+    site = Path(*built["site"])
+    for name, code in NEIGHBOURS.items():
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text(code)
+    first, second = python(BOTH, site, cwd=tmp_path).splitlines()
+    assert [
+        "agents of somebody else", "analysis of somebody else",
+        str(site / "hpcrowd/__init__.py"), "hpcrowd.agents",
+    ] == first.split("|")  # fmt: skip
+    assert "1 hpcrowd.agents.presets True" == second
+
+
+def test_the_command_is_a_module_too(tmp_path: Path, root: Path) -> None:
+    """``python -m hpcrowd`` is the command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hpcrowd", "--version"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(root / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"hpcrowd {hc.__version__}\n" == done.stdout

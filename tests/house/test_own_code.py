@@ -1,0 +1,484 @@
+"""Your own schedulers, behaviours and parts by their place, wherever a name is taken."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcrowd.agents import PRESETS, DecisionLog
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment import ClusterSpec, Scheduler, read_swf
+from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
+from hpcrowd.environment.registry import place_of, source_of, text_of
+from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios import replay, resample
+from hpcrowd.scenarios.kinds.files import read_scenario
+from hpcrowd.scenarios.kinds.populate import PopulateConfig
+from hpcrowd.scenarios.kinds.population_files import read_population
+from hpcrowd.scenarios.sweeps.engines import Processes
+from hpcrowd.scenarios.sweeps.runs import sweep
+from hpcrowd.scenarios.sweeps.study import Study
+
+from tests.support.populations import small_log
+
+MINE = '''
+from dataclasses import dataclass
+
+from hpcrowd.agents import ClosedLoop, Pause, Reaction, Think, ThinkTime, Trigger
+from hpcrowd.agents.behaviours.parts import setting
+from hpcrowd.environment import Scheduler
+from neighbour import SIGN
+
+
+class Widest(Scheduler):
+    """The widest job first, or the narrowest."""
+
+    def __init__(self, narrow: bool = False, spare: int = 0):
+        self.narrow, self.spare = narrow, spare
+
+    def select(self, look):
+        free = look.free - self.spare
+        sign = -SIGN if self.narrow else SIGN
+        for job in sorted(look.waiting, key=lambda job: (-sign * job.processors, job.row)):
+            if job.processors > free:
+                break
+            free -= job.processors
+            yield job
+
+
+class Rows(Scheduler):
+    def select(self, look):
+        return [0]
+
+
+class Nothing(Scheduler):
+    def select(self, look):
+        pass
+
+
+class Fails(Scheduler):
+    def select(self, look):
+        return 1 / 0
+
+
+class Twice(Scheduler):
+    def select(self, look):
+        return [*look.waiting, *look.waiting]
+
+
+class Wakes(Widest):
+    def wake(self, now):
+        return "soon"
+
+
+class Needs(Scheduler):
+    def __init__(self, something):
+        pass
+
+
+class Slow(ThinkTime):
+    def __init__(self, work, factor: float = 2.0):
+        super().__init__(work)
+        self.factor = factor
+
+    def arrival(self, user, release):
+        return release.at + int(release.pause * self.factor)
+
+
+def slow(work):
+    return Slow(work)
+
+
+class Confused(ThinkTime):
+    def finished(self, user, unit, now):
+        raise ValueError("what now?")
+
+
+def nobody(work):
+    return None
+
+
+@dataclass(frozen=True)
+class Haste:
+    factor: float = setting(0.5, "share of a pause", least=0)
+
+
+class Hasty(Think):
+    settings, table = Haste, "haste"
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    @classmethod
+    def make(cls, fit, settings=None):
+        return cls((settings or Haste()).factor)
+
+    def pause(self, user, release):
+        return Pause(int(self.factor * release.pause))
+
+
+class Choosy(Reaction):
+    def react(self, user, intention):
+        for place in range(len(intention.rows)):
+            if user.model.jobs.processors[intention.rows[place]] > 3:
+                intention.renounce(place, "choosy")
+
+
+@dataclass(eq=False)
+class Odd(Trigger):
+    remainder: int = setting(1, "of the job number")
+
+    def which(self, user, intention):
+        return user.model.jobs.number[intention.rows] % 2 == self.remainder
+
+
+class Hesitant(ClosedLoop):
+    def __init__(self, pool, factor: float = 1.0):
+        super().__init__(pool.profiles)
+        self.factor = factor
+
+    def pause(self, user, unit, recorded):
+        user.stream.random()
+        return round(recorded * self.factor)
+
+
+class Fractions(ClosedLoop):
+    def pause(self, user, unit, recorded):
+        return recorded / 2
+
+
+def patient(pool):
+    return Hesitant(pool, 3.0)
+
+
+NOTHING = 5
+'''
+
+LOG = """; MaxProcs: 4
+1   0 0 60 4 -1 -1 4  80 -1 1 2 1 -1 1 -1 -1 -1
+2  10 0 30 4 -1 -1 4  40 -1 1 1 1 -1 1 -1 -1 -1
+3  20 0 30 1 -1 -1 1  40 -1 1 3 1 -1 1 -1 -1 -1
+4 7190 0 99 4 -1 -1 4 150 -1 1 2 1 -1 1 -1 -1 -1
+5 7200 0 10 2 -1 -1 2  20 -1 1 1 1 -1 1 -1 -1 -1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a log and a file of own code, which imports a neighbour."""
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "neighbour.py").write_text("SIGN = 1\n")
+    (tmp_path / "log.swf").write_text(LOG)
+    monkeypatch.chdir(tmp_path)
+    before, loaded = list(sys.path), set(sys.modules)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.path[:] = before
+    for name in set(sys.modules) - loaded:
+        if name in ("mine", "neighbour") or name.startswith("own_"):
+            del sys.modules[name]
+
+
+def same(one: Run, other: Run) -> bool:
+    """Whether two runs have the same jobs."""
+    return np.array_equal(one.jobs.matrix, other.jobs.matrix)
+
+
+# ---- places -----------------------------------------------------------------------------------
+
+
+def test_places() -> None:
+    """What is a place, and what is the name of something else."""
+    assert ("a/b.py", "C", "") == place_of("a/b.py:C")
+    assert ("a.b", "C", "x=1,y=2") == place_of("a.b:C:x=1,y=2")
+    for text in ("easy", "easy:backfill=sjbf", "arrival:60m", "a.py", "a.py:1", "x y:C", "", 5):
+        assert place_of(text) is None or text == "arrival:60m", text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mine.py:Wides", "scheduler 'mine.py:Wides': not known; did you mean Widest?"),
+        ("nope.py:Widest", "scheduler 'nope.py:Widest': no such file"),
+        ("nope:Widest", r"there is no module nope; give the path of a file, such as ./nope.py:W"),
+        ("mine.py:Slow", "scheduler 'mine.py:Slow': a class, not a subclass of Scheduler"),
+        ("mine.py:NOTHING", "scheduler 'mine.py:NOTHING': int, not a subclass of Scheduler"),
+        ("mine.py:Needs", "scheduler 'mine.py:Needs': TypeError: .*something"),
+        ("mine.py:Widest:wide=yes", "'wide' is not an option of it; write mine.py:Widest:option="),
+        ("mine.py:Widest:spare=x", "spare must be a whole number, got 'x'"),
+        ("broken.py:X", r"cannot be loaded: NameError: .*\(broken.py, line 2\); correct it"),
+        ("syntax.py:X", "cannot be loaded: SyntaxError: .*line 1"),
+        ("exits.py:X", "cannot be loaded: SystemExit: 3"),
+        ("xyz", "not known; choose fcfs, easy, .*, recorded, or FILE.py:CLASS"),
+    ],
+)
+def test_mistakes_in_places(folder: Path, text: str, message: str) -> None:
+    """Each is one line."""
+    (folder / "broken.py").write_text("\nx = unknown\n")
+    (folder / "syntax.py").write_text("def x(:\n")
+    (folder / "exits.py").write_text("import sys\nsys.exit(3)\n")
+    with pytest.raises(QuantityError, match=message) as caught:
+        parse_scheduler(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_are_loaded_again_when_they_change(folder: Path) -> None:
+    """So that one can try out changes in one session."""
+    assert str(parse_scheduler("mine.py:Widest")) == "Widest"
+    (folder / "mine.py").write_text(
+        MINE.replace("class Widest(Scheduler):", "class Widest(Scheduler):\n    name = 'wide'")
+    )
+    assert str(parse_scheduler("mine.py:Widest")) == "wide"
+
+
+# ---- runs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Rows", "Rows: select.. returned 0 at 0 s; it must return jobs of look.waiting"),
+        ("Nothing", "Nothing: select.. returned None at 0 s; it must return the jobs to start"),
+        ("Fails", r"Fails: select.. at 0 s: ZeroDivisionError: .*\(mine.py, line \d+\)"),
+        ("Twice", "Twice: job in row 0 is not waiting at 0 s; name each job .* once"),
+        ("Wakes", "Wakes: wake.. returned 'soon' at 0 s; it must return a whole second or None"),
+    ],
+)
+def test_what_schedulers_do_wrong(folder: Path, text: str, message: str) -> None:
+    """The scheduler's name, and the second of the simulation."""
+    del folder
+    with pytest.raises(SchedulerError, match=message):
+        replay(read_swf("log.swf"), scheduler=f"mine.py:{text}")
+
+
+def test_what_users_do_wrong(folder: Path) -> None:
+    """The function, the second, and the line."""
+    del folder
+    trace = read_swf("log.swf")
+    with pytest.raises(SimulationError, match=r"Confused.finished.. at \d+ s: ValueError: wha"):
+        replay(trace, users="mine.py:Confused")
+    with pytest.raises(QuantityError, match=r"users 'mine.py:nobody': made None, which is no Beha"):
+        replay(trace, users="mine.py:nobody")
+    with pytest.raises(QuantityError, match=r"users 'mine.py:NOTHING': int; must be a subclass of"):
+        replay(trace, users="mine.py:NOTHING")
+
+
+def test_a_scheduler_as_text_class_and_object(folder: Path) -> None:
+    """All of them are the same, with options too; its source is in the provenance."""
+    del folder
+    trace, mine = read_swf("log.swf"), importlib.import_module("mine")
+    by_text = replay(trace, scheduler="mine.py:Widest:narrow=yes")
+    assert same(by_text, replay(trace, scheduler="mine:Widest:narrow=yes"))
+    assert same(by_text, replay(trace, scheduler=mine.Widest(narrow=True)))
+    assert same(replay(trace, scheduler="mine.py:Widest"), replay(trace, scheduler=mine.Widest))
+    assert not same(by_text, replay(trace, scheduler="mine.py:Widest"))
+    assert by_text.jobs.start[2] < by_text.jobs.start[1]
+    checksums = by_text.configuration["sources_sha256"]
+    assert ["mine.py"] == list(checksums)
+    assert checksums == replay(trace, scheduler=mine.Widest()).configuration["sources_sha256"]
+    assert "sources_sha256" not in replay(trace).configuration
+
+
+def test_users_as_text_class_and_function(folder: Path) -> None:
+    """With options; mixed in a file, with own parts."""
+    trace, mine = read_swf("log.swf"), importlib.import_module("mine")
+    slow = replay(trace, users="mine.py:Slow")
+    assert same(slow, replay(trace, users=mine.Slow))
+    assert same(slow, replay(trace, users="mine.py:slow"))
+    assert same(slow, replay(trace, users="mine:Slow:factor=2"))
+    assert not same(slow, replay(trace, users="mine.py:Slow:factor=3"))
+    assert slow.configuration["sources_sha256"].keys() == {"mine.py"}
+    inside = folder / "inside"
+    inside.mkdir()
+    (inside / "users.toml").write_text(
+        """
+        [[users]]
+        behaviour = "../mine.py:Slow:factor=3"
+        users = [1]
+        [[users]]
+        think = "../mine.py:Hasty:factor=0.25"
+        users = [2]
+        [[users]]
+        behaviour = "adjusted"
+        users = [3]
+        reactions = [
+            { do = "../mine.py:Choosy" },
+            { do = "delay", when = "../mine.py:Odd", remainder = 1, by = "5m" },
+        ]
+        """
+    )
+    mixed = replay(trace, users="inside/users.toml")
+    assert same(mixed, replay(trace, users=read_population("inside/users.toml")))
+    assert mixed.configuration["sources_sha256"] == slow.configuration["sources_sha256"]
+    assert 320 == mixed.jobs.submit[2]
+    assert mixed.jobs.submit[3] < 7190 < mixed.jobs.submit[4]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('behaviour = "mine.py:Slow"\nwhen = "batches"', "when: .*mine.py:Slow has no such part"),
+        ('think = "mine.py:Slow"', "think 'mine.py:Slow': a class, not a subclass of Think"),
+        ('think = "mine.py:Hasty:speed=3"', "part 'mine.py:Hasty:speed=3': 'speed' is not an opt"),
+        ('reactions = [{ do = "mine.py:Hasty" }]', "a class, not a subclass of Reaction"),
+        ('reactions = [{ do = "mine.py:Choosy", by = 3 }]', "do 'mine.py:Choosy': by: no such"),
+    ],
+)
+def test_mistakes_in_files(folder: Path, entry: str, message: str) -> None:
+    """The file and the place of the entry come first."""
+    (folder / "users.toml").write_text(f"[[users]]\n{entry}\n")
+    with pytest.raises(QuantityError, match=message) as caught:
+        replay(read_swf("log.swf"), users="users.toml")
+    assert "users.toml" in str(caught.value)
+
+
+def test_own_schedulers_in_other_kinds(folder: Path) -> None:
+    """Grids, other clusters, changes of the platform, populations, resampled users."""
+    trace, mine = read_swf("log.swf"), importlib.import_module("mine")
+    (folder / "inside").mkdir()
+    (folder / "inside" / "platform.toml").write_text(
+        '[[changes]]\ndo = "switch"\nat = 5\nscheduler = "../mine.py:Widest:narrow=yes"\n'
+    )
+    switched = replay(trace, platform="inside/platform.toml")
+    assert same(switched, replay(trace, scheduler="mine.py:Widest:narrow=yes"))
+    assert ClusterSpec(4, mine.Widest()).processors == 4
+    (folder / "grid.toml").write_text(
+        '[clusters.a]\nprocessors = 4\nscheduler = "mine.py:Widest"\ntrace = "log.swf"\n'
+        '[clusters.b]\nprocessors = 4\nscheduler = "easy"\ntrace = "log.swf"\n'
+    )
+    (folder / "grid.toml").write_text(
+        'users = "mine.py:Slow"\n' + (folder / "grid.toml").read_text()
+    )
+    scenario = folder / "inside" / "scenario.toml"
+    scenario.write_text('[scenario]\nkind = "grid"\nsource = "../grid.toml"\n')
+    found = read_scenario(scenario)
+    run = found.run(found.prepare())
+    assert run.configuration["sources_sha256"].keys() == {"mine.py"}
+    assert run.metrics["jobs_completed"] == 10
+
+
+def test_own_schedulers_of_made_up_users(folder: Path, make_trace: Callable[..., Trace]) -> None:
+    """As text, class and object, in resample and populate."""
+    del folder
+    mine, log = importlib.import_module("mine"), small_log(make_trace)
+    one = resample(log, scheduler=mine.Widest())
+    assert same(one, resample(log, scheduler="mine.py:Widest"))
+    assert one.configuration["scheduler"] == "Widest"
+    assert one.configuration["sources_sha256"].keys() == {"mine.py"}
+    assert PopulateConfig(scheduler=mine.Widest).of_sources() == {
+        "sources_sha256": one.configuration["sources_sha256"]
+    }
+
+
+def test_command_line(folder: Path) -> None:
+    """Options of commands take places; a mistake ends with 2 and one line."""
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "hpcrowd", "replay", "log.swf", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    done = call("--scheduler", "mine.py:Widest", "--users", "mine.py:Slow", "--out", "out")
+    assert (0, "Results are in out/\n") == (done.returncode, done.stderr)
+    told = json.loads((folder / "out" / "provenance.json").read_text())
+    assert "mine.py" in json.dumps(told)
+    assert "mine.py:Widest" in done.stdout
+    wrong = call("--scheduler", "mine.py:Fails")
+    assert 1 == len(wrong.stderr.splitlines())
+    assert wrong.returncode in (1, 2)
+
+
+# ---- sweeps -----------------------------------------------------------------------------------
+
+
+def test_sweeps_load_own_code_in_workers(folder: Path) -> None:
+    """Objects and classes on axes; another process makes the same of them."""
+    mine = importlib.import_module("mine")
+    study = Study(
+        scenario={"kind": "replay", "trace": str(folder / "log.swf")},
+        axes={
+            "scheduler": ["easy", mine.Widest(narrow=True), mine.Widest],
+            "users": ["rigid", mine.Slow, mine.slow],
+        },
+    )
+    place = str(folder / "mine.py")
+    assert [f"{place}:Slow", f"{place}:slow"] == study.axes["users"][1:]
+    assert f"{place}:Widest:narrow=yes" == study.axes["scheduler"][1]
+    engine = Processes(2)
+    try:
+        by_two = sweep(study, folder / "two", engine=engine)
+    finally:
+        engine.close()
+    alone = sweep(study, folder / "one")
+    assert (9, 0) == (by_two.total, by_two.failed)
+    one, two = ((folder / name / "frame.csv").read_text() for name in ("one", "two"))
+    assert one == two
+    assert alone.failed == 0
+
+
+def test_a_change_of_the_source_runs_again(folder: Path) -> None:
+    """What was computed with other code is not taken for the same."""
+    text = '[scenario]\nkind = "replay"\ntrace = "log.swf"\nscheduler = "mine.py:Widest"\n'
+    (folder / "s.toml").write_text(text)
+    before = read_scenario(folder / "s.toml").identity()
+    (folder / "mine.py").write_text(MINE + "\n# another version\n")
+    after = read_scenario(folder / "s.toml").identity()
+    assert before["sources_sha256"] != after["sources_sha256"]
+
+
+def test_what_other_processes_cannot_find(folder: Path) -> None:
+    """Classes inside functions, or without a file, are refused with the cure."""
+    del folder
+
+    class Inside(Scheduler):
+        pass
+
+    with pytest.raises(QuantityError, match=r"Inside: is defined inside a function or class"):
+        text_of("scheduler", Inside())
+    made = type("Made", (Scheduler,), {"__module__": "nowhere", "__qualname__": "Made"})
+    with pytest.raises(QuantityError, match=r"Made: has no source file"):
+        text_of("scheduler", made())
+    assert "easy" == text_of("scheduler", parse_scheduler("easy"))
+    assert source_of("easy") is None
+    assert source_of(PRESETS["adjusted"]) is None
+
+
+def test_users_of_a_population(folder: Path, make_trace: Callable[..., Trace]) -> None:
+    """Members of a drawn population act by your own class, in each way to name it."""
+    log = small_log(make_trace)
+    usual = resample(log, days=28, warm_up="7d")
+    assert same(usual, resample(log, days=28, warm_up="7d", users="mine.py:Hesitant"))
+    slow = resample(log, days=28, warm_up="7d", users="mine.py:Hesitant:factor=3")
+    assert not same(usual, slow)
+    mine = importlib.import_module("mine")
+    assert same(slow, resample(log, days=28, warm_up="7d", users=mine.patient))
+    assert same(
+        slow, resample(log, days=28, warm_up="7d", users="mine.py:patient", log=DecisionLog())
+    )
+    assert "mine.py" in slow.configuration["sources_sha256"]
+    assert "resampled mine.py:Hesitant:factor=3" in slow.label
+
+
+@pytest.mark.parametrize(
+    ("users", "message"),
+    [
+        ("mine.py:Nope", "users 'mine.py:Nope': not known; choose Widest"),
+        ("hesitant", r"users 'hesitant': not known; .*, or your own as FILE.py:NAME"),
+        ("mine.py:Slow", "users 'mine.py:Slow': "),
+        ("mine.py:nobody", "made None, which is no Behaviour"),
+        ("mine.py:Fractions", r"pause\(\) returned [0-9.]+; must be whole seconds, 0 or more"),
+    ],
+)
+def test_wrong_users_of_a_population(
+    folder: Path, make_trace: Callable[..., Trace], users: str, message: str
+) -> None:
+    """One line names what is wrong."""
+    with pytest.raises((QuantityError, SimulationError), match=message) as caught:
+        resample(small_log(make_trace), days=28, warm_up="7d", users=users)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,127 @@
+"""The pages of policies: one for each name, with what belongs there, and pictures from runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any
+
+import pytest
+from hpcrowd.analysis import small_gantt
+from hpcrowd.analysis.pictures.plots import figure_png
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.schedulers.base import options_of
+from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.scenarios.commands.lists.policies import command as policies
+
+from tests.support.places import ROOT
+
+PAGES = ROOT / "docs" / "policies"
+PICTURES = ROOT / "docs" / "pictures" / "policies"
+
+#: Most bytes of a picture.
+LARGEST = 40_000
+
+#: Sections that the page of a policy has.
+SECTIONS = ["Rule", "Example", "Complexity", "Options", "Source"]
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    """The script that draws the pictures."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import policy_pictures
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+    return policy_pictures
+
+
+def page(script: Any, name: str) -> str:
+    """The text of the page of a policy."""
+    path = PAGES / script.page_of(name)
+    assert path.exists(), f"{name} has no page; docs/policy_pictures.py says what belongs there"
+    return path.read_text()
+
+
+@pytest.mark.parametrize("name", list(SCHEDULERS))
+def test_every_policy_has_a_page(script: Any, name: str) -> None:
+    """The page has rule, picture, complexity, options and source, and the index lists it."""
+    text = page(script, name)
+    assert SECTIONS == re.findall(r"^## (.*)$", text, re.M)
+    assert re.search(r"!\[[^]]+\]\(\.\./pictures/policies/[\w-]+\.png\)", text)
+    compared = (PAGES / "index.md").read_text().split("## How they differ")[1].split("\n## ")[0]
+    assert f"`{name}`" in compared
+
+
+@pytest.mark.parametrize("name", list(SCHEDULERS))
+def test_every_option_is_reported(script: Any, name: str) -> None:
+    """Each option of a policy is on its page with its default and a meaning."""
+    text = page(script, name)
+    for option in options_of(SCHEDULERS[name]):
+        row = re.search(rf"^\| `{option.replace('_', '-')}` \| [^|]+ \| ([^|]+) \|$", text, re.M)
+        assert row is not None, option
+        assert row[1].strip()
+
+
+def test_all_pages_are_in_the_navigation() -> None:
+    """The site lists each page of a policy."""
+    listed = set(re.findall(r"policies/([\w-]+)\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert {path.stem for path in PAGES.glob("*.md")} == listed
+
+
+def test_every_picture_is_small_and_used(script: Any) -> None:
+    """Every picture of the list was drawn, is small and is on a page, and no other is there."""
+    text = "".join(path.read_text() for path in PAGES.glob("*.md"))
+    drawn = {path.stem: path.stat().st_size for path in PICTURES.glob("*.png")}
+    assert set(script.PICTURES) == set(drawn)
+    assert {} == {name: size for name, size in drawn.items() if size > LARGEST}
+    assert [] == [name for name in drawn if f"policies/{name}.png" not in text]
+
+
+def test_every_policy_is_drawn(script: Any) -> None:
+    """Each policy has its own picture, but for the order that has to be named."""
+    drawn = {scheduler.partition(":")[0] for scheduler, _ in script.PICTURES.values()}
+    assert set(SCHEDULERS) - {"order"} == drawn
+
+
+def test_policies_differ(script: Any) -> None:
+    """The example distinguishes the policies: no two pictures show the same schedule."""
+    starts = {
+        name: tuple(script.example(scheduler).jobs.start.tolist())
+        for name, (scheduler, _) in script.PICTURES.items()
+    }
+    assert len(starts) == len(set(starts.values()))
+
+
+def test_the_workload_is_on_the_page(script: Any) -> None:
+    """The index shows the workload that is drawn."""
+    assert script.WORKLOAD.read_text() in (PAGES / "index.md").read_text()
+
+
+@pytest.mark.slow
+def test_pictures_can_be_drawn(script: Any) -> None:
+    """Each picture is drawn from a run, with its title and without a warning."""
+    for scheduler, title in script.PICTURES.values():
+        figure = small_gantt(script.example(scheduler), names=script.names(), title=title)
+        assert title in [text.get_text() for text in figure.texts]
+        assert figure_png(figure).startswith(b"\x89PNG")
+
+
+def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """``hpcrowd policies`` names every policy; with a name it lists the options."""
+    policies(None, as_json=False)
+    shown = capsys.readouterr().out
+    assert all(f"\n{name} " in shown for name in SCHEDULERS)
+    policies("easy", as_json=False)
+    shown = capsys.readouterr().out
+    assert re.search(r"^backfill +queue +The order in which", shown, re.M)
+    policies("sjf", as_json=False)
+    assert "It has no options." in capsys.readouterr().out
+    policies(None, as_json=True)
+    wire = json.loads(capsys.readouterr().out)["policies"]
+    assert list(SCHEDULERS) == [policy["name"] for policy in wire]
+    assert ["backfill", "order"] == [option["name"] for option in wire[1]["options"]]
+    with pytest.raises(QuantityError, match=r"not known; did you mean easy\? choose fcfs, easy"):
+        policies("easier", as_json=False)

@@ -1,0 +1,196 @@
+"""What helps people in Python: signatures, paths, numbers, suggestions, frames, notebooks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, override
+
+import hpcrowd as hc
+import numpy as np
+import pandas as pd
+import pytest
+from hpcrowd.environment import Cluster, JobTable, State, Trace, write_swf
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios import populate, replay, resample, run_grid
+from hpcrowd.scenarios.kinds.grid import GridConfig
+from hpcrowd.scenarios.kinds.populate import PopulateConfig
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios.kinds.resample import ResampleConfig
+
+from tests.support.populations import small_log
+
+FUNCTIONS: dict[Callable[..., Any], Any] = {
+    replay: ReplayConfig,
+    resample: ResampleConfig,
+    populate: PopulateConfig,
+    run_grid: GridConfig,
+}
+
+
+@pytest.fixture
+def log(make_trace: Callable[..., Trace]) -> Trace:
+    """A log of twelve users."""
+    return small_log(make_trace)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_signatures_list_all_settings(function: Callable[..., Any]) -> None:
+    """With types and defaults; the help has the meaning of each."""
+    model = FUNCTIONS[function]
+    parameters = inspect.signature(function).parameters
+    for name, field in model.settings().items():
+        shown = parameters[name]
+        assert shown.kind == shown.KEYWORD_ONLY, name
+        assert shown.annotation, name
+        if not field.is_required():
+            assert shown.default == field.get_default(), name
+        assert str(field.description) in str(function.__doc__), name
+    assert not [one for one in parameters.values() if one.kind == one.VAR_KEYWORD]
+    if "scheduler" in parameters:
+        assert "str | Scheduler | type[Scheduler]" == parameters["scheduler"].annotation
+
+
+def test_paths_and_numbers(log: Trace, tmp_path: Path) -> None:
+    """A path stands for its trace, a number for the text of it."""
+    path = tmp_path / "log.swf"
+    write_swf(log, path)
+    expected = replay(log, processors="4", speed="0.5x").jobs.matrix
+    for trace, processors, speed in (
+        (path, 4, 0.5), (str(path), 4.0, "0.5x"), (log, np.int64(4), 0.5),
+    ):  # fmt: skip
+        found = replay(trace, processors=processors, speed=speed)
+        assert np.array_equal(expected, found.jobs.matrix)
+    assert replay(log, estimates=2).configuration["estimates"] == "2x"
+    assert len(resample(path, days=28, warm_up=0).jobs) == len(
+        resample(log, days=28, warm_up=0).jobs
+    )
+
+
+def test_files_of_grids_and_models(log: Trace, tmp_path: Path) -> None:
+    """A grid is given by its file, and settings replace those in it."""
+    write_swf(log, tmp_path / "log.swf")
+    place = tmp_path / "grid.toml"
+    place.write_text('[clusters.a]\nprocessors = 8\ntrace = "log.swf"\n')
+    run = run_grid(place, broker="worst-fit")
+    assert "worst-fit" == run.configuration["broker"]
+    assert run.metrics["jobs_completed"] == len(log)
+    with pytest.raises(QuantityError, match="broker: the grid is made already"):
+        run_grid(hc.read_grid(str(place)), broker="worst-fit")
+    with pytest.raises(QuantityError, match="model 'nope': no such file or model"):
+        populate("nope")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sheduler": "easy"}, "sheduler: no such setting; did you mean scheduler?"),
+        ({"scheduler": "conservativ"}, "did you mean conservative?"),
+        ({"users": "think-tme"}, "did you mean think-time?"),
+        ({"overrun": "kil"}, "did you mean kill?"),
+    ],
+)
+def test_suggestions(log: Trace, given: dict[str, Any], message: str) -> None:
+    """Names and values that are not known suggest the nearest one."""
+    with pytest.raises(QuantityError) as caught:
+        replay(log, **given)
+    assert message in str(caught.value)
+
+
+def test_frame_of_a_run(make_trace: Callable[..., Trace]) -> None:
+    """Waits, responses, slowdowns and lateness; missing where a job has none."""
+    jobs = [
+        {"submit": 10, "run": 100, "wait": 0, "user": 1},
+        {"submit": 20, "run": 5, "wait": 0, "user": 2},
+        {"submit": 30, "run": 50, "wait": 0, "user": 2},
+    ]
+    more = {"allocated_processors": 2, "requested_processors": 2, "requested_time": 100}
+    trace = make_trace(*({**job, **more, "status": 1} for job in jobs), header="; MaxProcs: 2")
+    run = replay(trace, users="rigid")
+    run.jobs.column(hc.Column.STATE)[2] = State.CANCELLED
+    run.jobs.start[2], run.jobs.end[2] = -1, 60
+    frame = run.to_frame()
+    assert [0, 90, 30] == frame["wait"].tolist()
+    assert [100, 95] == frame["response"].tolist()[:2]
+    assert [1, 19] == frame["slowdown"].tolist()[:2]
+    assert [1, 9.5] == frame["bounded_slowdown"].tolist()[:2]
+    assert [0, 0, 0] == frame["lateness"].tolist()
+    assert frame.loc[2, ["response", "slowdown"]].isna().all()
+    users = run.users()
+    assert [1, 2] == users.index.tolist()
+    assert [1, 2] == users["jobs"].tolist()
+    assert [0, 1] == users["jobs_cancelled"].tolist()
+    assert pytest.approx([200 / 3600, 10 / 3600]) == users["work_processor_h"]
+    assert [10, 20] == users["first_submit_s"].tolist()
+    assert [0, 90] == users["wait_mean_s"].tolist()
+
+
+def test_users_have_the_metrics_of_the_summary(log: Trace) -> None:
+    """Their distribution is that of the summary."""
+    run = replay(log)
+    users = run.users()
+    assert len(run.jobs) == users["jobs"].sum()
+    assert pytest.approx(1) == users["share_of_work"].sum()
+    for name, found in run.metrics["per_user"].items():
+        assert pytest.approx(found["p50"]) == users[name].median(), name
+    assert users["sessions"].sum() == len(np.unique(run.jobs.session))
+
+
+def test_frame_of_a_trace(log: Trace) -> None:
+    """All fields, and names of users where the log has them."""
+    log.names["user"] = {1: "ada"}
+    log.extra["tag"] = np.array(["x"] * len(log), object)
+    frame = log.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert log["run"].tolist() == frame["run"].tolist()
+    assert {"ada"} == set(frame["user_name"].dropna())
+    assert {"x"} == set(frame["tag"])
+
+
+class Cells(HTMLParser):
+    """Collects the cells of a table, and checks that tags are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.cells: list[str] = []
+
+    @override
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+
+    @override
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    @override
+    def handle_data(self, data: str) -> None:
+        self.cells.append(data)
+
+
+def test_tables_for_notebooks(log: Trace) -> None:
+    """Traces, runs, clusters, users and behaviours."""
+    staged = ReplayConfig(processors="4").stage(log)
+    staged.model.run(until=40_000)
+    user = staged.users[0]
+    shown = {}
+    for thing in (log, replay(log), staged.model.cluster, user, user.behaviour):
+        table = Cells()
+        table.feed(thing._repr_html_())
+        assert not table.open
+        shown[type(thing).__name__] = table.cells
+    assert str(len(log)) in shown["Trace"]
+    assert "jobs_completed" in shown["Run"]
+    assert ["processors", "4"] == shown["Cluster"][1:3]
+    assert "units submitted" in shown["ReplayUser"]
+    assert ["ThinkTime", "when", "SessionGraph"] == shown["ThinkTime"][:3]
+
+
+def test_columns_say_what_they_mean() -> None:
+    """Each column of the table of jobs has its meaning and unit in its documentation."""
+    for column in hc.Column:
+        assert column.meaning == inspect.getattr_static(JobTable, column.name.lower()).__doc__
+    assert "s since the origin" in str(inspect.getattr_static(JobTable, "submit").__doc__)
+    assert Cluster.look.__doc__

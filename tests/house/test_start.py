@@ -1,0 +1,163 @@
+"""What a command loads before it runs: what it runs, and nothing of any other command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hpcrowd.agents.behaviours import parts
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.environment.registry import Registry
+from hpcrowd.environment.schedulers.names import SCHEDULERS
+from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.scenarios.kinds.files import KINDS
+
+from tests.support.places import ROOT
+
+LOG = "1 0 5 60 4 -1 -1 4 90 -1 1 1 3 -1 -1 -1 -1 -1\n"
+
+#: Folders and modules of hpcrowd that a replay without options has no use for.
+NOT_OF_A_REPLAY = (
+    "environment.grid", "environment.platform", "environment.engine.plain",
+    "environment.schedulers.conservative", "environment.schedulers.fair_share",
+    "environment.schedulers.multi_queue", "environment.schedulers.selective",
+    "environment.schedulers.predictors.kernel",
+    *(
+        f"environment.traces.formats.{name}"
+        for name in ("batsim", "common.accounting", "gridengine", "gwf", "htcondor", "lsf", "pbs",
+                     "slurm", "tables")
+    ),
+    "environment.traces.request_model",
+    "agents.generative", "agents.behaviours.activity", "agents.behaviours.profiles",
+    "agents.behaviours.reactions", "agents.behaviours.triggers", "agents.populations.semi_open",
+    "analysis.results", "analysis.tables", "analysis.features", "analysis.models",
+    "analysis.validation", "analysis.comparison", "analysis.pictures", "analysis.report",
+    "scenarios.kinds.grid", "scenarios.kinds.populate", "scenarios.kinds.resample",
+    "scenarios.kinds.population_files", "scenarios.kinds.platform_files",
+    "scenarios.kinds.part_files", "scenarios.studies", "scenarios.sweeps", "scenarios.inspector",
+)  # fmt: skip
+
+#: Modules of hpcrowd that a replay loads, with room for a few more.
+MOST_MODULES = 105
+
+#: Libraries that no help needs.
+HEAVY = (
+    "mesa", "numba", "pandas", "pyarrow", "scipy", "matplotlib", "networkx", "sklearn", "kmedoids",
+    "pywt", "dask", "distributed", "bokeh", "starlette", "uvicorn",
+)  # fmt: skip
+
+RUN = """
+import sys
+{first}
+before = set(sys.modules)
+sys.argv = {words!r}
+from hpcrowd.__main__ import main
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+print(*sorted(set(sys.modules) - before), file=sys.stderr)
+"""
+
+
+def loaded(*words: str, cwd: Path, first: str = "") -> list[str]:
+    """Return the modules that a command loads after the line ``first``."""
+    code = RUN.format(first=first, words=["hpcrowd", *words])
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=True
+    )
+    return done.stderr.splitlines()[-1].split()
+
+
+def within(module: str, place: str) -> bool:
+    """Whether a module is a place or in it."""
+    return module == place or module.startswith(f"{place}.")
+
+
+def test_a_replay_loads_what_it_runs(tmp_path: Path) -> None:
+    """No grid, population, platform or other command; of other libraries only what Mesa loads."""
+    (tmp_path / "log.swf").write_text(LOG)
+    modules = loaded("replay", "log.swf", "--json", cwd=tmp_path, first="import mesa, numba")
+    own = [module for module in modules if within(module, "hpcrowd")]
+    unused = [f"hpcrowd.{place}" for place in NOT_OF_A_REPLAY]
+    assert [] == [one for one in own if any(within(one, place) for place in unused)]
+    assert len(own) <= MOST_MODULES
+    libraries = ("pandas", "pyarrow", "scipy", "matplotlib", "networkx", "rich", "tomlkit")
+    assert [] == [one for one in modules if any(within(one, library) for library in libraries)]
+
+
+def test_places_that_a_replay_leaves_out_are_there(root: Path) -> None:
+    """The list names folders and modules that exist, so that it cannot go stale."""
+    for place in NOT_OF_A_REPLAY:
+        path = root.joinpath(*place.split("."))
+        assert path.is_dir() or path.with_suffix(".py").is_file(), place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [path.stem for path in sorted(ROOT.glob("scenarios/commands/*/[!_]*.py"))],
+)
+def test_help_is_light(command: str, tmp_path: Path) -> None:
+    """The help of a command loads neither Mesa nor numba, and nothing that computes or draws."""
+    modules = loaded(command, "--help", cwd=tmp_path)
+    assert [] == [name for name in HEAVY if name in modules]
+
+
+def test_help_of_all_loads_no_command(tmp_path: Path) -> None:
+    """The list of commands is made without any of them, nor numpy, nor settings of runs."""
+    modules = loaded("--help", cwd=tmp_path)
+    assert [] == [one for one in modules if within(one, "hpcrowd.scenarios.commands")]
+    assert [] == [one for one in (*HEAVY, "numpy", "hpcrowd.scenarios.kinds") if one in modules]
+
+
+# ---- registries -------------------------------------------------------------------------------
+
+
+def test_a_registry_imports_what_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names, their order and their number need no import; an entry may also be a thing."""
+    (tmp_path / "place_of_two.py").write_text("ONE, TWO = 1, 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    numbers: Registry[int] = Registry({"two": "place_of_two:TWO", "one": "place_of_two:ONE"})
+    numbers["three"] = 3
+    assert ["two", "one", "three"] == list(numbers)
+    assert 3 == len(numbers)
+    assert "one" in numbers
+    assert "four" not in numbers
+    assert 3 == numbers["three"]
+    assert "place_of_two" not in sys.modules
+    assert (1, 2) == (numbers["one"], numbers["two"])
+    assert [("two", 2), ("one", 1), ("three", 3)] == list(numbers.items())
+    del numbers["one"]
+    assert numbers.get("one") is None
+    sys.modules.pop("place_of_two")
+
+
+@pytest.mark.parametrize(
+    ("registry", "attribute"),
+    [
+        (SCHEDULERS, "name"),
+        (FORMATS, "name"),
+        (parts.WHEN, "name"),
+        (parts.THINK, "name"),
+        (parts.WINDOWS, "name"),
+        (parts.RESPONSES, "response"),
+    ],
+)
+def test_entries_are_called_as_they_call_themselves(
+    registry: Registry[object], attribute: str
+) -> None:
+    """A policy, a format and a part have the name of their entry."""
+    assert list(registry) == [getattr(thing, attribute) for thing in registry.values()]
+
+
+def test_entries_of_several_forms_and_kinds() -> None:
+    """All forms of a trigger have its name, and a kind of run has its own; presets say what."""
+    for name, forms in parts.TRIGGERS.items():
+        assert {name} == {form.when for form in forms}
+    assert list(KINDS) == [kind.model_fields["kind"].default for kind in KINDS.values()]
+    assert all(preset.does for preset in PRESETS.values())

@@ -1,0 +1,287 @@
+"""``hpcrowd calibrate``: known users are found again, bytes repeat, mistakes take one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.analysis.calibration import coverage
+from hpcrowd.analysis.calibration.posterior import Posterior, read_posterior
+from hpcrowd.analysis.calibration.regression import posterior_of
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.scenarios.calibration import calibrate as calibrating
+from hpcrowd.scenarios.calibration.calibrate import Calibration, calibrate, write_posterior
+from hpcrowd.scenarios.calibration.subject import read_subject
+from hpcrowd.scenarios.commands.models import calibrate as calibrate_command
+from hpcrowd.scenarios.terminal import standard_output
+
+from tests.analysis.calibration.calibration_cases import (
+    NAMES,
+    POPULATION,
+    TRUTH,
+    made_table,
+    write_known,
+    write_population,
+)
+
+Call = Callable[..., tuple[int, str, str]]
+
+#: Simulations of a quick calibration.
+FEW = 100
+
+#: Simulations of its posterior.
+AGAIN = 12
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a log of users who are known."""
+    return write_known(tmp_path_factory.mktemp("known"))
+
+
+@pytest.fixture(scope="module")
+def found(known: Path) -> Calibration:
+    """Return a calibration to it."""
+    return calibrate(write_population(known.parent), known, draws=FEW, truths=20, predictive=AGAIN)
+
+
+# ---- what is found ----------------------------------------------------------------------------
+
+
+def test_known_users_are_found(found: Calibration) -> None:
+    """The log shrinks both parameters, to intervals that contain the truth."""
+    posterior = found.posterior
+    assert NAMES == tuple(prior.name for prior in posterior.priors)
+    for place, truth in enumerate(TRUTH.values()):
+        low, high = posterior.quantiles(place, (0.005, 0.995))
+        assert low <= truth <= high
+        assert posterior.shrinkage(place) > 0.3
+    assert not found.outside
+    assert [False, True] == [prior.whole for prior in posterior.priors]
+
+
+def test_draws_of_the_posterior_are_like_the_log(found: Calibration) -> None:
+    """Their simulations have pauses like those of the log."""
+    lines = {line.name: line for line in found.posterior.statistics}
+    for line in lines.values():
+        assert line.low_90 <= line.low_50 <= line.median <= line.high_50 <= line.high_90
+    for name in ("think_p50_s", "think_slow_p50_s"):
+        assert lines[name].record / 2 < lines[name].median < 2 * lines[name].record
+    assert found.likeness > 0.05
+
+
+def test_the_same_seed_gives_the_same_bytes(known: Path) -> None:
+    """Another one does not; neither do other statistics."""
+
+    def run(**changes: Any) -> tuple[Calibration, bytes]:
+        given = {"draws": 40, "days": 1, "predictive": 2} | changes
+        found = calibrate(write_population(known.parent), known, **given)
+        write_posterior(found.posterior, known.parent / "p.json", known.parent)
+        return found, (known.parent / "p.json").read_bytes()
+
+    one, first = run()
+    assert first == run()[1]
+    other, _ = run(seed=1)
+    assert (other.table.values != one.table.values).all()
+    thinks, _ = run(compare=["think"])
+    assert (thinks.table.statistics == one.table.statistics).all()
+    assert thinks.posterior.drawn.distances != pytest.approx(one.posterior.drawn.distances)
+    assert one.jobs < 150
+
+
+def test_priors_of_options_replace_those_of_the_file(known: Path) -> None:
+    """Names are those in the file; durations are whole seconds there."""
+    path = write_population(known.parent)
+    free = ["users.0.line.slope=0.1..0.5", "users.0.hours.closes=14h..20h",
+            "users.0.hours.opens=6h..9h"]  # fmt: skip
+    subject = read_subject(path, free, known)
+    assert {
+        "users.users.0.line.slope": (0.1, False),
+        "users.users.0.line.intercept": (300, True),
+        "users.users.0.hours.closes": (14 * 3600, True),
+        "users.users.0.hours.opens": (6 * 3600, True),
+    } == {prior.name: (prior.low, prior.whole) for prior in subject.priors}
+
+
+def test_scenarios_can_be_calibrated(tmp_path: Path, known: Path) -> None:
+    """Names are those of a sweep's axes; a resampled population needs whole weeks."""
+    path = write_population(
+        tmp_path,
+        '[scenario]\nkind = "resample"\ndays = 7\nwarm_up = 0\nsatisfaction = "requested"\n'
+        '[free]\nconsequences.leave = "0..0.5"\n',
+        "satisfied.toml",
+    )
+    subject = read_subject(path, (), known)
+    assert ["consequences.leave"] == [prior.name for prior in subject.priors]
+    assert 0.25 == subject.scenario([0.25]).consequences.leave  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_intervals_cover_users_who_are_known(known: Path) -> None:
+    """50 % and 90 % intervals contain simulated truths as often as they say."""
+    table = calibrate(write_population(known.parent), known, draws=200, predictive=1).table
+    checked = coverage.check(table, 100)
+    for place in range(len(table.priors)):
+        for level in coverage.LEVELS:
+            error = (level * (1 - level) / 100) ** 0.5
+            assert abs(checked.share(place, level) - level) < 4 * error
+
+
+# ---- the command ------------------------------------------------------------------------------
+
+
+def test_the_command_prints_and_writes(
+    tmp_path: Path, known: Path, found: Calibration, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parameters by their names in the file, the log beside predictions, and the check."""
+    monkeypatch.setattr(calibrating, "calibrate", lambda *_, **__: found)
+    monkeypatch.setenv("COLUMNS", "120")
+    path, out = write_population(tmp_path), tmp_path / "p.json"
+    code, text, said = call("calibrate", path, known, "-o", out)
+    assert (0, f"The posterior is {out}\n") == (code, said)
+    for words in (
+        "users.0.line.slope",
+        "log 5.0 min to 2.0 h",
+        "think_p50_s",
+        "check: 20 logs simulated",
+        "ranks, in tenths",
+        "If intervals are right, 28 to 72 % and 77 to 100 % are expected by chance.",
+    ):
+        assert words in text
+    assert read_posterior(out).settings == found.posterior.settings
+    code, text, _ = call("calibrate", path, known, "--json")
+    wire = json.loads(text)
+    assert (0, 20, []) == (code, wire["check"]["truths"], wire["outside"])
+    assert len(found.posterior) == len(wire["draws"])
+
+
+def test_a_parameter_that_a_log_says_nothing_about_is_named(
+    found: Calibration, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its spread is nearly that of its prior; so is what users of this kind cannot have."""
+    table = made_table(200)
+    drawn = posterior_of(table, table.statistics[0])
+    posterior = replace(found.posterior, priors=table.priors, drawn=drawn)
+    shown = replace(found, posterior=posterior, outside=["night"], likeness=0.0, coverage=None)
+    calibrate_command.show(shown, standard_output())
+    text = capsys.readouterr().out
+    assert "The log says little about nothing: its spread is nearly that of the prior." in text
+    assert "about a:" not in text
+    assert "Left out, as no draw of the prior has what the log has: night" in text
+    assert "No draw of the prior is like the log in all statistics together" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ("", "nothing is free; add a table [free], or give --free NAME=LOW..HIGH"),
+        ("--free users.0.line.slope", "write NAME=LOW..HIGH"),
+        ("--free users.0.line.slope=2..1", "must be less than the second"),
+        ("--free users.0.line.slop=0..1", "slop: no such setting"),
+        ("--free users.0.line.slope=-1..1", "greater than or equal to 0"),
+        ("--free users.3.line.slope=0..1", "no such element; there are 1"),
+        ("--free users.0.behaviour=0..1", "behaviour"),
+        ("--free users.0.line.slope=0..1 --compare thin,night,x", "compare 'x': not known"),
+        ("--free users.0.line.slope=0..1 --draws 5", "draws 5: must be from 40"),
+        ("--free users.0.line.slope=0..1 --check 9 --method smc", "tests the method regression"),
+    ],
+)
+def test_mistakes_take_one_line(
+    tmp_path: Path, known: Path, call: Call, options: str, rule: str
+) -> None:
+    """What, value, rule and cure, before anything is simulated."""
+    path = write_population(tmp_path, POPULATION.partition("[free]")[0])
+    code, text, said = call("calibrate", path, known, *options.split())
+    assert (2, "") == (code, text)
+    assert rule in said
+    assert 1 == said.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ('[[users]]\nbehaviour = "linear"\n[free]\nx = 3\n', "line 4: free x 3: not two bounds"),
+        ('free = 3\n[[users]]\nbehaviour = "linear"\n', "free"),
+        ('[scenario]\nkind = "grid"\n', "line 2: kind 'grid': cannot be calibrated"),
+        ('[scenario]\nkind = "replay"\n[free]\nsessions = "0..1"\n', "free sessions: is used"),
+        ('[scenario]\nkind = "replay"\n[free]\nseed = "0..1"\n', "free seed: is used"),
+    ],
+)
+def test_mistakes_in_a_file_have_their_place(
+    tmp_path: Path, known: Path, text: str, rule: str
+) -> None:
+    """File, line, value and rule."""
+    with pytest.raises(QuantityError, match=rule):
+        read_subject(write_population(tmp_path, text, "x.toml"), (), known)
+
+
+def test_a_population_with_free_parameters_can_be_replayed(
+    tmp_path: Path, known: Path, call: Call
+) -> None:
+    """A replay takes the values of the file and ignores what is free, also in its provenance."""
+    code, with_free, _ = call("replay", known, "--users", write_population(tmp_path), "--json")
+    assert 0 == code
+    without = write_population(tmp_path, POPULATION.partition("[free]")[0])
+    assert with_free == call("replay", known, "--users", without, "--json")[1]
+
+
+def test_ctrl_c_leaves_nothing(
+    tmp_path: Path, known: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file is written, and a message says so."""
+    from hpcrowd.scenarios.calibration import simulations
+
+    def interrupt(self: object, task: tuple[int, object, int]) -> np.ndarray:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulations.Simulations, "__call__", interrupt)
+    out = tmp_path / "p.json"
+    code, _, said = call("calibrate", write_population(tmp_path), known, "-o", out)
+    assert (130, "hpcrowd: interrupted; nothing was written\n") == (code, said)
+    assert ["linear.toml"] == [path.name for path in tmp_path.iterdir()]
+
+
+# ---- the search by pyabc ----------------------------------------------------------------------
+
+
+def test_without_pyabc_a_message_says_what_to_install(
+    tmp_path: Path, known: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is simulated; the other method needs nothing."""
+    monkeypatch.setitem(sys.modules, "pyabc", None)
+    code, _, said = call("calibrate", write_population(tmp_path), known, "--method", "smc")
+    assert 2 == code
+    assert (
+        'hpcrowd: --method smc: pyabc is not installed; pip install "hpcrowd[calibration]"\n'
+    ) == said
+
+
+@pytest.mark.slow
+def test_smc_repeats_and_leaves_nothing(
+    tmp_path: Path, known: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same seed gives the same draws; numpy's stream goes on as if nothing had happened."""
+    pytest.importorskip("pyabc", reason="no pyabc: pip install 'hpcrowd[calibration]'")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = write_population(known.parent)
+
+    def search() -> Posterior:
+        return calibrate(path, known, draws=60, method="smc", predictive=AGAIN).posterior
+
+    np.random.seed(4)  # noqa: NPY002
+    first = search()
+    after = np.random.random()  # noqa: NPY002
+    np.random.seed(4)  # noqa: NPY002
+    assert after == np.random.random()  # noqa: NPY002
+    assert first.to_json() == search().to_json()
+    assert [] == list(tmp_path.iterdir())
+    assert first.shrinkage(0) > 0.2
+    low, high = first.quantiles(0, (0, 1))
+    assert low <= TRUTH["slope"] <= high

@@ -1,0 +1,286 @@
+"""The option ``--log-decisions`` and the command ``hpcrowd explain``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hpcrowd.agents.behaviours.decisions import MEANING, DecisionLog, Decisions, Kind, What, Why
+from hpcrowd.analysis.results import read_results
+from hpcrowd.analysis.tables import read_decisions, write_decisions
+from hpcrowd.environment import Clock, write_swf
+from hpcrowd.environment.clock import moment
+from hpcrowd.environment.errors import ResultsError
+from hpcrowd.environment.traces.trace import Trace
+
+from tests.support.populations import small_log
+
+Call = Callable[..., tuple[int, str, str]]
+
+#: User 1 works, thinks 15 min and works again; user 2 is there once.
+TWO_USERS = """; UnixStartTime: 1704697200
+; TimeZoneString: Europe/Stockholm
+; MaxProcs: 4
+ 1     0    0  7200 2 -1 -1 2 10800 -1 1 1 1 -1 1 -1 -1 -1
+ 2   900    0 10800 2 -1 -1 2 14400 -1 1 2 1 -1 1 -1 -1 -1
+ 3  8100    0   600 2 -1 -1 2  1200 -1 1 1 1 -1 1 -1 -1 -1
+"""
+
+RELEASED = "session 1 submitted, released by completion of session 0, think time 15.0 min"
+
+STORY = f"""\
+Mon 2024-01-08 08:00:00  session 0 submitted at its recorded time
+Mon 2024-01-08 10:15:00  {RELEASED}
+2 decisions of user 1, think-time, easy
+"""
+
+
+@pytest.fixture
+def results(tmp_path: Path, call: Call) -> Path:
+    """Return the folder of a run with a log."""
+    trace = tmp_path / "two.swf"
+    trace.write_text(TWO_USERS)
+    code, _, told = call("replay", trace, "--log-decisions", "--out", tmp_path / "run")
+    assert (0, True) == (code, "Results are in" in told)
+    return tmp_path / "run"
+
+
+def test_story_of_a_user(results: Path, call: Call) -> None:
+    """A line for each decision, in local time and words."""
+    assert (0, STORY, "") == call("explain", results, "--user", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        (("--from", "1h"), 1),
+        (("--to", "8100"), 1),
+        (("--to", "8101"), 2),
+        (("--from", "2024-01-08 08:00", "--to", "2024-01-08 10:00"), 1),
+        (("--from", "1d"), 0),
+    ],
+)
+def test_span(results: Path, call: Call, options: tuple[str, ...], count: int) -> None:
+    """The first moment counts, the last one does not."""
+    code, printed, _ = call("explain", results, "--user", 1, *options, "--json")
+    assert (0, count) == (code, len(json.loads(printed)["decisions"]))
+
+
+def test_json(results: Path, call: Call) -> None:
+    """Every column with its word, and the words of the row."""
+    _, printed, _ = call("explain", results, "--user", 1, "--json")
+    found = json.loads(printed)
+    assert {"run", "user", "from_s", "to_s", "decisions", "dropped"} == set(found)
+    assert {
+        "time": 8100, "user": 1, "what": "submitted", "why": "ended", "kind": "session",
+        "unit": 1, "cause": 0, "seconds": 900, "name": "", "mood": 0.0,
+        "local_time": "Mon 2024-01-08 10:15:00",
+        "words": RELEASED,
+    } == found["decisions"][1]  # fmt: skip
+
+
+def test_jobs_of_submissions(results: Path, call: Call) -> None:
+    """With --jobs each submission shows the outcome of its jobs, in words and as numbers."""
+    assert (0, """\
+Mon 2024-01-08 08:00:00  session 0 submitted at its recorded time
+                           job 1: waited 0 s, ran 2.0 h until Mon 2024-01-08 10:00:00
+""" + f"""\
+Mon 2024-01-08 10:15:00  {RELEASED}
+                           job 3: waited 0 s, ran 10.0 min until Mon 2024-01-08 10:25:00
+2 decisions of user 1, think-time, easy
+""", "") == call("explain", results, "--user", 1, "--with-jobs")  # fmt: skip
+    _, printed, _ = call("explain", results, "--user", 1, "--with-jobs", "--json")
+    assert [
+        [{"number": 1, "processors": 2, "submit": 0, "start": 0, "end": 7200,
+          "state": "completed", "cluster": ""}],
+        [{"number": 3, "processors": 2, "submit": 8100, "start": 8100, "end": 8700,
+          "state": "completed", "cluster": ""}],
+    ] == [one["jobs"] for one in json.loads(printed)["decisions"]]  # fmt: skip
+
+
+OUTAGE = """
+resubmit_after = "15m"
+[[changes]]
+do = "down"
+at = "1h 30m"
+until = "2h"
+processors = 4
+jobs = "resubmit"
+"""
+
+
+def test_stopped_jobs_in_words(results: Path, call: Call, tmp_path: Path) -> None:
+    """A job that was stopped says so, and when it was submitted again."""
+    (tmp_path / "outage.toml").write_text(OUTAGE)
+    trace, outage = tmp_path / "two.swf", tmp_path / "outage.toml"
+    call("replay", trace, "--platform", outage, "--log-decisions", "--out", results)
+    _, printed, _ = call("explain", results, "--user", 2, "--with-jobs")
+    assert (
+        """\
+Mon 2024-01-08 08:15:00  session 2 submitted at its recorded time
+                           job 2: was stopped, submitted again Mon 2024-01-08 09:45:00, \
+waited 15.0 min, ran 3.0 h until Mon 2024-01-08 13:00:00
+Mon 2024-01-08 09:30:00  session 2: job 2 was stopped, the user submits it again after 15.0 min
+2 decisions of user 2, think-time, easy, platform outage
+"""
+        == printed
+    )
+
+
+def test_many_jobs_of_a_submission(tmp_path: Path, call: Call) -> None:
+    """Of a unit with many jobs the first ones have a line, and the others one together."""
+    jobs = "".join(
+        f"{number} 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n" for number in range(1, 14)
+    )
+    (tmp_path / "bag.swf").write_text(f"; MaxProcs: 1\n{jobs}")
+    call("replay", tmp_path / "bag.swf", "--log-decisions", "--out", tmp_path / "run")
+    _, printed, _ = call("explain", tmp_path / "run", "--user", 1, "--with-jobs")
+    lines = [line.strip() for line in printed.splitlines()]
+    assert "job 10: waited 9.0 min, ran 60 s until week 1 Mon 00:10:00" == lines[10]
+    assert "and 3 jobs more, the last one until week 1 Mon 00:13:00" == lines[11]
+
+
+def test_nothing_in_the_span(results: Path, call: Call) -> None:
+    """Who looks at a time without decisions hears when there were some."""
+    assert (0, """\
+0 decisions of user 1, think-time, easy
+its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:15:00
+""", "") == call("explain", results, "--user", 1, "--from", "1d")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--user", "17"), "hpcrowd: user 17: not in this run, or without decisions in the log; "
+                           "nearest of 2 users: 1, 2\n"),
+        (("--user", "1", "--from", "2h", "--to", "1h"),
+         "hpcrowd: from 2h to 1h: is empty; --to has to come after --from\n"),
+    ],
+)  # fmt: skip
+def test_refused(results: Path, call: Call, options: tuple[str, ...], told: str) -> None:
+    """Mistakes are reported in one line."""
+    assert (2, "", told) == call("explain", results, *options)
+
+
+def test_run_without_a_log(results: Path, call: Call, tmp_path: Path) -> None:
+    """A run without a log says how to make one; its folder has no such file."""
+    call("replay", tmp_path / "two.swf", "--out", results)
+    assert not (results / "decisions.parquet").exists()
+    code, _, told = call("explain", results, "--user", 1)
+    assert 2 == code
+    assert f"hpcrowd: {results}: no decisions.parquet in it; run it again with " in told
+    assert told.endswith("--log-decisions --out FOLDER\n")
+
+
+def test_log_needs_a_folder(results: Path, call: Call, tmp_path: Path) -> None:
+    """A log without a place to keep it is refused before anything runs."""
+    told = "hpcrowd: --log-decisions: the log is part of the results; give --out FOLDER\n"
+    assert (2, "", told) == call("replay", tmp_path / "two.swf", "--log-decisions")
+
+
+def test_file_reads_for_itself(results: Path) -> None:
+    """Columns are the documented ones, with words for what and why."""
+    found = pd.read_parquet(results / "decisions.parquet")
+    assert list(MEANING) == list(found.columns)
+    assert {"submitted"} == set(found.what)
+    assert {"recorded", "ended"} == set(found.why)
+
+
+def test_populations_are_logged(
+    make_trace: Callable[..., Trace], tmp_path: Path, call: Call
+) -> None:
+    """``resample`` keeps decisions as well, with who comes and goes."""
+    write_swf(small_log(make_trace), tmp_path / "log.swf")
+    call("resample", tmp_path / "log.swf", "--log-decisions", "--out", tmp_path / "run")
+    run = read_results(tmp_path / "run")
+    assert run.decisions is not None
+    user = int(run.decisions.columns["user"][-1])
+    code, printed, _ = call("explain", tmp_path / "run", "--user", user)
+    assert 0 == code
+    assert "released by completion of batch" in printed
+
+
+@pytest.mark.parametrize("more", [(), ("--oblivious",)])
+def test_generated_users_are_logged(tmp_path: Path, call: Call, more: tuple[str, ...]) -> None:
+    """``populate`` keeps decisions as well: a submission for each batch."""
+    call(
+        "populate", "feitelson97", "--model-processors", 64, "--days", 1, "--log-decisions",
+        "--out", tmp_path / "run", *more,
+    )  # fmt: skip
+    run = read_results(tmp_path / "run")
+    assert run.decisions is not None
+    rows = [one for one in run.decisions if one.what == What.SUBMITTED]
+    assert sorted(set(run.jobs.batch.tolist())) == sorted(one.unit for one in rows)
+    assert all(one.seconds >= 0 for one in rows if one.why == Why.ENDED)
+    assert {Why.FIRST, Why.ENDED} == {one.why for one in rows}
+
+
+def test_read_back(tmp_path: Path) -> None:
+    """What is written is read, down to names, moods and what was dropped."""
+    log = DecisionLog(limit=3)
+    log.note(5, 1, What.WENT_AWAY, Why.MOOD, mood=1.25)
+    log.note(3, 1, What.DELAYED, Why.REACTION, Kind.SESSION, 4, 7, 60, "second")
+    log.note(3, -1, What.SUBMITTED, Why.OWN, name="first")
+    log.note(9, 2, What.SUBMITTED, Why.OWN)
+    written = Decisions.of(log)
+    write_decisions(written, tmp_path / "decisions.parquet")
+    found = read_decisions(tmp_path / "decisions.parquet")
+    assert list(written) == list(found)
+    assert [3, 3, 5] == [decision.time for decision in found]
+    assert 1 == found.dropped
+
+
+def test_broken_file(tmp_path: Path) -> None:
+    """A file of another kind is reported with its name."""
+    (tmp_path / "decisions.parquet").write_text("no")
+    with pytest.raises(ResultsError, match="cannot be read as decisions"):
+        read_decisions(tmp_path / "decisions.parquet")
+
+
+def test_weeks_without_a_date() -> None:
+    """Where the trace does not say when it began, weeks are counted from 1."""
+    assert "week 2 Tue 14:02:10" == moment(Clock(), 604800 + 86400 + 14 * 3600 + 130)
+
+
+GRID = """\
+name = "small"
+users = "think-time"
+broker = "least-loaded"
+
+[clusters.a]
+processors = 4
+trace = "two.swf"
+
+[clusters.b]
+processors = 2
+trace = "two.swf"
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text"),
+    [
+        ("grid", "grid.toml", GRID),
+        ("run", "run.toml", '[scenario]\nkind = "replay"\ntrace = "two.swf"\n'),
+        ("run", "grid-run.toml", '[scenario]\nkind = "grid"\nsource = "grid.toml"\n'),
+    ],
+)
+def test_files_are_logged(tmp_path: Path, call: Call, command: str, name: str, text: str) -> None:
+    """Grids and scenarios of files keep a submission of every session."""
+    (tmp_path / "two.swf").write_text(TWO_USERS)
+    (tmp_path / "grid.toml").write_text(GRID)
+    (tmp_path / name).write_text(text)
+    code, _, told = call(command, tmp_path / name, "--log-decisions", "--out", tmp_path / "out")
+    assert (0, True) == (code, "Results are in" in told), told
+    jobs = pd.read_parquet(tmp_path / "out" / "jobs.parquet")
+    decisions = pd.read_parquet(tmp_path / "out" / "decisions.parquet")
+    sent = decisions[decisions.what == "submitted"]
+    assert set(jobs.session) == set(sent.unit)
+    assert set(jobs.user) == set(sent.user)
+    _, printed, _ = call("explain", tmp_path / "out", "--user", 1, "--with-jobs")
+    assert ("ran 2.0 h on a until" in printed) == (name != "run.toml")
+    code, _, told = call(command, tmp_path / name, "--log-decisions")
+    assert (2, True) == (code, "needs" in told or "--out" in told)

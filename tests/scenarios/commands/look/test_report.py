@@ -1,0 +1,206 @@
+"""The command ``hpcrowd report``: what it writes and replaces, what it says, one-line errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hpcrowd.analysis import read_results, write_results
+from hpcrowd.analysis.report.figures import RUN_FIGURES
+from hpcrowd.environment import Trace, write_swf
+from hpcrowd.scenarios.commands.look.report import command_of
+from hpcrowd.scenarios.kinds.replay import replay
+
+from tests.support.reports import Page, busy_trace
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def written(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trace and two results."""
+    folder = tmp_path_factory.mktemp("runs")
+    trace = busy_trace(make_trace, 30)
+    write_swf(trace, folder / "log.swf")
+    trace.source, trace.sha256 = "log.swf", "1"
+    (folder / "both").mkdir()
+    for users in ("rigid", "think-time"):
+        write_results(
+            replay(trace, users=users, processors="2x"), folder / "both" / users, plots=False
+        )
+    return folder
+
+
+@pytest.fixture
+def runs(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to an empty folder with links to those runs."""
+    for path in written.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def call(call: Call) -> Call:
+    """Call ``hpcrowd report``."""
+    return partial(call, "report")
+
+
+def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
+    """The page appears, the command says where and how large; a second time replaces it."""
+    for _ in range(2):
+        code, out, err = call("both/rigid")
+        assert (0, "") == (code, out)
+        size = (runs / "report.html").stat().st_size / 1e6
+        assert f"The report is report.html ({size:.1f} MB)\n" == err
+    page = Page((runs / "report.html").read_text())
+    assert "log.swf: rigid, easy, processors 2x" in page.text
+    assert "Again: hpcrowd report both/rigid -o report.html" in page.text
+    assert (
+        "Again: hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" in page.text
+    )
+    assert {"both", "log.swf", "report.html"} == {path.name for path in runs.iterdir()}
+
+
+def test_json_names_the_file_and_the_runs(call: Call, runs: Path) -> None:
+    """One object: where the report is, and the metrics of each run."""
+    code, out, _ = call("both/rigid", "log.swf", "--json")
+    wire = json.loads(out)
+    assert (0, "report.html", None) == (code, wire["report"], wire["figures"])
+    assert ["rigid, easy, processors 2x", "recorded"] == [one["label"] for one in wire["runs"]]
+    assert 30 == wire["runs"][0]["metrics"]["jobs_in"]
+
+
+@pytest.mark.slow
+def test_same_bytes(call: Call, runs: Path) -> None:
+    """Two reports on the same run differ in their own name only."""
+    for name in ("a", "b"):
+        call("both/rigid", "-o", f"{name}.html")
+    one, other = ((runs / f"{name}.html").read_text() for name in ("a", "b"))
+    assert one == other.replace("b.html", "a.html")
+
+
+@pytest.mark.slow
+def test_folder_of_runs_is_a_comparison(call: Call, runs: Path) -> None:
+    """A folder that holds runs stands for all of them."""
+    code, _, _ = call("both", "-o", "both.html", "--title", "Does it matter?")
+    assert 0 == code
+    text = Page((runs / "both.html").read_text()).text
+    assert "Does it matter?" in text
+    for words in ("A: rigid, easy, processors 2x", "B: think-time, easy, processors 2x", "--title"):
+        assert words in text
+    code, _, _ = call("log.swf", "both/rigid")
+    assert 0 == code
+    assert "A: recorded" in Page((runs / "report.html").read_text()).text
+
+
+@pytest.mark.slow
+def test_pictures_and_data(call: Call, runs: Path) -> None:
+    """--figures leaves every picture as PNG and SVG, and its data as CSV with units in names."""
+    code, _, err = call("both/think-time", "--figures", "pictures")
+    assert (0, True) == (code, "Pictures and their data are in pictures" in err)
+    names = {path.name for path in (runs / "pictures").iterdir()}
+    # Nobody comes or goes, the log ends within a day, and nothing is known of power.
+    drawn = set(RUN_FIGURES) - {"visits", "whole", "power"}
+    suffixes = ("png", "svg", "csv")
+    assert names == {f"{name}.{end}" for name in drawn for end in suffixes} | {"provenance.json"}
+    tables = {
+        name: list(csv.DictReader((runs / "pictures" / f"{name}.csv").read_text().splitlines()))
+        for name in drawn
+    }
+    assert ["10", "11", "12"] == sorted(row["user"] for row in tables["users"])
+    assert 30 == sum(int(row["jobs"]) for row in tables["users"])
+    assert 168 == len(tables["week"])
+    assert "30" == tables["submissions"][-1]["submitted_until_then"]
+    assert all(row["begin_local_time"].startswith("2000-03-2") for row in tables["use"])
+    provenance = json.loads((runs / "pictures" / "provenance.json").read_text())
+    assert ["think-time, easy, processors 2x"] == provenance["runs"]
+    code, _, _ = call("both", "--figures", "pictures")
+    assert 0 == code
+    folders = {path.name for path in (runs / "pictures").iterdir() if path.is_dir()}
+    assert {"A", "B"} == folders
+    assert {"glance.svg", "course.png", "metrics.csv"} < {
+        path.name for path in (runs / "pictures").iterdir()
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], ["nowhere", "no such folder of results"]),
+        (["both/rigid/summary.json"], ["summary.json"]),
+        (
+            ["both/rigid", "-o", "mine.html"],
+            ["mine.html", "nothing in it shows", "--out"],
+        ),
+        (["both/rigid", "-o", "log.swf"], ["log.swf", "nothing in it shows"]),
+        (["both/rigid", "-o", "both"], ["both: is a folder; --out names a file"]),
+        (["both/rigid", "-o", "no/where.html"], ["no folder no"]),
+        (["both/rigid", "--figures", "mine"], ["mine", "choose another --figures"]),
+        (["sweep"], ["sweep", "keeps the metrics of its runs", "summary.csv"]),
+        (["both/rigid", "--figures", "both/rigid"], ["--figures both/rigid", "which is read"]),
+    ],
+)
+def test_wrong_requests(call: Call, runs: Path, arguments: list[str], words: list[str]) -> None:
+    """A wrong request is one line on standard error, with exit code 2; nothing is touched."""
+    (runs / "mine.html").write_text("<html>my own page</html>")
+    (runs / "mine").mkdir()
+    (runs / "mine" / "thesis.txt").write_text("three years")
+    (runs / "sweep").mkdir()
+    (runs / "sweep" / "study.json").write_text("{}")
+    before = sorted(path.name for path in runs.rglob("*"))
+    code, out, err = call(*arguments)
+    assert (2, "", 1) == (code, out, len(err.splitlines()))
+    assert [] == [word for word in words if word not in err]
+    assert before == sorted(path.name for path in runs.rglob("*"))
+    assert "my own page" in (runs / "mine.html").read_text()
+
+
+@pytest.mark.slow
+def test_interrupted_report_leaves_the_old_one(
+    call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while pictures are written leaves the report and the folder as they were."""
+    assert 0 == call("both/rigid", "--figures", "pictures")[0]
+    before = (runs / "report.html").read_bytes()
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hpcrowd.analysis.report.runs.write_json", stop)
+    code, _, err = call("both/think-time", "--figures", "pictures")
+    assert (130, True) == (code, "nothing was written" in err)
+    assert before == (runs / "report.html").read_bytes()
+    assert ["rigid, easy, processors 2x"] == json.loads(
+        (runs / "pictures" / "provenance.json").read_text()
+    )["runs"]
+    assert [] == [path.name for path in runs.iterdir() if path.name.startswith(".")]
+
+
+def test_command_of_a_run(make_trace: Callable[..., Trace], written: Path) -> None:
+    """A replay tells its command with what differs from the defaults; other runs tell none."""
+    trace = busy_trace(make_trace, 10)
+    trace.source = "logs/my log.swf"
+    run = replay(trace, users="fluid", scheduler="easy:backfill=sjbf", seed=3, overrun="kill")
+    assert (
+        "hpcrowd replay 'my log.swf' --users fluid --scheduler easy:backfill=sjbf "
+        "--overrun kill --seed 3"
+    ) == command_of(run)
+    run.configuration["users"] = {"name": "mixed", "users": []}
+    assert "--users USERS.toml" in command_of(run)
+    stored = read_results(written / "both" / "rigid")
+    assert "hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" == command_of(
+        stored
+    )
+    stored.configuration["kind"] = "populate"
+    assert "" == command_of(stored)
+
+
+def test_help_has_examples(call: Call) -> None:
+    """The help shows how it is called."""
+    code, out, _ = call("--help")
+    assert (0, True) == (code, "hpcrowd report runs/rigid runs/fluid -o both.html" in out)

@@ -1,0 +1,495 @@
+"""The command ``hpcrowd forecast``: what it reads, says, refuses and writes; and its watch."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import hpcrowd as hc
+import pandas as pd
+import pytest
+from hpcrowd.analysis.forecast.answers import MEANING
+from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.state.files import read_state, write_state
+from hpcrowd.environment.traces.formats.swf import read_swf
+from hpcrowd.scenarios.forecasts import judging, watching
+from hpcrowd.scenarios.forecasts.forecast import Forecast
+from hpcrowd.scenarios.forecasts.inputs import parse_job, state_from
+from hpcrowd.scenarios.forecasts.making import _kept
+
+from tests.environment.state.test_slurm import COLUMNS, PAST, row
+from tests.scenarios.forecasts.forecast_cases import (
+    CLOCK,
+    PROCESSORS,
+    busy_moment,
+    site_log,
+    state_at,
+    swf_of,
+)
+from tests.support.reports import Page
+
+Call = Callable[..., tuple[int, str, str]]
+
+LOG = site_log(4)
+NOW = busy_moment(LOG)
+
+#: Options with which a forecast takes a moment.
+QUICK = ("--futures", "4", "--hindcasts", "0", "--days", "0.5")
+
+#: Names that do harm where they reach a shell, a page or a terminal.
+HOSTILE = (
+    "$(touch x)",
+    "`touch x`; touch x",
+    "a'b\"c",
+    "<script>alert(1)</script>",
+    "\x1b[31m&amp;",
+)
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The site's log, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return swf_of(LOG, tmp_path / "log.swf")
+
+
+def found(call: Call, *words: str) -> dict[str, Any]:
+    """Return the JSON object that the command prints."""
+    code, out, err = call("forecast", *words, *QUICK, "--json")
+    assert 0 == code, err
+    result: dict[str, Any] = json.loads(out, parse_constant=pytest.fail)
+    return result
+
+
+# ---- what it says ---------------------------------------------------------------------------
+
+
+def test_json_has_what_it_documents(log: Path, call: Call) -> None:
+    """All documented keys are there, for jobs that wait and those that one would submit."""
+    wire = found(
+        call, "log.swf", "--at", str(NOW), "--job", "4 x 2 processors for 2 h, user 3",
+        "--instead", "8 x 1 processors for 2 h", "--change", "processors=64",
+    )  # fmt: skip
+    for key in MEANING:
+        outer, _, inner = key.partition(".")
+        assert outer in wire, key
+        if inner:
+            inside = wire[outer]
+            each = inside if isinstance(inside, list) else [inside]
+            assert all(inner in one for one in each), key
+    waiting = state_at(NOW, LOG).waiting
+    assert [*LOG.number[waiting].tolist(), None] == [job["number"] for job in wire["jobs"]]
+    assert (4, 3, 2) == tuple(wire["jobs"][-1][key] for key in ("count", "user", "processors"))
+    for job in wire["jobs"]:
+        bounds = [b for b in job["start_s"].values() if b is not None]
+        assert bounds == sorted(bounds)
+        assert all(at >= NOW for at in bounds)
+    assert 2 == len(wire["effects"])
+    assert wire["eaten_up"] is not None
+    assert (NOW, NOW + DAY // 2) == (wire["now_s"], wire["until_s"])
+
+
+def test_a_folder_is_written(log: Path, call: Call) -> None:
+    """Tables, pictures and a page; the command in it makes the same forecast again."""
+    words = ["forecast", "log.swf", "--at", str(NOW), "--job", "2 processors for 1 h", *QUICK]
+    code, _, err = call(*words, "--out", "out")
+    assert 0 == code, err
+    assert "Results are in out/" in err
+    wire = json.loads(Path("out/forecast.json").read_text())
+    names = {path.name for path in Path("out").iterdir()}
+    assert {"forecast.json", "jobs.csv", "fans.csv", "waits.csv", "fans.png", "report.html",
+            "provenance.json", "starts.png"} <= names  # fmt: skip
+    assert len(wire["jobs"]) == len(pd.read_csv("out/jobs.csv"))
+    settings = json.loads(Path("out/provenance.json").read_text())["configuration"]
+    assert (4, 0, "log.swf", ["2 processors for 1 h"]) == (
+        settings["futures"], settings["hindcasts"], settings["source"], settings["jobs"]
+    )  # fmt: skip
+    again = Forecast(
+        Path("log.swf"), at=str(NOW), jobs=("2 processors for 1 h",), futures=4, hindcasts=0,
+        days=0.5,
+    ).again(Path("out"))  # fmt: skip
+    assert again in html.unescape(Path("out/report.html").read_text())
+    program, *words = shlex.split(again)
+    assert "hpcrowd" == program
+    assert 0 == call(*words[:-1], "two")[0]
+    assert wire == json.loads(Path("two/forecast.json").read_text())
+
+
+def test_a_table_without_jobs_has_a_heading(log: Path, call: Call) -> None:
+    """If nothing waits, the table has its columns and no row."""
+    quiet = next(at for at in range(NOW, NOW + 2 * DAY, 600) if not len(state_at(at, LOG).waiting))
+    assert 0 == call("forecast", "log.swf", "--at", str(quiet), *QUICK, "--out", "out")[0]
+    table = pd.read_csv("out/jobs.csv")
+    assert 0 == len(table)
+    assert {"number", "start_p50_s", "end_p95_s"} <= set(table)
+
+
+def test_a_snapshot_gives_the_same_forecast(log: Path, call: Call) -> None:
+    """As the trace that it is of; packed or not; and it says what is in it."""
+    words = ("--job", "2 processors for 1 h", "--seed", "7")
+    expected = found(call, "log.swf", "--at", str(NOW), *words)
+    for name in ("now.json", "now.state.gz"):
+        code, out, err = call("forecast", "log.swf", "--at", str(NOW), "--snapshot", name)
+        assert 0 == code, err
+        assert "3 waiting" in out
+        wire = found(call, name, *words)
+        assert expected | {"source": ""} == wire | {"source": ""}
+    code, out, _ = call("forecast", "now.json", "--snapshot", "again.json", "--json")
+    says = json.loads(out)
+    assert {"snapshot", "now_s", "processors", "running", "waiting", "over"} == set(says)
+    assert (NOW, PROCESSORS, 3) == (says["now_s"], says["processors"], says["waiting"])
+
+
+def test_tables_are_printed(log: Path, call: Call) -> None:
+    """For people: a headline, the jobs, waits by day, and effects."""
+    code, out, err = call(
+        "forecast", "log.swf", "--at", str(NOW), *QUICK, "--change", "processors=32"
+    )
+    assert 0 == code, err
+    assert "3 waiting jobs" in out
+    assert "processors=32" in out
+    assert all(f"{number}" in out for number in LOG.number[state_at(NOW, LOG).waiting].tolist())
+
+
+def test_the_last_submission_is_the_moment(log: Path, call: Call) -> None:
+    """Unless another one is given: as a date, or as a time since the origin."""
+    last = int(LOG.recorded_submit.max())
+    assert last == found(call, "log.swf")["now_s"]
+    day = CLOCK.local(20 * DAY).strftime("%Y-%m-%d 00:00")
+    for at in ("20d", str(20 * DAY), day):
+        assert 20 * DAY == found(call, "log.swf", "--at", at)["now_s"]
+
+
+def test_python_says_the_same(log: Path, call: Call) -> None:
+    """``hc.forecast`` of a file, a trace and a state."""
+    expected = found(call, "log.swf", "--at", str(NOW))["jobs"]
+    choices: dict[str, Any] = {"futures": 4, "hindcasts": 0, "days": 0.5}
+    state = state_from(log, at=NOW)
+    for source, more in ((log, {"at": NOW}), (read_swf(log), {"at": NOW}), (state, {})):
+        answers = hc.forecast(source, **more, **choices).answers
+        assert expected == answers.to_dict()["jobs"]
+    with pytest.raises(QuantityError, match=r"futurs: .*futures"):
+        hc.forecast(log, futurs=3)
+
+
+def test_bounds_that_hindcasts_teach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
+    """They replace those of the futures, which are given, too."""
+    pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(judging, "FEW", 1000)  # in this process
+    busy = site_log(8, 9)
+    swf_of(busy, tmp_path / "busy.swf")
+    words = ("forecast", "busy.swf", "--at", str(busy_moment(busy)), *QUICK[:2], "--days", "2")
+    code, out, err = call(*words, "--hindcasts", "60", "--json")
+    assert 0 == code, err
+    wire = json.loads(out)
+    assert wire["recalibrated"] is True
+    assert any(job["start_s"] != job["raw_start_s"] for job in wire["jobs"])
+    code, out, err = call(*words, "--hindcasts", "0", "--json")
+    raw = json.loads(out)
+    assert raw["recalibrated"] is False
+    assert [job["raw_start_s"] for job in wire["jobs"]] == [job["start_s"] for job in raw["jobs"]]
+
+
+# ---- what it refuses ------------------------------------------------------------------------
+
+#: Words after ``forecast log.swf``, and what the line has to say.
+WRONG = {
+    "form of a job": (("--job", "big"), r"--job 'big': write '64 processors for 6 h'"),
+    "no job": (("--job", ""), r"--job '': write"),
+    "large job": (("--job", "64 processors for 6 h"), r"64 proc.* machine has 16; ask for 1 to 16"),
+    "huge job": (("--job", f"{'9' * 5000} processors for 6 h"), r"--job '9+.*"),
+    "many jobs": (("--job", "5000 x 1 processors for 6 h"), r"5,000 jobs; ask for 1 to 1,000"),
+    "time of a job": (("--job", "4 processors for ever"), r"--job '4 processors for ever': .*ever"),
+    "no time": (("--job", "4 processors for 0 h"), r"a time of 0 s; give a longer one"),
+    "endless job": (("--job", "4 processors for 999999999999 d"), r"--job .*999999999999"),
+    "unknown user": (("--job", "4 processors for 6 h, user eve"), r"no user 'eve' in log.swf"),
+    "unknown queue": (("--job", "4 processors for 6 h, in night"), r"no queue 'night' in log.swf"),
+    "instead of nothing": (("--instead", "4 processors for 6 h"), r"--instead: .*--job"),
+    "bad instead": (("--job", "1 x 1 h", "--instead", "many"), r"--instead 'many': write"),
+    "form of a change": (("--change", "more"), r"--change 'more': write NAME=VALUE"),
+    "unknown change": (("--change", "users=rigid"), r"--change 'users=rigid': .*processors"),
+    "change of size": (("--change", "processors=many"), r"'processors=many': a number of proc"),
+    "too small": (("--change", "processors=1"), r"'processors=1': the jobs that run now hold 16"),
+    "unknown policy": (("--change", "scheduler=quick"), r"scheduler.*'?quick'?"),
+    "unknown estimates": (("--change", "estimates=bad"), r"estimates.*bad"),
+    "change of overrun": (("--change", "overrun=stop"), r"overrun 'stop': .*keep.*kill"),
+    "no machine": (("--change", "machine=nowhere.conf"), r"nowhere\.conf"),
+    "scheduler": (("--scheduler", "quick"), r"scheduler.*quick"),
+    "users": (("--users", "lazy"), r"users 'lazy'"),
+    "model": (("--users", "learned:nowhere.parquet"), r"nowhere\.parquet"),
+    "no days": (("--days", "0"), r"days 0"),
+    "many days": (("--days", "1e9"), r"days 1"),
+    "days are a number": (("--days", "nan"), r"days nan"),
+    "before the log": (("--at", "-5"), r"-5"),
+    "no moment": (("--at", "yesterday"), r"yesterday"),
+    "past of a trace": (("--past", "log.swf"), r"--past .*: is for a queue of Slurm"),
+    "platform": (("--platform", "log.swf"), r"log\.swf"),
+    "watch": (("--watch", "1h"), r"--watch: .*--out DIR"),
+    "watch too often": (("--watch", "0", "--out", "o"), r"watch 0"),
+    "watch a word": (("--watch", "often", "--out", "o"), r"often"),
+    "judge": (("--judge",), r"judge: a log of \d\.\d weeks; .* needs 6 weeks"),
+    "snapshot": (("--snapshot", "no/where.json"), r"no folder no|where"),
+    "executor": (("--executor", "magic"), r"--executor .?magic"),
+    "address": (("--address", "tcp://x:1"), r"--address tcp://x:1: is for --executor dask"),
+    "size": (("--processors", "2"), r"processors"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_errors_are_one_line(log: Path, call: Call, what: str) -> None:
+    """With what is wrong and its cure, exit code 2, before anything is computed or written."""
+    words, pattern = WRONG[what]
+    code, out, err = call("forecast", "log.swf", "--at", str(NOW), *words, *(
+        QUICK if "--days" not in words else QUICK[:4]
+    ))  # fmt: skip
+    assert (2, "", 1) == (code, out, err.count("\n")), err
+    assert re.search(pattern, err), err
+    assert len(err) < 700
+    assert ["log.swf"] == [path.name for path in Path().iterdir()]
+
+
+def test_errors_of_states_name_their_line(log: Path, call: Call) -> None:
+    """A version of the future, a contradiction, and options that a state has no use for."""
+    write_state(state_at(NOW, LOG), Path("now.json"))
+    text = Path("now.json").read_text()
+    lines = text.splitlines(keepends=True)
+    wrong = next(n for n, line in enumerate(lines) if '"start"' in line and '"end"' in line)
+    contradicts = re.sub(r'"end": \d+', '"end": 0', lines[wrong])
+    for name, content, pattern in (
+        ("future.json", text.replace('"version": 1', '"version": 2', 1), r"future.json.*version"),
+        ("odd.json", "".join([*lines[:wrong], contradicts, *lines[wrong + 1 :]]),
+         rf"odd\.json.*line {wrong + 1}\b.*earlier"),
+        ("half.json", "".join(lines[:-2]), r"half\.json"),
+        ("small.json", re.sub(r'"processors": 16', '"processors": 4', text, count=1),
+         r"small\.json.*line \d+.*machine has 4"),
+    ):  # fmt: skip
+        Path(name).write_text(content)
+        code, out, err = call("forecast", name, *QUICK)
+        assert (2, "", 1) == (code, out, err.count("\n")), err
+        assert re.search(pattern, err), err
+    for words, pattern in (
+        (("--past", "log.swf"), r"--past log\.swf: now\.json is a state and has its own"),
+        (("--at", "5"), r"--at 5: now\.json is a state, with its own moment"),
+        (("--judge",), r"now\.json.*is a state.*give a trace"),
+        (("--processors", "3"), r"machine has 3"),
+    ):
+        code, out, err = call("forecast", "now.json", *words, *QUICK)
+        assert (2, "", 1) == (code, out, err.count("\n")), err
+        assert re.search(pattern, err), err
+
+
+def test_a_log_without_jobs(log: Path, call: Call) -> None:
+    """There is no moment to forecast from."""
+    log.write_text("; Version: 2.2\n; MaxProcs: 8\n")
+    for words in ((), ("--at", "5"), ("--judge",)):
+        code, out, err = call("forecast", "log.swf", *words, *QUICK)
+        assert (2, "", 1) == (code, out, err.count("\n")), err
+        assert "log.swf" in err
+
+
+def test_words_of_jobs() -> None:
+    """Long and short, one and many, with a user and a queue, by name or number."""
+    jobs = LOG.copy()
+    jobs.names = {"user": {1: "ada"}, "queue": {1: "long jobs"}}
+    state = replace(state_at(NOW, LOG), jobs=jobs)
+    for text, expected in {
+        "8 processors for 6 h": (8, 6 * HOUR, -1, -1, 1),
+        "8 cores for 6 hours": (8, 6 * HOUR, -1, -1, 1),
+        "1 processor for 90m": (1, 5400, -1, -1, 1),
+        "8 x 6h": (8, 6 * HOUR, -1, -1, 1),
+        "4 x 8 processors for 30 min": (8, 1800, -1, -1, 4),
+        "8 cpus for 1d, user ada": (8, DAY, 1, -1, 1),
+        "2 for 1h, user 2, in long jobs": (2, HOUR, 2, 1, 1),
+    }.items():
+        one = parse_job(text, state)
+        assert expected == (one.processors, one.requested, one.user, one.queue, one.count), text
+
+
+# ---- a queue of Slurm, with names that do harm ----------------------------------------------
+
+
+def test_hostile_names_do_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
+    """They reach no shell, are text on the page, and no control character reaches the terminal."""
+    monkeypatch.chdir(tmp_path)
+    rows = [row("23")]
+    for number, name in enumerate(HOSTILE, 30):
+        rows.append(row(str(number), STATE="PENDING", NAME=name, USER=name, ACCOUNT=name,
+                        SUBMIT_TIME="2024-01-31T12:03:00", REASON="Priority"))  # fmt: skip
+    Path("queue.txt").write_text("\n".join((COLUMNS, *rows)) + "\n")
+    Path("past.txt").write_text(PAST)
+    words = ["forecast", "queue.txt", "--past", "past.txt", "--processors", "8", "--zone", "UTC",
+             "--at", "2024-01-31 12:04", "--job", "4 processors for 1 h, user $(touch x)",
+             *QUICK]  # fmt: skip
+    code, out, err = call(*words, "--out", "out")
+    assert 0 == code, err
+    assert "\x1b" not in out + err
+    assert not Path("x").exists()
+    wire = json.loads(Path("out/forecast.json").read_text())
+    assert 1 + len(HOSTILE) == len(wire["jobs"])
+    assert "$(touch x)" == wire["jobs"][-1]["user_name"]
+    page = Path("out/report.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "\x1b" not in page
+    Page(page)
+    # The command on the page is one line of a shell, in which the name is a word.
+    again = Forecast(Path("queue.txt"), jobs=(words[words.index("--job") + 1],)).again(Path("o"))
+    assert "'4 processors for 1 h, user $(touch x)'" in again
+    provenance = json.loads(Path("out/provenance.json").read_text())
+    assert {"queue.txt", "past.txt"} == set(provenance["trace"]["files_sha256"])
+
+
+# ---- interrupted ----------------------------------------------------------------------------
+
+
+def test_interrupted_it_leaves_nothing(log: Path) -> None:
+    """Ctrl-C among futures in processes: no folder, no temporary file; what is kept is whole."""
+    Path("temporary").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hpcrowd", "forecast", "log.swf", "--at", str(NOW), "--futures",
+         "20000", "--days", "2", "--hindcasts", "0", "--workers", "1", "--keep", "kept",
+         "--out", "out"],
+        stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"TMPDIR": str(Path("temporary").resolve())},
+    )  # fmt: skip
+    until = time.monotonic() + 120
+    while not list(Path().glob("kept/*.npz")) and time.monotonic() < until:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert 130 == process.returncode, err
+    assert "Traceback" not in err
+    assert {"kept", "log.swf", "temporary"} == {path.name for path in Path().iterdir()}
+    assert [] == list(Path("temporary").iterdir())
+    files = list(Path("kept").iterdir())
+    assert {".npz"} == {path.suffix for path in files}
+    kept = _kept(Path("kept"), files[0].name.partition("-")[0])
+    assert 5 * len(files) == len(kept)
+
+
+# ---- watch ----------------------------------------------------------------------------------
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def watcher(path: Path) -> Forecast:
+    """Return a quick forecast of a snapshot."""
+    return Forecast(path, futures=4, hindcasts=0, days=1.0, users="none")
+
+
+@pytest.fixture
+def changes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], Any]]:
+    """What happens while the watch sleeps, in turn."""
+    steps: list[Callable[[], Any]] = []
+    monkeypatch.setattr(watching.time, "sleep", lambda _: steps.pop(0)())
+    return steps
+
+
+def test_a_watch_says_how_forecasts_fared(
+    tmp_path: Path, changes: list[Callable[[], Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two rounds, between which jobs have started: each is compared with what was said."""
+    path, out = tmp_path / "now.json", tmp_path / "out"
+    first = state_at(NOW, LOG)
+    later = int(LOG.recorded_start[first.waiting].max())
+    write_state(first, path)
+    changes += [lambda: write_state(state_at(later, LOG), path)] * 2
+    watching.watch(watcher(path), 1, out, rounds=3)
+    assert {"forecasts.jsonl", "fared.jsonl", "latest"} == {one.name for one in out.iterdir()}
+    said, fared = read(out / "forecasts.jsonl"), read(out / "fared.jsonl")
+    unix = CLOCK.unix_start
+    asked = [(line["job"], line["asked_at"]) for line in said if line["asked_at"] == NOW + unix]
+    assert [(str(n), NOW + unix) for n in LOG.number[first.waiting].tolist()] == asked
+    assert asked == [(line["job"], line["asked_at"]) for line in fared]  # and not again
+    for line, one in zip(fared, said, strict=False):
+        start = int(LOG.recorded_start[int(line["job"]) - 1]) + unix
+        low, lower, middle, upper, high = one["start"]
+        assert start == line["start"]
+        assert line["median_error_s"] == (None if middle is None else start - middle)
+        assert line["in_90"] == ((low or start) <= start <= (high or start))
+        assert line["in_50"] == ((lower or start) <= start <= (upper or start))
+    assert later == json.loads((out / "latest/forecast.json").read_text())["now_s"]
+    words = capsys.readouterr().err
+    assert "no forecast can be checked yet" in words
+    assert f"{len(fared):,} forecasts checked now, {len(fared):,} in all" in words
+
+
+def test_a_watch_goes_on_after_a_bad_state(
+    tmp_path: Path, changes: list[Callable[[], Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that is half written is a line; the first time it is an error."""
+    path, out = tmp_path / "now.json", tmp_path / "out"
+    write_state(state_at(NOW, LOG), path)
+    text = path.read_text()
+    changes += [lambda: path.write_text(text[: len(text) // 2]), lambda: path.write_text(text)]
+    watching.watch(watcher(path), 1, out, rounds=3)
+    assert "trying again in 1 s" in capsys.readouterr().err
+    assert 2 * len(read_state(path).waiting) == len(read(out / "forecasts.jsonl"))
+    path.write_text(text[: len(text) // 2])
+    with pytest.raises(HpcrowdError, match=r"now\.json"):
+        watching.watch(watcher(path), 1, tmp_path / "other", rounds=1)
+
+
+def test_a_watch_that_was_killed_goes_on(tmp_path: Path, changes: list[Any]) -> None:
+    """A last line that is half written is left out, and the next one is a line of its own."""
+    path, out = tmp_path / "now.json", tmp_path / "out"
+    first = state_at(NOW, LOG)
+    write_state(first, path)
+    watching.watch(watcher(path), 1, out, rounds=1)
+    with (out / "forecasts.jsonl").open("a") as file:
+        file.write('{"job": "1", "asked_')
+    later = int(LOG.recorded_start[first.waiting].min())
+    second = state_at(later, LOG)
+    write_state(second, path)
+    watching.watch(watcher(path), 1, out, rounds=1)
+    both = len(first.waiting) + len(second.waiting)
+    assert 0 < len(read(out / "fared.jsonl")) < len(first.waiting) < both
+    assert both == len(read(out / "forecasts.jsonl"))
+
+
+def test_what_cannot_be_watched(tmp_path: Path) -> None:
+    """A state that nothing writes anew."""
+    with pytest.raises(QuantityError, match="needs a file that something writes anew"):
+        watching.watch(Forecast(state_at(NOW, LOG)), 5, tmp_path / "out")
+    with pytest.raises(QuantityError, match="watch 0"):
+        watching.watch(watcher(tmp_path / "x"), 0, tmp_path / "out")
+
+
+# ---- judge ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_judge_writes_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
+    """Tables for people, JSON for programs; the same on one core and on two."""
+    pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
+    monkeypatch.chdir(tmp_path)
+    swf_of(site_log(8, 9), tmp_path / "log.swf")
+    words = ("forecast", "log.swf", "--judge", "--moments", "5", "--users", "rigid")
+    code, out, err = call(*words, "--workers", "2", "--out", "out")
+    assert 0 == code, err
+    assert "QBETS by time" in out
+    code, out, err = call(*words, "--workers", "1", "--json")
+    assert json.loads(out) == json.loads(Path("out/judgement.json").read_text())

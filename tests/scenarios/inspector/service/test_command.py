@@ -1,0 +1,245 @@
+"""The command ``hpcrowd inspect`` before a page is opened."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hpcrowd.environment import write_swf
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.traces.trace import Trace
+
+from tests.support.page import started_page
+
+pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
+
+from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
+from hpcrowd.scenarios.inspector.service.server import LOOPBACK, bound_socket, is_loopback
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def log(tmp_path: Path, make_trace: Callable[..., Trace]) -> Path:
+    """A log of one job."""
+    path = tmp_path / "one.swf"
+    job = {"submit": 0, "run": 60, "requested_processors": 1, "user": 1}
+    write_swf(make_trace(job, header="; MaxProcs: 1"), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("192.168.1.5", False),
+        ("example.org", False),
+    ],
+)
+def test_loopback(host: str, expected: bool) -> None:
+    """Only what no other machine can reach counts."""
+    assert expected == is_loopback(host)
+
+
+class Parts(NamedTuple):
+    """The parts of an address that the command printed."""
+
+    port: int
+    token: str
+
+    @property
+    def cookie(self) -> str:
+        """The header that a browser sends once it has the token."""
+        return f"Cookie: hpcrowd-{self.port}={self.token}"
+
+
+def parts(address: str) -> Parts:
+    """Return the port and the token of an address."""
+    found = re.fullmatch(rf"http://{LOOPBACK}:(\d+)/\?token=([\w-]{{20,}})", address)
+    assert found is not None, address
+    return Parts(int(found[1]), found[2])
+
+
+def answer(port: int, *headers: str, path: str = "/", host: str = LOOPBACK) -> str:
+    """Return the answer to a request for the page; of a websocket, how it begins."""
+    lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", *headers]
+    if not (upgrade := UPGRADE[0] in headers):
+        lines.append("Connection: close")
+    with socket.create_connection((LOOPBACK, port), timeout=30) as one:
+        one.sendall("\r\n".join([*lines, "", ""]).encode())
+        found = one.recv(1000)
+        while not upgrade and (more := one.recv(1000)):
+            found += more
+        return found.decode("latin-1")
+
+
+#: Headers that ask for a websocket.
+UPGRADE = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+           "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")  # fmt: skip
+
+#: Where the page opens one.
+LIVE = "/live"
+
+
+def test_listens_on_loopback_only(log: Path) -> None:
+    """Other addresses of this machine refuse, and names of other sites are not served."""
+    with started_page(log) as served:
+        port, cookie = parts(served.address).port, parts(served.address).cookie
+        assert " 200 OK" in answer(port, cookie)
+        assert " 200 OK" in answer(port, cookie, host="localhost")
+        refused = answer(port, cookie, host="evil.example")
+        assert " 403 Forbidden" in refused
+        assert "not a name of this machine" in refused
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.2", port), timeout=5).close()
+
+
+def test_only_the_page_itself_is_answered(log: Path) -> None:
+    """Without the token of the address, or from another site, nothing is.
+
+    That holds for the page, what it loads, and the websocket that moves the run.
+    """
+    with started_page(log) as served:
+        port, token = parts(served.address)
+        cookie, own = parts(served.address).cookie, f"Origin: http://{LOOPBACK}:{port}"
+        for path in ("/", "/?token=wrong", "/?token=", "/static/page.css", LIVE):
+            assert " 403 Forbidden" in answer(port, path=path)
+        wrong = f"{cookie}x", "Cookie: hpcrowd-1=1", "Cookie: =;;", f"Cookie: other={token}"
+        for one in wrong:
+            assert " 403 Forbidden" in answer(port, one)
+            assert " 403 Forbidden" in answer(port, one, own, *UPGRADE, path=LIVE)
+        sites = ("http://evil.example", "null", f"http://{LOOPBACK}:{port + 1}", "", "http://[")
+        for site in sites:
+            assert " 403 Forbidden" in answer(port, cookie, f"Origin: {site}")
+            refused = answer(port, cookie, f"Origin: {site}", *UPGRADE, path=LIVE)
+            assert " 403 Forbidden" in refused
+        entered = answer(port, path=f"/?tab=users&token={token}&at=5")
+        assert " 200 OK" in entered
+        assert 'http-equiv="refresh" content="0;url=/?tab=users&amp;at=5"' in entered
+        assert f"set-cookie: hpcrowd-{port}={token}; HttpOnly; Path=/; SameSite=strict" in entered
+        assert " 403 Forbidden" in answer(port, path=f"{LIVE}?token=wrong")
+        assert " 200 OK" in answer(port, cookie)
+        assert " 101 Switching" in answer(port, cookie, own, *UPGRADE, path=LIVE)
+        served.process.send_signal(signal.SIGINT)
+        assert 0 == served.process.wait(30)
+        assert served.process.stderr is not None
+        printed = served.process.stderr.read().splitlines()
+        assert "The page is closed." in printed
+        assert 1 == len(printed), printed
+
+
+def test_tokens_are_random() -> None:
+    """They are long enough not to be guessed."""
+    tokens = {new_token() for _ in range(100)}
+    assert 100 == len(tokens)
+    assert min(map(len, tokens)) >= 20
+
+
+def test_tokens_are_kept_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same port has the same token for hours, in a file that only its owner reads."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    one, other = kept_token(8765), kept_token(8766)
+    assert one != other
+    path = tmp_path / "hpcrowd" / "page-8765"
+    assert 0o600 == path.stat().st_mode & 0o777
+    assert one == kept_token(8765)
+    os.utime(path, (0, 0))
+    assert one != kept_token(8765)
+    path.write_text("short")
+    assert 22 == len(kept_token(8765))
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
+    assert kept_token(8765) != kept_token(8765)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it(log: Path, ended_by: signal.Signals) -> None:
+    """Ctrl-C, SIGTERM or a closed terminal: it says so and ends well, also with a page open."""
+    with started_page(log) as served:
+        assert " 200 OK" in answer(parts(served.address).port, parts(served.address).cookie)
+        served.process.send_signal(ended_by)
+        assert 0 == served.process.wait(30)
+        assert served.process.stderr is not None
+        assert "The page is closed." == served.process.stderr.read().strip()
+
+
+@pytest.mark.slow
+def test_says_when_others_are_let_in(log: Path) -> None:
+    """Another address is reported, before the page is there."""
+    with started_page(log, options=("--port", "0", "--host", "0.0.0.0")) as served:
+        told = "".join(served.told)
+    assert "Listening on 0.0.0.0" in told
+    assert "whoever has the address below" in told
+    assert "not encrypted" in told
+
+
+def test_a_port_that_is_taken() -> None:
+    """Asked for by number it is an error; else another one is taken."""
+    with bound_socket(LOOPBACK, 0) as one:
+        number = one.getsockname()[1]
+        with pytest.raises(QuantityError, match=f"port {number} on 127.0.0.1: .*--port N"):
+            bound_socket(LOOPBACK, number)
+    with bound_socket(LOOPBACK, None) as first, bound_socket(LOOPBACK, None) as second:
+        assert first.getsockname()[1] != second.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nothing.swf",), "nothing.swf: no such file; give a trace, a scenario"),
+        (("a", "b", "c"), "3 runs: a page shows 2 at most"),
+        (("one.swf", "--host", "203.0.113.7", "--port", "0"), "port 0 on 203.0.113.7"),
+    ],
+)
+def test_refused(
+    call: Call, log: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
+) -> None:
+    """One line, exit code 2."""
+    monkeypatch.chdir(log.parent)
+    code, out, err = call("inspect", *arguments)
+    assert (2, "") == (code, out)
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("hpcrowd: ")
+    assert told in last
+
+
+def test_a_scenario_with_a_mistake(call: Call, tmp_path: Path) -> None:
+    """File, line, value and rule are in one line."""
+    path = tmp_path / "bad.toml"
+    path.write_text('[scenario]\nkind = "replay"\ntrace = "none.swf"\n')
+    code, _, err = call("inspect", path)
+    assert 2 == code
+    assert "none.swf" in err.strip().splitlines()[-1]
+
+
+def test_without_the_page(call: Call, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what to install."""
+    monkeypatch.setattr("hpcrowd.scenarios.inspector.service.server.find_spec", lambda name: None)
+    code, _, err = call("inspect", log)
+    assert 2 == code
+    assert 'pip install "hpcrowd[page]"' in err
+
+
+def test_nothing_of_the_page_loads_with_the_command_line() -> None:
+    """Who does not inspect does not wait for the server and its libraries."""
+    import subprocess
+
+    script = (
+        "import sys, hpcrowd.scenarios.cli; "
+        "print({'bokeh', 'starlette', 'uvicorn'} & {name.split('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "set()" == done.stdout.strip()

@@ -1,0 +1,209 @@
+"""Scenarios in TOML files: every setting typed and documented, mistakes told with their line."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.quantities import parse_duration
+from hpcrowd.environment.toml_files import line_of
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.base import takes_settings
+from hpcrowd.scenarios.kinds.fields import OF_DURATION
+from hpcrowd.scenarios.kinds.files import KINDS, read_scenario, scenario_toml
+
+from tests.scenarios.sweeps.sweep_cases import write_busy
+
+Call = Callable[..., tuple[int, str, str]]
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, make_trace: Callable[..., Trace]) -> Write:
+    """Return a function that writes a scenario file next to a small trace."""
+    jobs = [
+        {"submit": 100 * place, "wait": 0, "run": 300, "allocated_processors": 2,
+         "requested_time": 600, "status": 1, "user": place % 3}
+        for place in range(30)
+    ]  # fmt: skip
+    write_swf(make_trace(*jobs, header="; MaxProcs: 4"), tmp_path / "log.swf")
+
+    def writer(text: str) -> Path:
+        path = tmp_path / "scenario.toml"
+        path.write_text(text)
+        return path
+
+    return writer
+
+
+BASE = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'
+
+PLATFORM = """
+[scenario.platform]
+[[scenario.platform.changes]]
+do = "down"
+at = "10m"
+until = "1h"
+processors = 2
+"""
+
+
+def test_lines_of_places_are_found() -> None:
+    """A key is in the line where its value begins, also in tables, lists and long values."""
+    text = 'a = 1\n\n[b]\nlong = [\n  1,\n  2,\n]\n\n[[b.c]]\nd = """\n= 3\n"""\n[[b.c]]\nd.e = 4\n'
+    expected = {("a",): 1, ("b",): 3, ("b", "long"): 4, ("b", "c", 0, "d"): 10,
+                ("b", "c", 1, "d", "e"): 14}  # fmt: skip
+    assert expected == {place: line_of(text, place) for place in expected}
+    assert 13 == line_of(text, ("b", "c", 1, "missing"))
+    assert line_of(text, ("missing",)) is None
+
+
+@pytest.mark.parametrize("kind", ["replay", "resample", "populate"])
+def test_a_command_has_an_option_for_every_setting(kind: str) -> None:
+    """The command of a kind takes what its files take, with the same defaults and meanings."""
+    command = import_module(f"hpcrowd.scenarios.commands.simulate.{kind}").command
+    options = inspect.signature(command).parameters
+    for name, field in KINDS[kind].settings().items():
+        if OF_DURATION in field.metadata:
+            assert field.default == parse_duration(options[name].default)
+        elif isinstance(field.default, str | int | float | bool):
+            assert field.default == options[name].default
+        assert str(field.description)[1:] in options[name].annotation.__metadata__[0].help
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_setting_says_what_it_is(kind: str) -> None:
+    """Every setting of every kind has a description."""
+    assert [] == [name for name, one in KINDS[kind].model_fields.items() if not one.description]
+
+
+@pytest.mark.parametrize(
+    "more", ["", "processors = 8\n", PLATFORM, '[[scenario.users.users]]\nbehaviour = "fluid"\n']
+)
+def test_completed_configuration_can_be_run_again(write: Write, more: str, tmp_path: Path) -> None:
+    """What ``--show`` prints names every setting, and means the same when it is read again."""
+    scenario = read_scenario(write(BASE + more))
+    text = scenario_toml(scenario)
+    (tmp_path / "elsewhere").mkdir()
+    again = tmp_path / "elsewhere" / "completed.toml"
+    again.write_text(text)
+    found = read_scenario(again)
+    assert scenario.completed() == found.completed()
+    assert scenario.identity() == found.identity()
+    names = set(type(scenario).model_fields) - {"folder"}
+    assert names <= {line.lstrip("# ").split(":")[0] for line in text.splitlines()}
+    runs = [one.run(one.prepare()) for one in (scenario, found)]
+    assert (runs[0].jobs.matrix == runs[1].jobs.matrix).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (BASE + 'speed = "fast"\n', 4, ["speed 'fast'", "for example 2x"]),
+        (BASE + "\n\nusers = 'rigd'\n", 6, ["users 'rigd'", "choose rigid"]),
+        (BASE + "usrs = 'rigid'\n", 4, ["usrs", "no such setting", "users"]),
+        (BASE + "seed = -1\n", 4, ["seed -1", "greater than or equal to 0"]),
+        (BASE + "folder = 'x'\n", 4, ["folder", "no such setting"]),
+        (BASE + "platform = 'none.toml'\n", 4, ["none.toml", "cannot be read"]),
+        (BASE + PLATFORM.replace("10m", "10q"), 5, ["changes[0]", "'10q'"]),
+        (BASE.replace("log.swf", "log.txt"), 3, ["trace", "log.txt", "no such file"]),
+        ('[scenario]\nkind = "replay"\n', 1, ["trace", "missing"]),
+        ('[scenario]\ntrace = "log.swf"\n', 1, ["kind", "missing", "replay, populate"]),
+        ('[scenario]\nkind = "reply"\n', 2, ["kind 'reply'", "not known"]),
+        (BASE + "[axes]\nseed = 3\n", 4, ["axes", "no such setting"]),
+        ('[scenario]\nkind = "populate"\nmodel = "lublin"\n', 1, ["processors"]),
+        ('[scenario]\nkind = "populate"\nmodel = "lublin"\nmodel_processors = 8\ndays = 0\n',
+         5, ["days 0"]),
+    ],
+)  # fmt: skip
+def test_mistakes_name_file_and_line(write: Write, text: str, line: int, words: list[str]) -> None:
+    """A mistake is reported in one line with file, line, setting, value and rule."""
+    path = write(text)
+    with pytest.raises(QuantityError) as caught:
+        read_scenario(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}, line {line}: ")
+    assert [] == [word for word in words if word not in message]
+    assert "\n" not in message
+
+
+def test_what_is_no_toml_is_reported(write: Write) -> None:
+    """A file that cannot be read or is not TOML is named."""
+    with pytest.raises(QuantityError, match=r"scenario\.toml: not TOML: .*line 1"):
+        read_scenario(write("[scenario\n"))
+    with pytest.raises(QuantityError, match="cannot be read"):
+        read_scenario(Path("missing.toml"))
+
+
+def test_settings_are_reached_by_dotted_names() -> None:
+    """A dotted name leads through tables and lists; nothing else changes, the original neither."""
+    values = {"a": {"b": [{"c": 1}, {"c": 2}]}, "d": 3}
+    changed = takes_settings(values, {"a.b.1.c": 5, "e.f": 6, "d": 4})
+    assert {"a": {"b": [{"c": 1}, {"c": 5}]}, "d": 4, "e": {"f": 6}} == changed
+    assert {"a": {"b": [{"c": 1}, {"c": 2}]}, "d": 3} == values
+    with pytest.raises(QuantityError, match="no such element; there are 2"):
+        takes_settings(values, {"a.b.2.c": 5})
+    with pytest.raises(QuantityError, match="d is 3 and has no settings below it"):
+        takes_settings(values, {"d.x": 5})
+
+
+def test_identity_is_that_of_contents(write: Write, tmp_path: Path) -> None:
+    """What decides about a run changes with what is in its files, not with where they are."""
+    path = write(BASE + "platform = 'p.toml'\n")
+    (tmp_path / "p.toml").write_text('[[changes]]\ndo = "resize"\nat = 5\nprocessors = 3\n')
+    first = read_scenario(path).identity()
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("scenario.toml", "p.toml", "log.swf"):
+        (moved / name).write_bytes((tmp_path / name).read_bytes())
+    assert first == read_scenario(moved / "scenario.toml").identity()
+    (moved / "p.toml").write_text('[[changes]]\ndo = "resize"\nat = 6\nprocessors = 3\n')
+    assert first != read_scenario(moved / "scenario.toml").identity()
+
+
+def test_run_says_what_replay_says(write: Write, call: Call, tmp_path: Path) -> None:
+    """``hpcrowd run`` and ``hpcrowd replay`` with the same settings give the same summary."""
+    path = write(BASE + 'scheduler = "fcfs"\n')
+    code, out, _ = call("run", path, "--json", "--out", tmp_path / "results")
+    expected, replayed, _ = call("replay", tmp_path / "log.swf", "--scheduler", "fcfs", "--json")
+    assert (0, 0) == (code, expected)
+    assert json.loads(replayed) == json.loads(out)
+    assert (tmp_path / "results" / "jobs.parquet").exists()
+    code, out, _ = call("run", path)
+    assert 0 == code
+    assert "30 jobs on 4 processors, think-time, fcfs" in out
+
+
+def test_run_shows_the_completed_configuration(write: Write, call: Call) -> None:
+    """``--show`` prints the configuration and runs nothing."""
+    code, out, err = call("run", write(BASE), "--show")
+    assert (0, "") == (code, err)
+    assert 'scheduler = "easy"' in out
+    code, out, err = call("run", write(BASE + "seed = 'x'"))
+    assert (2, "") == (code, out)
+    assert "line 4: seed 'x'" in err
+
+
+def test_population_runs_from_a_file(tmp_path: Path, call: Call) -> None:
+    """``kind = "populate"`` says what ``hpcrowd populate`` says, and sweeps like any other."""
+    log, model = write_busy(tmp_path, jobs=400), tmp_path / "m.json"
+    assert 0 == call("fit", "locality", log, "--arrivals", "poisson", "-o", model)[0]
+    path = tmp_path / "population.toml"
+    text = '[scenario]\nkind = "populate"\nmodel = "m.json"\ndays = 2\nprocessors = "2x"\n'
+    path.write_text(text)
+    code, out, _ = call("run", path, "--json")
+    expected = call("populate", model, "--days", "2", "--processors", "2x", "--json")
+    assert (0, json.loads(expected[1])) == (code, json.loads(out))
+    scenario = read_scenario(path)
+    again = tmp_path / "again.toml"
+    again.write_text(scenario_toml(scenario))
+    assert scenario.identity() == read_scenario(again).identity()
+    path.write_text(text + "[axes]\nseed = 2\n")
+    code, out, _ = call("sweep", path, "--out", tmp_path / "out", "--executor", "inline", "--json")
+    assert (0, 2, 0) == (code, json.loads(out)["runs"], json.loads(out)["failed"])

@@ -1,0 +1,128 @@
+"""The energy study: its setting, its measures, what its tables and sentences say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hpcrowd.environment.clock import HOUR, WEEK, Clock
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.energy.measures import USUAL, Measured, Savings
+from hpcrowd.scenarios.studies.energy.run import (
+    ANSWERS,
+    CALL_DAY,
+    CALL_HOURS,
+    calls_of,
+    run_energy,
+)
+from hpcrowd.scenarios.studies.energy.setting import (
+    INTENSITY,
+    NIGHT_BEGINS,
+    NIGHT_ENDS,
+    carbon_signal,
+    day_cap,
+)
+from hpcrowd.scenarios.studies.energy.tables import (
+    SAVING_HEAD,
+    draw_savings,
+    saving_rows,
+    summary_lines,
+    tables,
+)
+
+from tests.support.places import ROOT
+from tests.support.populations import small_log
+
+#: From 27 March 2024, 23:00, on: clocks go forward on the 31st.
+STOCKHOLM = Clock(1_711_576_800, ZoneInfo("Europe/Stockholm"), known=True)
+
+
+def measured(kwh: float, work: float, wait: float = 1.0) -> Measured:
+    """One run with 100 g and 0.2 EUR for each kWh."""
+    return Measured(kwh, 0.1 * kwh, 0.1 * kwh, 0.2 * kwh, 5.0, wait, 2.0, work, 0.0, 0.0)
+
+
+def made(**runs: tuple[float, float]) -> Savings:
+    """Return two populations, the second of twice the size; kWh and work of each measure."""
+    both = {
+        name.replace("_", " "): [measured(kwh, work), measured(2 * kwh, 2 * work)]
+        for name, (kwh, work) in runs.items()
+    }
+    facts = {"processors": 4, "seeds": 2, "weeks": 3}
+    return Savings("made", {USUAL: [measured(100, 10), measured(200, 20)], **both}, {}, facts)
+
+
+def test_savings_are_computed_population_by_population() -> None:
+    """Populations of different size save the same share, so the interval has no width."""
+    found = made(off=(80, 10), less=(80, 8))
+    saved = found.saved("off", "kwh")
+    assert (pytest.approx(20), pytest.approx(0, abs=1e-9)) == (saved.mean, saved.half_width)
+    assert 20 == pytest.approx(found.saved("off", "kwh_per_work").mean)
+    assert 0 == pytest.approx(found.saved("less", "kwh_per_work").mean, abs=1e-9)
+    assert 20 == pytest.approx(found.saved("less", "work_h").mean)
+
+
+def test_sentences_say_what_saves_for_the_same_work() -> None:
+    """Less energy by less work is not a saving; what needs more energy is said."""
+    lines = summary_lines([made(off=(80, 10), less=(80, 8), more=(95, 7))])
+    assert "**Saves much energy for the same work**: off (20.0 to 20.0 %" in lines[0]
+    assert "less (" in lines[1]
+    assert "more (" in lines[2]
+    assert "20 to 20 % less work in the same time" in lines[1]
+
+
+def test_carbon_follows_the_local_day() -> None:
+    """The intensity of an hour is that of its local hour, times the wind of the day."""
+    signal = carbon_signal(STOCKHOLM, 3 * WEEK)
+    edges = signal.seconds(STOCKHOLM)
+    hours = np.array([STOCKHOLM.local(int(second)).hour for second in edges[:-1]])
+    wind = signal.values / np.array(INTENSITY)[hours]
+    assert len(np.unique(wind.round(9))) <= 3 * 7 + 3
+    assert edges[-1] >= 3 * WEEK
+    again = carbon_signal(STOCKHOLM, 3 * WEEK)
+    assert np.array_equal(signal.values, again.values)
+
+
+def test_calls_are_on_one_day_of_each_week() -> None:
+    """From the first to the last hour of the call, local time, within the period."""
+    calls = calls_of(STOCKHOLM, WEEK, 4 * WEEK)
+    assert 3 == len(calls)
+    for begin, end in calls:
+        local = STOCKHOLM.local(begin)
+        assert (CALL_DAY, CALL_HOURS[0]) == (local.weekday(), local.hour)
+        assert timedelta(hours=CALL_HOURS[1] - CALL_HOURS[0]) == timedelta(seconds=end - begin)
+        assert WEEK <= begin < 4 * WEEK
+
+
+def test_the_cap_is_low_by_day() -> None:
+    """From the end of the night tariff to its beginning, local time."""
+    signal = carbon_signal(STOCKHOLM, WEEK)
+    cap = day_cap(STOCKHOLM, signal, 1.0, 2.0)
+    for second, watts in zip(cap.seconds(STOCKHOLM)[:-1], cap.values, strict=True):
+        hour = STOCKHOLM.local(int(second)).hour
+        by_day = NIGHT_ENDS // HOUR <= hour < NIGHT_BEGINS // HOUR
+        assert (1.0 if by_day else 2.0) == watts
+
+
+def test_a_small_log_goes_through_every_measure(make_trace: Callable[..., Trace]) -> None:
+    """Every measure runs on the same population; rows and columns agree; a picture is drawn."""
+    found = run_energy("KTH", small_log(make_trace), seeds=2, weeks=4)
+    assert {USUAL, *ANSWERS} == set(found.calls)
+    assert all(2 == len(runs) for runs in (*found.runs.values(), *found.calls.values()))
+    rows = saving_rows(found)
+    assert len(found.runs) - 1 == len(rows)
+    assert all(len(SAVING_HEAD) == len(row) for row in rows)
+    assert found.runs["idle nodes off"][0].kwh < found.runs[USUAL][0].kwh
+    assert all(len(table.heading) == len(row) for table in tables([found]) for row in table.rows)
+    assert summary_lines([found])
+    assert draw_savings([found]).axes
+
+
+def test_the_page_names_every_measure() -> None:
+    """The page has a row for each measure that the study runs."""
+    page = (ROOT / "docs/studies/energy.md").read_text()
+    for name in ("idle nodes off", "jobs wait for clean energy", "fair budgets of 90 %"):
+        assert f"| {name}" in page

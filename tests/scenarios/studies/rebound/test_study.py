@@ -1,0 +1,152 @@
+"""The rebound scenario: throughput against speed, by kind of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.rebound import run as rebound
+from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, rebound_of
+from hpcrowd.scenarios.studies.rebound.run import REPLAY, USERS, run_rebound, slopes_rows
+from hpcrowd.scenarios.studies.rebound.tables import (
+    absolute_rows,
+    draw_rebound,
+    rebound_rows,
+    relative_rows,
+    summary_lines,
+    tables,
+    variant_table,
+)
+from hpcrowd.scenarios.studies.refresh import refresh
+from hpcrowd.scenarios.studies.render import page_parts
+
+from tests.support.populations import small_log
+
+SPEEDS = (0.5, 1.0, 2.0)
+
+
+@pytest.fixture(scope="module")
+def log(make_trace: Callable[..., Trace]) -> Trace:
+    """Return a log of 12 users, half of them long-term."""
+    return small_log(make_trace)
+
+
+@pytest.fixture(scope="module")
+def found(log: Trace) -> Rebound:
+    """Return the study with two populations."""
+    return run_rebound(log, speeds=SPEEDS, seeds=2)
+
+
+def made(**used: list[float]) -> Rebound:
+    """Return a study of one kind of users with node-hours by speed, such as ``x2``."""
+    accounts = {
+        float(name[1:]): [{"throughput_node_h_per_week": value} for value in values]
+        for name, values in used.items()
+    }
+    return Rebound("made", {"users": accounts}, {"seeds": 2, "scheduler": "easy"})
+
+
+def test_rebound_is_the_part_of_the_saving_that_is_used() -> None:
+    """Half the hours at twice the speed is none, as many as before all, more still more."""
+    assert 0 == rebound_of(50, 100, 2)
+    assert 0.5 == rebound_of(75, 100, 2)
+    assert 1 == rebound_of(100, 100, 2)
+    assert 1.2 == pytest.approx(rebound_of(110, 100, 2))
+    assert -0.2 == pytest.approx(rebound_of(10, 100, 4))
+
+
+def test_multiples_are_taken_seed_by_seed() -> None:
+    """Two populations of different size that both double have no spread."""
+    study = made(x1=[100, 300], x2=[200, 600])
+    twice = study.relative("users", 2.0, "throughput_node_h_per_week")
+    assert (2, 2, 2) == (twice.mean, twice.low, twice.high)
+    assert [["users", "-", "300 ± 0"]] == rebound_rows(study)
+
+
+def test_every_kind_of_users_runs_at_every_speed(found: Rebound) -> None:
+    """With every seed; the replay once."""
+    assert [*USERS, REPLAY] == list(found.accounts)
+    assert list(SPEEDS) == found.speeds
+    for users, by_speed in found.accounts.items():
+        assert [1 if users == REPLAY else 2] * 3 == [len(runs) for runs in by_speed.values()]
+    assert dict.fromkeys(found.accounts, 1.0) == {
+        users: found.relative(users, 1.0, "throughput_jobs_per_week").mean
+        for users in found.accounts
+    }
+
+
+def test_rigid_users_submit_the_same_at_any_speed(found: Rebound) -> None:
+    """Jobs per week as submitted; closed loops submit more on a faster machine."""
+
+    def submitted(users: str, speed: float) -> list[float]:
+        return found.values(users, speed, "jobs_per_week_mean")
+
+    assert submitted("rigid", 0.5) == submitted("rigid", 1.0) == submitted("rigid", 2.0)
+    for users in ("think-time", "semi-open"):
+        assert sum(submitted(users, 0.5)) < sum(submitted(users, 1.0)) < sum(submitted(users, 2.0))
+
+
+def test_tables_have_a_row_for_each_kind_of_users(found: Rebound) -> None:
+    """And a column for each speed."""
+    for rows in (relative_rows(found, "throughput_jobs_per_week"), rebound_rows(found)):
+        assert list(found.accounts) == [row[0] for row in rows]
+        assert {1 + len(SPEEDS)} == {len(row) for row in rows}
+    assert len(MEASURES) * len(found.accounts) == len(absolute_rows(found))
+
+
+def test_the_page_has_a_place_for_every_part(found: Rebound, log: Trace, root: Path) -> None:
+    """What is generated is on the page, and nothing else is."""
+    variants = run_rebound(
+        log, {"habit": {"satisfaction": "habit"}}, (0.5, 1.0), seeds=2, replayed=False
+    )
+    assert 1 == len(variant_table(variants).rows)
+    page = (root / "docs/studies/rebound.md").read_text()
+    parts = page_parts(summary_lines(found), [*tables(found), variant_table(variants)])
+    assert {*parts, "draws", "logs", "slopes"} == {
+        line.split()[2] for line in page.splitlines() if line.startswith("<!-- generated: ")
+    }
+    assert all(parts.values())
+
+
+def test_the_picture_shows_all_users(found: Rebound) -> None:
+    """Three panels with a line for each kind of users, named in the legend."""
+    figure = draw_rebound(found)
+    assert 3 == len(figure.axes)
+    (legend,) = figure.legends
+    assert {*USERS, REPLAY} == {text.get_text() for text in legend.get_texts()}
+
+
+def test_the_script_prints_tables(
+    log: Trace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """For the trace that it is given; what is wrong is reported in one line."""
+    write_swf(log, tmp_path / "log.swf")
+    monkeypatch.setattr(rebound, "run_rebound", partial(run_rebound, speeds=SPEEDS, seeds=1))
+    assert 0 == rebound.main([str(tmp_path / "log.swf")])
+    printed = " ".join(capsys.readouterr().out.split())  # titles are broken into lines
+    assert "semi-open" in printed
+    assert "Rebound: part of the saved node-hours" in printed
+    assert 2 == rebound.main([str(tmp_path / "none.swf")])
+    assert capsys.readouterr().err.startswith("rebound: ")
+    assert 2 == rebound.main([])
+    assert "usage: python -m hpcrowd.scenarios.studies.rebound.run TRACE" in capsys.readouterr().err
+
+
+def test_the_page_is_computed_from_the_logs_that_are_there(log: Trace, tmp_path: Path) -> None:
+    """Slopes have a row for each; without KTH, or without a folder, it is reported in one line."""
+    write_swf(log, tmp_path / "log.swf")
+    table = slopes_rows({"small": tmp_path / "log.swf"})
+    assert "| log | between sessions | between batches |" == table.splitlines()[0]
+    assert table.splitlines()[-1].startswith("| small | ")
+    with pytest.raises(TraceError, match=r"KTH-SP2-1996-2\.1-cln\.swf\[\.gz\]: not found"):
+        refresh("rebound", traces=tmp_path)
+    with pytest.raises(QuantityError, match="study rebound: its page is made from traces"):
+        refresh("rebound")

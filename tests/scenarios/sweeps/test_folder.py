@@ -1,0 +1,262 @@
+"""The folder of a sweep: whose it is, who works in it, what it keeps, and what failed."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
+from hpcrowd.analysis.metrics import METRICS
+from hpcrowd.environment.errors import HpcrowdError, ResultsError
+from hpcrowd.environment.traces.formats.swf import read_swf
+from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.sweeps.folder import locked
+from hpcrowd.scenarios.sweeps.runs import sweep
+from hpcrowd.scenarios.sweeps.study import read_study
+from hpcrowd.scenarios.sweeps.worker import JOB_COLUMNS, read_shared, write_shared
+
+from tests.scenarios.sweeps.sweep_cases import SCENARIO, landed, write_study
+
+SHORT = SCENARIO + '[axes]\nspeed = ["1x", "0.7x"]\nseed = 2\n'
+
+
+def run(path: Path, out: Path, *, resume: bool = False) -> Any:
+    """Sweep in this process."""
+    return sweep(read_study(path), out, resume=resume)
+
+
+def test_rows_are_those_of_replays(tmp_path: Path) -> None:
+    """Each row of the frame holds the metrics of the same replay by itself; files say the same."""
+    path, out = write_study(tmp_path, 'keep = "jobs"\n' + SHORT), tmp_path / "out"
+    found = run(path, out)
+    frame = pd.read_parquet(out / "frame.parquet")
+    assert ["speed", "seed", "key", "state"] == list(frame.columns[:4])
+    assert [*ROW_METRICS, "error"] == list(frame.columns[4:])
+    assert [("1x", 0), ("1x", 1), ("0.7x", 0), ("0.7x", 1)] == list(
+        frame[["speed", "seed"]].itertuples(index=False, name=None)
+    )
+    assert found.result.frame.equals(frame)
+    trace = read_swf(tmp_path / "busy.swf")
+    for row in frame.to_dict("records"):
+        single = replay(trace, users="fluid", speed=row["speed"], seed=row["seed"])
+        expected = {name: value for name, value in single.metrics.items() if name != "per_user"}
+        for metric in METRICS:  # nothing was held, and a pool has no nodes
+            assert not metric.optional or expected.pop(metric.name) is None
+        assert expected == {name: row[name] for name in expected}
+        assert single.metrics["per_user"]["wait_mean_s"]["p90"] == row["wait_mean_s_users_p90"]
+        jobs = pd.read_parquet(out / "jobs" / f"{row['key']}.parquet")
+        assert list(JOB_COLUMNS) == list(jobs.columns)
+        whole = single.jobs.to_frame()
+        for name in JOB_COLUMNS:
+            assert whole[name].tolist() == jobs[name].tolist()
+        told = json.loads(
+            pq.read_metadata(out / "runs" / f"{row['key']}.parquet").metadata[b"hpcrowd"]
+        )
+        assert row["seed"] == told["scenario"]["seed"]
+        assert trace.sha256 == told["scenario"]["trace"]
+    assert not (out / "inputs").exists()
+
+
+def test_extended_axes_do_only_what_is_new(tmp_path: Path) -> None:
+    """More values and more axes do their own runs; those that are there stay as they are."""
+    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
+    run(path, out)
+    before = landed(out)
+    more = SHORT.replace("seed = 2", 'seed = 3\nscheduler = ["easy", "fcfs"]')
+    found = run(write_study(tmp_path, more), out, resume=True)
+    assert (12, 4) == (found.over, found.kept)
+    after = landed(out)
+    assert before == {name: after[name] for name in before}
+
+
+def test_folder_of_another_study_is_refused(tmp_path: Path) -> None:
+    """A folder of another study, of something else, or with runs is refused in plain words."""
+    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
+    run(path, out)
+    with pytest.raises(HpcrowdError, match="holds 4 runs of this study already; add --resume"):
+        run(path, out)
+    other = write_study(tmp_path, SHORT.replace('"fluid"', '"rigid"'), name="other.toml")
+    with pytest.raises(HpcrowdError, match='users is "fluid" there and "rigid" here'):
+        run(other, out, resume=True)
+    log = tmp_path / "busy.swf"
+    log.write_text(log.read_text() + "\n")
+    with pytest.raises(HpcrowdError, match=r"trace busy\.swf has changed .* put the old file back"):
+        run(path, out, resume=True)
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    (strange / "notes.txt").write_text("mine")
+    with pytest.raises(HpcrowdError, match=r"holds notes\.txt and is not the folder of a sweep"):
+        run(path, strange, resume=True)
+    assert ["notes.txt"] == [one.name for one in strange.iterdir() if one.name != ".lock"]
+
+
+def test_beginning_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder whose sweep was killed before its first run is that of the study all the same."""
+    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
+    monkeypatch.setattr(Path, "mkdir", _fails_for("runs", Path.mkdir))
+    with pytest.raises(InterruptedError):
+        run(path, out)
+    monkeypatch.undo()
+    assert (out / "study.json").exists()
+    assert 4 == run(path, out).over
+
+
+def _fails_for(name: str, whole: Any) -> Any:
+    """Return a method that fails for paths of this name."""
+
+    def method(self: Path, *arguments: Any, **options: Any) -> Any:
+        if self.name == name:
+            raise InterruptedError(name)
+        return whole(self, *arguments, **options)
+
+    return method
+
+
+def test_changed_input_of_an_axis_is_refused(tmp_path: Path) -> None:
+    """Files that only some values of an axis name are looked at too."""
+    path = write_study(tmp_path, SCENARIO + '[axes]\ntrace = ["busy.swf", "other.swf"]\n')
+    (tmp_path / "other.swf").write_bytes((tmp_path / "busy.swf").read_bytes())
+    run(path, tmp_path / "out")
+    with (tmp_path / "other.swf").open("a") as file:
+        file.write("\n")
+    with pytest.raises(HpcrowdError, match=r"trace other\.swf has changed"):
+        run(path, tmp_path / "out", resume=True)
+
+
+def test_changed_version_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Continuing with another version is reported; the runs stay."""
+    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
+    run(path, out)
+    from hpcrowd.analysis.results import versions
+
+    monkeypatch.setattr(
+        "hpcrowd.scenarios.sweeps.runs.versions", lambda: versions() | {"numpy": "9.9"}
+    )
+    found = run(path, out, resume=True)
+    assert 1 == len(found.notes)
+    assert "and is 9.9 now" in found.notes[0]
+    assert 4 == found.kept
+
+
+def hold(path: Path, ready: Any, end: Any) -> None:
+    """Hold the folder until notified."""
+    with locked(path):
+        ready.set()
+        end.wait(30)
+
+
+@pytest.mark.slow
+def test_second_sweep_is_refused_and_a_dead_one_is_not(tmp_path: Path) -> None:
+    """While a sweep works in a folder another is refused; when it was killed, it is not."""
+    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
+    context = multiprocessing.get_context("spawn")
+    ready, end = context.Event(), context.Event()
+    process = context.Process(target=hold, args=(out, ready, end))
+    process.start()
+    try:
+        assert ready.wait(30)
+        with pytest.raises(HpcrowdError, match=rf"in use by another sweep .process {process.pid}"):
+            run(path, out)
+    finally:
+        process.kill()
+        process.join()
+    assert 4 == run(path, out).over
+
+
+def test_failed_runs_are_recorded_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong in a run is its row; the others continue, and resuming tries it again."""
+    from hpcrowd.scenarios.kinds.replay import ReplayConfig
+
+    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
+    whole = ReplayConfig.run
+
+    def fails(self: ReplayConfig, prepared: Any, progress: Any = None) -> Any:
+        if (self.speed, self.seed) == ("0.7x", 1):
+            raise MemoryError("too\nlarge")
+        return whole(self, prepared, progress)
+
+    monkeypatch.setattr(ReplayConfig, "run", fails)
+    found = run(path, out)
+    assert (4, 1) == (found.over, found.failed)
+    frame = pd.read_csv(out / "frame.csv")
+    assert ["done", "done", "done", "failed"] == frame["state"].tolist()
+    assert "MemoryError: too large" == frame["error"].iloc[3]
+    assert np.isnan(frame["wait_mean_s"].iloc[3])
+    assert 3 == len(landed(out))
+    assert [1] == [line.estimate.count for line in found.result.lines
+                   if line.against is not None and line.metric == "utilization"]  # fmt: skip
+    monkeypatch.setattr(ReplayConfig, "run", whole)
+    again = run(path, out, resume=True)
+    assert (3, 0) == (again.kept, again.failed)
+    assert ["done"] * 4 == again.result.frame["state"].tolist()
+
+
+def test_runs_that_cannot_be_are_recorded(tmp_path: Path) -> None:
+    """Settings that do not go together, and inputs that cannot be read, are rows with errors."""
+    axes = '[axes]\nusers = ["rigid", "adjusted"]\nsessions = ["arrival:60m", "preceding"]\n'
+    found = run(write_study(tmp_path, SCENARIO + axes), tmp_path / "out")
+    errors = found.result.frame["error"].tolist()
+    assert ["", ""] == [errors[0], errors[2]]
+    assert all("preceding" in error for error in (errors[1], errors[3]))
+
+
+def test_command_ends_with_1_where_runs_failed(tmp_path: Path, call: Any) -> None:
+    """Failed runs are reported with the first error, and the exit code says so."""
+    axes = '[axes]\nsessions = ["arrival:60m", "preceding"]\n'
+    path = write_study(tmp_path, SCENARIO + axes)
+    code, out, err = call("sweep", path, "--out", tmp_path / "out", "--executor", "inline")
+    assert 1 == code
+    assert "1 of 2 runs done" in out
+    assert "1 run of 2 failed; the first: " in err
+    code, out, _ = call("sweep", path, "--out", tmp_path / "out", "--status")
+    assert "1 of 2 runs done, 1 failed" in out
+
+
+def test_shared_inputs_are_private_copies(tmp_path: Path) -> None:
+    """What is read from a shared file can be written to, and the next reader sees none of it."""
+    arrays = {"a": np.arange(10_000), "b": np.arange(3, dtype=np.int8)}
+    value = {**arrays, "again": arrays["a"], "text": "x"}
+    path = tmp_path / "x.shared"
+    write_shared(value, path)
+    first, second = read_shared(path), read_shared(path)
+    assert first["again"] is first["a"]
+    first["a"][:] = -1
+    for found in (second, read_shared(path)):
+        assert (arrays["a"] == found["a"]).all()
+        assert (arrays["b"], "x") == (pytest.approx(found["b"]), found["text"])
+    assert first["a"].flags.writeable
+    assert isinstance(_owner(first["a"]), mmap.mmap)  # of the file, not a copy of it
+    assert _owner(first["a"]) is _owner(first["b"])
+    assert 0 == first["a"].ctypes.data % 64
+    with pytest.raises(ResultsError, match="cannot be read"):
+        read_shared(tmp_path / "none.shared")
+
+
+def _owner(array: Any) -> Any:
+    """Return what owns the memory of an array."""
+    while (below := getattr(array, "base", None)) is not None:
+        array = below
+    return array.obj if isinstance(array, memoryview) else array
+
+
+def test_drawn_requests_share_the_trace_alone(tmp_path: Path) -> None:
+    """Where requested times are drawn, each seed has its own and all share what was recorded."""
+    axes = '[axes]\nrequested = ["tsafrir:fitted+all", "given"]\nseed = 3\n'
+    study = read_study(write_study(tmp_path, SCENARIO + axes))
+    shared = {json.dumps(study.scenario_at(point).sharing()) for point in study.points()}
+    assert 2 == len(shared)
+    sweep(study, tmp_path / "out")
+    frame = pd.read_parquet(tmp_path / "out" / "frame.parquet")
+    trace = read_swf(tmp_path / "busy.swf")
+    for row in frame.to_dict("records"):
+        single = replay(trace, users="fluid", requested=row["requested"], seed=row["seed"])
+        assert single.metrics["wait_mean_s"] == row["wait_mean_s"]
