@@ -24,13 +24,18 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import llvmlite
 import numba
 import numpy as np
 from numba.core import caching, compiler, event, serialize, types
 from numba.misc import appdirs
+
+try:
+    import fcntl
+except ImportError:  # Windows, where each process compiles
+    fcntl = None  # type: ignore[assignment]
 
 #: Modules outside the folders called ``kernel`` that compiled functions take constants from.
 SOURCES = (
@@ -50,6 +55,9 @@ ENDING = ".code"
 
 #: Seconds of compilation after which a line says what takes so long.
 SILENCE = 1.0
+
+#: Seconds that a process waits for another that compiles the same function.
+PATIENCE = 300
 
 #: Age, s, at which an unfinished file is that of a process that was killed.
 CUT_OFF_AFTER = 3600
@@ -79,6 +87,7 @@ class KeptCode(caching.NullCache):
         self._function = function
         self._file = Path(function.__code__.co_filename)
         self._name = f"{self._file.stem}.{function.__qualname__}.{_python()}"
+        self._turns: dict[str, tuple[Path, IO[bytes]]] = {}
 
     @property
     def cache_path(self) -> str:
@@ -86,9 +95,17 @@ class KeptCode(caching.NullCache):
         return str(next(self._folders()))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the code for a signature, None if none is kept."""
+        """Return the code for a signature, None if none is kept and nobody else compiles it."""
         target_context.refresh()
         name = self._name_of(sig, target_context.codegen())
+        found = self._read(name, target_context)
+        if found is None and self._take_turn(name):
+            found = self._read(name, target_context)
+            if found is not None:
+                self._end_turn(name)
+        return found
+
+    def _read(self, name: str, target_context: Any) -> Any:
         for folder in self._folders():
             path = folder / name
             with contextlib.suppress(OSError):
@@ -100,12 +117,40 @@ class KeptCode(caching.NullCache):
                 path.unlink()
         return None
 
+    def _take_turn(self, name: str) -> bool:
+        """Wait while another process compiles this; return whether this process has the lock."""
+        for folder in self._folders() if fcntl else ():
+            path = folder / f".{name}.lock"
+            with contextlib.suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                file = path.open("wb")
+                watch.on_start(None)  # waiting takes as long as compiling
+                try:
+                    limit = time.monotonic() + PATIENCE
+                    while not _locked(file) and time.monotonic() < limit:
+                        time.sleep(0.05)
+                finally:
+                    watch.on_end(None)
+                self._turns[name] = path, file
+                return True
+        return False
+
+    def _end_turn(self, name: str) -> None:
+        if name in self._turns:
+            path, file = self._turns.pop(name)
+            path.unlink(missing_ok=True)
+            file.close()
+
     def save_overload(self, sig: Any, cres: Any) -> None:
         """Keep code in the first folder that can be written; say once if there is none."""
-        if cres.lifted or cres.library.has_dynamic_globals:
-            return
-        content = _dumps(cres._reduce())
         name = self._name_of(sig, cres.codegen)
+        try:
+            if not cres.lifted and not cres.library.has_dynamic_globals:
+                self._keep(name, _dumps(cres._reduce()))
+        finally:
+            self._end_turn(name)
+
+    def _keep(self, name: str, content: bytes) -> None:
         failed = ""
         for folder in self._folders():
             try:
@@ -147,6 +192,17 @@ class KeptCode(caching.NullCache):
             for path in folder.glob(f".{self._name}.*"):
                 if path.stat().st_mtime < time.time() - CUT_OFF_AFTER:
                     path.unlink(missing_ok=True)
+
+
+def _locked(file: IO[bytes]) -> bool:
+    """Lock a file; return False if another process has."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def _python() -> str:

@@ -96,7 +96,7 @@ def check(done: subprocess.CompletedProcess[str], before: Path, after: Path, com
         assert contents(before) == contents(after)
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("command", COMMANDS)
 def test_limited_files(tmp_path: Path, made: Callable[[str], Path], command: str) -> None:
     """A system that ends a file after some bytes is one line, and old outputs stay."""
@@ -114,7 +114,7 @@ def test_limited_files(tmp_path: Path, made: Callable[[str], Path], command: str
         check(done, before, after, command)
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("disk", ["full", "nearly full", "read-only"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_disks(

@@ -167,7 +167,7 @@ def test_each_policy_meets_outages_at_ends(policy: str) -> None:
         assert ([5], [State.COMPLETED]) == (model.jobs.end.tolist(), model.jobs.state.tolist())
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("part", range(4))
 def test_the_engine_under_attack(part: int) -> None:
     """Compiled is plain, jobs and processors are conserved, and related runs are related."""

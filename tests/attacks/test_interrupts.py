@@ -101,7 +101,7 @@ def check_interrupted(folder: Path, command: str, at: float, number: int) -> flo
     return ended.after_s
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_ends_a_command(folder: Path, name: str) -> None:
     """At a random moment, from its start on: one line, exit code 130, and nothing is left."""
@@ -115,7 +115,7 @@ def test_ctrl_c_ends_a_command(folder: Path, name: str) -> None:
         print(f"{name}: {max(filter(None, times)):.2f} s at most")
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("name", ["replay", "stats"])
 def test_no_command_is_silent(folder: Path, name: str) -> None:
     """On a terminal something happens every other second, also while code is compiled."""
@@ -125,7 +125,7 @@ def test_no_command_is_silent(folder: Path, name: str) -> None:
     assert ended.silence_s < SILENT
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize(
     "executor",
     [

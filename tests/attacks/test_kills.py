@@ -52,7 +52,7 @@ BEFORE_US = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("command", COMMANDS)
 def test_killed_at_random(tmp_path: Path, command: str) -> None:
     """After each kill all is whole or absent, and no temporary file is left by a soft signal."""

@@ -50,7 +50,7 @@ def attacked(corpus: str, count: int, folder: Path) -> list[str]:
     return [f"{one['case']}: {one['command']}: {one['wrong']}" for one in found[:-1]]
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_mutated_files(corpus: str, tmp_path: Path) -> None:
     """Each ends with a result or one line, in time, in bounded memory, and leaves nothing half."""

@@ -309,7 +309,7 @@ MORE = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.traces
 @pytest.mark.parametrize("name", CLAIMS)
 def test_claim_holds_over_ten_seeds(name: str, kth: Trace, tmp_path: Path) -> None:

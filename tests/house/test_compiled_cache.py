@@ -211,8 +211,8 @@ def test_damaged_code_is_made_again(small: Path) -> None:
 
 
 @pytest.mark.slow
-def test_several_processes_compile_at_once(small: Path) -> None:
-    """Each gets its code, and one whole file of each function is left."""
+def test_of_several_processes_one_compiles(small: Path) -> None:
+    """The others wait and find the code; one whole file of each function is left."""
     begun = [
         subprocess.Popen(
             [sys.executable, "-c", CALL],
@@ -224,13 +224,33 @@ def test_several_processes_compile_at_once(small: Path) -> None:
         )
         for _ in range(4)
     ]
-    assert ["7"] * 4 == [one.communicate()[0].split()[0] for one in begun]
+    printed = [one.communicate()[0].split() for one in begun]
     assert [0] * 4 == [one.returncode for one in begun]
+    assert ["7"] * 4 == [words[0] for words in printed]
+    assert ["0", "1", "1", "1"] == sorted(words[-1] for words in printed)
     left = sorted(path.name for path in (small / "__pycache__").iterdir())
     kept = [name for name in left if name.endswith(ENDING)]
     assert ["small.more", "small.twice"] == [name.split(".py")[0] for name in kept]
     assert [] == [name for name in left if name.startswith(".")]
-    assert "1" == call(small)[-1]
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_holds_nobody_up(small: Path) -> None:
+    """What it locked while it compiled is free when it ends."""
+    script = """
+import fcntl, os, small
+from hpcrowd.environment.compilation import KeptCode
+def killed(self, name, content):
+    os.kill(os.getpid(), 9)
+KeptCode._keep = killed
+small.more(3)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=small, env=environment(PYTHONPATH=str(ROOT / "src"))
+    )
+    assert -9 == done.returncode
+    assert list(small.glob("__pycache__/.*.lock"))
+    assert ["7", "0"] == call(small)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -242,32 +243,23 @@ def test_files_are_loaded_again_when_they_change(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("option", "name", "message"),
     [
-        ("Rows", "Rows: select.. returned 0 at 0 s; it must return jobs of look.waiting"),
-        ("Nothing", "Nothing: select.. returned None at 0 s; it must return the jobs to start"),
-        ("Fails", r"Fails: select.. at 0 s: ZeroDivisionError: .*\(mine.py, line \d+\)"),
-        ("Twice", "Twice: job in row 0 is not waiting at 0 s; name each job .* once"),
-        ("Wakes", "Wakes: wake.. returned 'soon' at 0 s; it must return a whole second or None"),
+        ("scheduler", "Rows", "Rows: select.. returned 0 at 0 s; it must return jobs of look.wait"),
+        ("scheduler", "Nothing", "Nothing: select.. returned None at 0 s; it must return the jobs"),
+        ("scheduler", "Fails", r"Fails: select.. at 0 s: ZeroDivisionError: .*mine.py, line \d+"),
+        ("scheduler", "Twice", "Twice: job in row 0 is not waiting at 0 s; name each job .* once"),
+        ("scheduler", "Wakes", "Wakes: wake.. returned 'soon' at 0 s; it must return a whole sec"),
+        ("users", "Confused", r"Confused.finished.. at \d+ s: ValueError: what now"),
+        ("users", "nobody", "users 'mine.py:nobody': made None, which is no Behaviour"),
+        ("users", "NOTHING", "users 'mine.py:NOTHING': int; must be a subclass of Behaviour"),
     ],
 )
-def test_what_schedulers_do_wrong(folder: Path, text: str, message: str) -> None:
-    """The scheduler's name, and the second of the simulation."""
-    del folder
-    with pytest.raises(SchedulerError, match=message):
-        replay(read_swf("log.swf"), scheduler=f"mine.py:{text}")
-
-
-def test_what_users_do_wrong(folder: Path) -> None:
-    """The function, the second, and the line."""
-    del folder
-    trace = read_swf("log.swf")
-    with pytest.raises(SimulationError, match=r"Confused.finished.. at \d+ s: ValueError: wha"):
-        replay(trace, users="mine.py:Confused")
-    with pytest.raises(QuantityError, match=r"users 'mine.py:nobody': made None, which is no Beha"):
-        replay(trace, users="mine.py:nobody")
-    with pytest.raises(QuantityError, match=r"users 'mine.py:NOTHING': int; must be a subclass of"):
-        replay(trace, users="mine.py:NOTHING")
+@pytest.mark.usefixtures("folder")
+def test_what_own_code_does_wrong(option: str, name: str, message: str) -> None:
+    """The message has its name, the second of the simulation, and the rule."""
+    with pytest.raises((QuantityError, SchedulerError, SimulationError), match=message):
+        replay(read_swf("log.swf"), **{option: f"mine.py:{name}"})
 
 
 def test_a_scheduler_as_text_class_and_object(folder: Path) -> None:
@@ -364,19 +356,6 @@ def test_own_schedulers_in_other_kinds(folder: Path) -> None:
     assert run.metrics["jobs_completed"] == 10
 
 
-def test_own_schedulers_of_made_up_users(folder: Path, make_trace: Callable[..., Trace]) -> None:
-    """As text, class and object, in resample and populate."""
-    del folder
-    mine, log = importlib.import_module("mine"), small_log(make_trace)
-    one = resample(log, scheduler=mine.Widest())
-    assert same(one, resample(log, scheduler="mine.py:Widest"))
-    assert one.configuration["scheduler"] == "Widest"
-    assert one.configuration["sources_sha256"].keys() == {"mine.py"}
-    assert PopulateConfig(scheduler=mine.Widest).of_sources() == {
-        "sources_sha256": one.configuration["sources_sha256"]
-    }
-
-
 def test_command_line(folder: Path) -> None:
     """Options of commands take places; a mistake ends with 2 and one line."""
 
@@ -449,20 +428,24 @@ def test_what_other_processes_cannot_find(folder: Path) -> None:
     assert source_of(PRESETS["adjusted"]) is None
 
 
-def test_users_of_a_population(folder: Path, make_trace: Callable[..., Trace]) -> None:
-    """Members of a drawn population act by your own class, in each way to name it."""
-    log = small_log(make_trace)
-    usual = resample(log, days=28, warm_up="7d")
-    assert same(usual, resample(log, days=28, warm_up="7d", users="mine.py:Hesitant"))
-    slow = resample(log, days=28, warm_up="7d", users="mine.py:Hesitant:factor=3")
-    assert not same(usual, slow)
-    mine = importlib.import_module("mine")
-    assert same(slow, resample(log, days=28, warm_up="7d", users=mine.patient))
-    assert same(
-        slow, resample(log, days=28, warm_up="7d", users="mine.py:patient", log=DecisionLog())
-    )
-    assert "mine.py" in slow.configuration["sources_sha256"]
+def test_resampled_users(folder: Path, make_trace: Callable[..., Trace]) -> None:
+    """Members of a drawn population act by your own class, under your own scheduler."""
+    del folder
+    log, mine = small_log(make_trace), importlib.import_module("mine")
+
+    def run(**settings: Any) -> Run:
+        return resample(log, days=28, warm_up="7d", **settings)
+
+    slow = run(users="mine.py:Hesitant:factor=3", scheduler=mine.Widest())
+    assert same(slow, run(users=mine.patient, scheduler="mine.py:Widest", log=DecisionLog()))
+    assert not same(slow, run(scheduler="mine.py:Widest"))
+    assert same(run(), run(users="mine.py:Hesitant"))
+    assert slow.configuration["scheduler"] == "Widest"
+    assert slow.configuration["sources_sha256"].keys() == {"mine.py"}
     assert "resampled mine.py:Hesitant:factor=3" in slow.label
+    assert PopulateConfig(scheduler=mine.Widest).of_sources() == {
+        "sources_sha256": slow.configuration["sources_sha256"]
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,192 @@
+"""The documentation does what it says: blocks run, and print what the page shows."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.house.pages import PAGES, Block, blocks, named
+from tests.support.places import ROOT
+
+#: The trace that pages name when a real one is needed.
+SAMPLE = "KTH-SP2-1996-2.1-cln.swf.gz"
+
+#: How pages call a folder of real traces.
+SAMPLE_FOLDER = "traces"
+
+#: Commands for a fresh machine, or that continue for ever: other tests and the reader run them.
+NOT_HERE = ("python3 -m venv", "pip install", "pytest", "mkdocs", "hpcrowd inspect")
+
+#: A line that says how far many runs are: pages do not show it, and a fast machine prints none.
+PROGRESS = re.compile(r"^[\d,]+ of [\d,]+ runs.* left\n", re.MULTILINE)
+
+
+def compare(expected: str, actual: str, where: str) -> None:
+    """Fail unless both are equal, blanks at line ends apart; ``...`` stands for anything."""
+    expected, actual = (
+        "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+        for text in (expected, actual)
+    )
+    pattern = re.escape(expected).replace(r"\.\.\.", ".*?")
+    if not re.fullmatch(pattern, actual, re.DOTALL):
+        assert expected == actual, where
+
+
+class Reader:
+    """A user who reads a page in an empty folder and does everything that is there."""
+
+    def __init__(self, page: Path, folder: Path) -> None:
+        self.page = page
+        self.folder = folder
+        self.namespace: dict[str, Any] = {"__name__": f"docs_{page.stem.replace('-', '_')}"}
+        self.missing: list[str] = []
+        self.unwritten: set[str] = set()  # folders of commands that lacked traces
+        self.exit_code = 0
+        traces = Path(os.environ.get("HPCROWD_TRACES", ROOT.parent / "shared" / "traces"))
+        if (traces / SAMPLE).exists():
+            (folder / SAMPLE).symlink_to(traces / SAMPLE)
+            (folder / SAMPLE_FOLDER).symlink_to(traces, target_is_directory=True)
+
+    def read(self) -> None:
+        """Go through the page."""
+        printed: str | None = None
+        for block in blocks(self.page):
+            where = f"{self.page.relative_to(ROOT)}, line {block.line}"
+            if block.kind == "python":
+                printed = self.run_python(block, where)
+            elif block.kind in ("console", "bash"):
+                self.run_commands(block, where)
+                printed = None
+            elif block.kind in ("text", "toml"):
+                if block.title:
+                    (self.folder / block.title).write_text(block.body)
+                elif printed is not None and block.touches:
+                    compare(block.body, printed, where)
+                printed = None
+
+    def lacks(self, text: str, where: str) -> bool:
+        """Note and return whether ``text`` needs real traces that are not here."""
+        needs = re.search(rf"{re.escape(SAMPLE)}|\b{SAMPLE_FOLDER}/|[ =]{SAMPLE_FOLDER}\b", text)
+        if not needs and not self.unwritten & set(text.split()):
+            return False
+        lacking = not (self.folder / SAMPLE).exists()
+        if lacking:
+            self.missing.append(where)
+            self.unwritten |= set(re.findall(r"--out[ =](\S+)", text))
+        return lacking
+
+    def run_python(self, block: Block, where: str) -> str | None:
+        """Run a block of Python and return what it printed, None if it could not run."""
+        if self.lacks(block.body, where):
+            return None
+        code = compile("\n" * (block.line - 1) + block.body, str(self.page), "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(code, self.namespace)
+        return output.getvalue()
+
+    def run_commands(self, block: Block, where: str) -> None:
+        """Run the commands of a block; after ``$`` with their output, else one a line."""
+        prompt = "$ " if block.kind == "console" else ""
+        steps: list[tuple[str, list[str]]] = []
+        for line in block.body.splitlines():
+            if not prompt and (not line or line.startswith("#")):
+                continue
+            if line.startswith(prompt):
+                steps.append((line.removeprefix(prompt), []))
+            else:
+                steps[-1][1].append(line)
+        printed: str | None = None
+        for index, (command, output) in enumerate(steps):
+            if command == "echo $?":
+                if printed is not None:
+                    assert "\n".join(output) == str(self.exit_code), where
+                continue
+            told = index + 1 < len(steps) and steps[index + 1][0] == "echo $?"
+            printed = self.run_command(command, where, bool(output))
+            if printed is None:
+                continue
+            if not told:
+                assert self.exit_code == 0, f"{where}: {command}\n{printed}"
+            if output:
+                compare("\n".join(output), printed, f"{where}: {command}")
+
+    def run_command(self, line: str, where: str, shown: bool) -> str | None:
+        """Run a command line and return what it printed, None if it is for a fresh machine.
+
+        ``shown`` says whether the page shows what it prints.
+        """
+        printed = None
+        for part in line.split(" && "):
+            command = part.strip().replace(".venv/bin/", "")
+            if command.startswith(NOT_HERE) or self.lacks(command, where):
+                continue
+            words = shlex.split(command)
+            if words[0] == "hpcrowd":
+                if words[1:] == ["demo"] and not shown:
+                    words += ["--days", "3"]  # nobody looks at it
+                self.exit_code, text = run_hpcrowd(words[1:])
+            else:
+                self.exit_code, text = self.run_program(words, where)
+            printed = (printed or "") + text
+        return printed
+
+    def run_program(self, words: list[str], where: str) -> tuple[int, str]:
+        """Run a scenario, or a small program of every system."""
+        if words[0] == "python":
+            words = [sys.executable, *words[1:]]
+            words = [str(ROOT / word) if (ROOT / word).is_file() else word for word in words]
+        else:
+            assert words[0] in ("ls", "cat", "zcat", "head"), f"{where}: {words[0]} is not known"
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"},
+        )
+        # What it says beside its result (it compiles, it is at 40 %) is not on the page.
+        return done.returncode, done.stdout + (done.stderr if done.returncode else "")
+
+
+def run_hpcrowd(arguments: list[str]) -> tuple[int, str]:
+    """Run the command line in this process; return its exit code and what it printed."""
+    from hpcrowd.scenarios.cli import main
+
+    code, argv = 0, sys.argv
+    output = io.StringIO()
+    sys.argv = ["hpcrowd", *arguments]
+    try:
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            main()
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    finally:
+        sys.argv = argv
+    return code, PROGRESS.sub("", output.getvalue())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_page_does_what_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every block of Python and every command of a page runs, and prints what the page shows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as for a script in that folder
+    monkeypatch.setenv("COLUMNS", "100")
+    reader = Reader(page, tmp_path)
+    reader.read()
+    if reader.missing:
+        pytest.skip(
+            f"{named(page)}: {len(reader.missing)} blocks or commands need {SAMPLE}, which is not "
+            "in HPCROWD_TRACES; all else ran"
+        )

@@ -1,0 +1,135 @@
+"""The choice of slow tests: whose room changed, or imports what changed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.choice import MOST_BEHIND, PAGES, VERIFIED, House, changed_since, main
+from tests.support.places import ROOT
+
+SLOW = "import pytest\npytestmark = pytest.mark.slow\n"
+
+#: A small house: formats by a registry, an engine that imports another, a command and a page.
+FILES = {
+    "environment/jobs.py": "",
+    "environment/__init__.pyi": "from .jobs import JobTable\n",
+    "environment/formats/registry.py": 'R = {"pbs": "hpcrowd.environment.formats.pbs:PBS"}\n',
+    "environment/formats/pbs.py": "from hpcrowd.environment.formats.records import read\n",
+    "environment/formats/records.py": "",
+    "environment/engine/loop.py": "def f():\n    from hpcrowd.environment.jobs import JobTable\n",
+    "environment/engine/fast.py": "from hpcrowd.environment.engine.loop import f\n",
+    "agents/user.py": (
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from hpcrowd.environment.jobs import JobTable\n"
+    ),
+    "analysis/views/plot.py": "from hpcrowd.environment.engine.fast import f\n",
+    "analysis/views/data/colours.csv": "",
+    "scenarios/commands/traces/convert.py": "",
+    "scenarios/other.py": "",
+    "tests/environment/formats/test_registry.py": SLOW,
+    "tests/environment/engine/test_loop.py": SLOW,
+    "tests/environment/engine/test_quick.py": "",
+    "tests/agents/test_user.py": f"{SLOW}from tests.support.helper import x\n",
+    "tests/analysis/views/test_plot.py": SLOW,
+    "tests/scenarios/commands/traces/test_convert.py": f'{SLOW}call("convert", "a.pbs")\n',
+    "tests/scenarios/test_names.py": f"{SLOW}import hpcrowd as hc\nhc.JobTable('x.csv')\n",
+    "tests/support/helper.py": "",
+    "docs/use.md": "Do `hpcrowd convert`.\n",
+    "docs/data/x.csv": "",
+    "README.md": "```python\nhc.JobTable(3)\n```\n",
+    "pyproject.toml": "",
+    "CHANGELOG.md": "",
+}
+
+#: Short names of what may be chosen.
+NAMES = {
+    "formats": "tests/environment/formats/test_registry.py",
+    "engine": "tests/environment/engine/test_loop.py",
+    "user": "tests/agents/test_user.py",
+    "plot": "tests/analysis/views/test_plot.py",
+    "convert": "tests/scenarios/commands/traces/test_convert.py",
+    "names": "tests/scenarios/test_names.py",
+    "README": f"{PAGES}[README.md]",
+    "use": f"{PAGES}[docs/use.md]",
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small house."""
+    root = tmp_path_factory.mktemp("house")
+    for name, content in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    return root
+
+
+@pytest.fixture(scope="module")
+def house(place: Path) -> House:
+    """What its files say of each other."""
+    return House(place)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ("environment/formats/records.py", "formats convert"),  # by its room, and by the name pbs
+        ("environment/jobs.py", "engine README names"),  # imported in a function; a public name
+        ("environment/engine/loop.py", "engine plot"),  # which imports what imports it
+        ("analysis/views/plot.py", "plot"),
+        ("analysis/views/data/colours.csv", "plot"),
+        ("scenarios/commands/traces/convert.py", "convert use"),
+        ("tests/support/helper.py", "user"),
+        ("tests/agents/test_user.py", "user"),
+        ("tests/environment/engine/test_quick.py", ""),
+        ("docs/use.md", "use"),
+        ("docs/data/x.csv", "names"),
+        ("CHANGELOG.md", ""),
+        ("pyproject.toml", "formats engine user plot convert names README use"),
+    ],
+)
+def test_what_a_change_concerns(house: House, changed: str, expected: str) -> None:
+    """Rooms, imports, registries, commands, texts and pages each make a test concern a file."""
+    assert sorted(NAMES[name] for name in expected.split()) == house.chosen([changed])
+
+
+def test_the_choice_is_made_since_a_commit(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is committed since or not at all counts; too many commits are refused in one line."""
+
+    def git(*words: str) -> str:
+        name = ("-c", "user.name=a", "-c", "user.email=a@b")
+        return subprocess.check_output(["git", *name, *words], cwd=place, text=True).strip()
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    (place / ".ci").mkdir()
+    (place / VERIFIED).write_text(f'commit = "{git("rev-parse", "HEAD")}"\n')
+    (place / "agents/user.py").write_text("changed = 1\n")
+    git("commit", "-qam", "two")
+    (place / "analysis/views/more.py").write_text("")
+    assert ["agents/user.py", VERIFIED, "analysis/views/more.py"] == changed_since("HEAD~1", place)
+    assert "2 files" in main(place, everything=False)
+    assert [NAMES["user"], NAMES["plot"]] == capsys.readouterr().out.split()
+    assert "All" in main(place, everything=True)
+    assert "tests\n" == capsys.readouterr().out
+    for _ in range(MOST_BEHIND):
+        git("commit", "-q", "--allow-empty", "-m", "more")
+    with pytest.raises(SystemExit, match=rf"{VERIFIED}: .*251 commits ago.*HPCROWD_CI=all"):
+        main(place, everything=False)
+
+
+@pytest.mark.slow
+def test_this_house_is_read() -> None:
+    """Public names, registries, commands and studies are found, and what imports them."""
+    house = House(ROOT)
+    assert "environment/jobs.py" == house.public["hpcrowd.JobTable"]
+    assert "scenarios/kinds/replay.py" == house.public["hpcrowd.replay"]
+    for name in ("easy", "pbs", "mugm", "convert", "song2005"):
+        assert house.named[name], name
+    found = house.chosen(["environment/traces/formats/pbs/records.py"])
+    assert any("formats/pbs" in test for test in found)
+    assert not any("inspector" in test for test in found)
