@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,6 @@ from hpcrowd.environment.machine.model import (
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.simulation import Simulation
 
-#: Metrics that a pool of equal processors does not have.
-OF_NODES = ("gpu_utilization", "memory_utilization", "runs_preempted", "preempted_processor_h")
-
 #: Passes follow each event at once; jobs of the urgent partition preempt others.
 AT_ONCE = SchedulingSettings(
     batch_sched_delay=0, sched_interval=1, bf_interval=1, bf_resolution=1, time_limit_period=1,
@@ -50,11 +48,8 @@ SITE = Machine(
 )
 
 
-class Nobody:
-    """Submits, and waits for nothing."""
-
-    def on_finished(self, unit: int, now: int) -> None:
-        """Do nothing."""
+#: Submits, and waits for nothing.
+NOBODY = SimpleNamespace(on_finished=lambda unit, now: None)
 
 
 def story(
@@ -75,7 +70,7 @@ def story(
                 requests.set(row, Ask[name.upper()], value)
     made.requests = requests
     model = Simulation(made, site.cores, scheduler, machine=site)
-    model.submit(Nobody(), np.arange(len(jobs)), [job.get("at", 0) for job in jobs])
+    model.submit(NOBODY, np.arange(len(jobs)), [job.get("at", 0) for job in jobs])
     model.run()
     return Run(
         jobs=made,
@@ -133,20 +128,6 @@ def test_policies_of_pools_count_what_nodes_hold(scheduler: str) -> None:
     assert 0 == run.metrics["runs_preempted"]
 
 
-def test_a_pool_has_none_of_it() -> None:
-    """Without a machine of nodes the metrics have no value, and nothing more is printed."""
-    jobs = JobTable()
-    jobs.append(1, run_time=10, requested_time=10, processors=1, user=1)
-    model = Simulation(jobs, 4, "easy")
-    model.submit(Nobody(), np.arange(1), 0)
-    model.run()
-    run = Run(jobs, 4, "pool", {}, machines=machines_of(model), rejections=rejections_of(model))
-    assert dict.fromkeys(OF_NODES) == {name: run.metrics[name] for name in OF_NODES}
-    assert [True] * 4 == [metric.optional for metric in METRICS if metric.name in OF_NODES]
-    assert "machines" not in run.summary()
-    assert [] == machine_lines(run.machines)
-
-
 def test_rejected_jobs_are_counted_by_reason(preempted: Run, tmp_path: Path) -> None:
     """Each job that can never run keeps its reason, in totals, frames, words and folders."""
     reasons = {3: "PartitionTimeLimit", 4: "BadConstraints", 5: "PartitionTimeLimit"}
@@ -201,10 +182,25 @@ def test_a_job_that_never_starts_counts_where_it_asked() -> None:
     assert (0, 1) == (found["jobs"], found["jobs_waiting"])
 
 
+def test_a_pool_has_none_of_it() -> None:
+    """Without a machine of nodes the metrics have no value, and nothing more is printed."""
+    jobs = JobTable()
+    jobs.append(1, run_time=10, requested_time=10, processors=1, user=1)
+    model = Simulation(jobs, 4, "easy")
+    model.submit(NOBODY, np.arange(1), 0)
+    model.run()
+    run = Run(jobs, 4, "pool", {}, machines=machines_of(model), rejections=rejections_of(model))
+    names = ("gpu_utilization", "memory_utilization", "runs_preempted", "preempted_processor_h")
+    assert [None] * 4 == [run.metrics[name] for name in names]
+    assert [True] * 4 == [metric.optional for metric in METRICS if metric.name in names]
+    assert "machines" not in run.summary()
+    assert [] == machine_lines(run.machines)
+
+
 def test_runs_are_compared_by_partition(
     preempted: Run, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
 ) -> None:
-    """``hpcrowd compare`` shows the mean wait of each partition, and the difference of two runs."""
+    """A comparison, also as a command, has the mean wait of each partition in both runs."""
     calm = story({"cores": 4, "partitions": "work"}, label="calm")
     found = compare([preempted, calm])
     waits = {
@@ -214,11 +210,9 @@ def test_runs_are_compared_by_partition(
     work = preempted.machines["home"]["partitions"]["work"]["wait_mean_s"]
     assert {"work": [work, 0.0], "urgent": [0.0, None], "spare": [None, None]} == waits
     assert work == found.to_json()["groups"][0]["partition_waits_s"]["work"]["mean"]
-    for name, run in (("a", preempted), ("b", calm)):
-        write_results(run, tmp_path / name, plots=False)
-    code, out, _ = call("compare", tmp_path / "a", tmp_path / "b")
-    assert 0 == code
-    lines = [line.split() for line in out.splitlines()]
-    (shown,) = [line for line in lines if line[:1] == ["work"]]
-    assert f"{work:.0f}" in " ".join(shown)
-    assert any(line[:2] == ["preempted", "runs"] for line in lines)
+    for run in (preempted, calm):
+        write_results(run, tmp_path / run.label, plots=False)
+    _, out, _ = call("compare", tmp_path / "story", tmp_path / "calm")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert [True] == [f"{work:.0f}" in line for line in lines if line.startswith("work ")]
+    assert any(line.startswith("preempted runs") for line in lines)

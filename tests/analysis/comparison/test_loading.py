@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hpcrowd.analysis import Run, read_recorded, read_results, read_run, write_results
-from hpcrowd.analysis.pictures.over_time import overview
-from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.analysis.results import provenance
 from hpcrowd.environment import Clock, ResultsError, Trace, read_swf, write_swf
 from hpcrowd.environment.jobs import State
@@ -90,7 +88,6 @@ def test_results_read_back_are_the_run(trace: Trace, tmp_path: Path, header: str
         assert getattr(run, name) == getattr(read, name)
     assert run.summary() == read.summary()
     assert provenance(run) == provenance(read)
-    assert figure_png(overview(run)) == figure_png(overview(read))
 
 
 def test_other_clocks_and_generated_users_read_back(folder: Path, tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ def test_many_runs_get_a_panel_each(trace: Trace, name: str, count: int) -> None
     users = ("rigid", "think-time")
     found = compare([replay(trace, users=users[n % 2]) for n in range(count)])
     panels = PICTURES[name].draw(found.groups).axes
-    if count > MOST_OVERLAID:
-        assert [group.title for group in found.groups] == [p.get_title("left") for p in panels]
-        drawn = [p for p in panels if p.lines or p.patches]
-        assert 1 == len({(p.get_xlim(), p.get_ylim()) for p in drawn})
+    apart = [group.title for group in found.groups] == [p.get_title("left") for p in panels]
+    assert (count > MOST_OVERLAID or name == "queue.png") == apart
+    drawn = [p for p in panels if p.lines or p.patches]
+    assert not apart or 1 == len({(p.get_xlim(), p.get_ylim()) for p in drawn})
 
 
 def test_a_long_queue_does_not_hide_the_others(make_trace: Callable[..., Trace]) -> None:
@@ -101,8 +101,8 @@ def test_pictures_of_little(trace: Trace) -> None:
     assert [2] == [other.users.loc["wait_mean_s"]["users"].iloc[0]]
     assert "30 jobs of 1 user unfinished" in " ".join(other.notes)
     for drawing in PICTURES.values():
-        for groups in (found.groups, other.groups):
-            assert figure_png(drawing.draw(groups)).startswith(b"\x89PNG")
+        assert figure_png(drawing.draw(found.groups)).startswith(b"\x89PNG")
+        assert texts(drawing.draw(other.groups))
 
 
 def test_records_and_intervals_are_drawn(seeded: Comparison) -> None:
@@ -165,6 +165,16 @@ def estimate(value: float, low: float | None = None, high: float | None = None) 
     return Estimate(value, low, high, 3)
 
 
+def change(value: float, relative: float | None = None) -> Difference:
+    """Return a difference."""
+    return Difference(estimate(value), relative)
+
+
+def users_of(found: Estimate) -> UserDifference:
+    """Return a difference of which a quarter of the users is better off, and half of them worse."""
+    return UserDifference(0, 0, found, 0, 0.25, 0.5, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("shown", "values", "expected"),
     [
@@ -174,38 +184,23 @@ def estimate(value: float, low: float | None = None, high: float | None = None) 
         (format_estimate, ("utilization", estimate(0.5, 0.49, 0.51)), "50.0 ± 1.0 %"),
         (format_estimate, ("jobs_in", estimate(1000, 1000, 1000)), "1,000"),
         (format_estimate, ("slowdown_mean", estimate(5, 4, 6)), "5.00 ± 1.00"),
-        (
-            format_difference,
-            ("wait_mean_s", Difference(estimate(-1800), -0.25)),
-            "-30.0 min (-25.0 %)",
-        ),
-        (format_difference, ("wait_mean_s", Difference(estimate(0), 0)), "0 s"),
-        (format_difference, ("wait_mean_s", Difference(estimate(60), None)), "+60 s"),
-        (
-            format_difference,
-            ("utilization", Difference(estimate(0.05), 0.1)),
-            "+5.0 points (+10.0 %)",
-        ),
-        (format_difference, ("lateness_mean_s", Difference(estimate(-259_200), 4)), "-3.0 days"),
-        (format_difference, ("jobs_in", Difference(estimate(5), 12.345)), "+5 (+1,234 %)"),
-        (format_difference, ("wait_mean_s", Difference(estimate(-0.2), -1e-4)), "0 s (0.0 %)"),
+        (format_difference, ("wait_mean_s", change(-1800, -0.25)), "-30.0 min (-25.0 %)"),
+        (format_difference, ("wait_mean_s", change(0, 0)), "0 s"),
+        (format_difference, ("wait_mean_s", change(60)), "+60 s"),
+        (format_difference, ("utilization", change(0.05, 0.1)), "+5.0 points (+10.0 %)"),
+        (format_difference, ("lateness_mean_s", change(-259_200, 4)), "-3.0 days"),
+        (format_difference, ("jobs_in", change(5, 12.345)), "+5 (+1,234 %)"),
+        (format_difference, ("wait_mean_s", change(-0.2, -1e-4)), "0 s (0.0 %)"),
         (format_difference, ("wait_mean_s", None), "-"),
         # Both ends of an interval are in the unit of the larger one.
-        (
-            format_users,
-            ("wait_mean_s", UserDifference(0, 0, estimate(5400, -600, 14400), 0, 0.25, 0.5, 0, 0)),
-            ("+90.0 min", "-0.2 to +4.0 h", "25 %", "50 %"),
-        ),
-        (
-            format_users,
-            ("wait_mean_s", UserDifference(0, 0, estimate(60), 0, 0, 1, 0, 0)),
-            ("+60 s", "-", "0 %", "100 %"),
-        ),
+        (format_users, ("wait_mean_s", users_of(estimate(5400, -600, 14400))),
+         ("+90.0 min", "-0.2 to +4.0 h", "25 %", "50 %")),
+        (format_users, ("wait_mean_s", users_of(estimate(60))), ("+60 s", "-", "25 %", "50 %")),
         (shortened, ("short", 5), "short"),
         (shortened, ("abc, defg", 5), "abc…"),
         (wrapped, ("one two three four five", 8, 2), "one two\nthree f…"),
     ],
-)
+)  # fmt: skip
 def test_numbers_for_people(
     shown: Callable[..., object], values: tuple[object, ...], expected: object
 ) -> None:

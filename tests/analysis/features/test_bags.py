@@ -9,7 +9,6 @@ from hpcrowd.analysis.features.bags import (
     NO_GAP_S,
     PARAMETERS,
     SAME,
-    bag_run_time_cv_mean,
     bags,
     fit,
     same_job_gaps,
@@ -61,17 +60,6 @@ def test_another_value_ends_a_bag(column: str) -> None:
     """User, group, queue, executable, request and processors have to agree (section 2.3.3)."""
     workload = Workload.of([0, 1, 2, 3], 10, **{column: [1, 1, 2, 2]})
     assert [2, 2] == bags(workload).size.tolist()
-
-
-def test_what_a_bag_is_like() -> None:
-    """Arrival, duration, size and mean run time; the CV of its run times has n below it."""
-    workload = Workload.of([5, 25, 400], [10, 30, 7], 4)
-    found = bags(workload)
-    assert [5, 400] == found.arrival.tolist()
-    assert [20, 0] == found.duration.tolist()
-    assert [20, 7] == found.run_time.tolist()
-    assert [True, True, False] == found.in_real.tolist()
-    assert 0.5 == bag_run_time_cv_mean(workload)
 
 
 @pytest.mark.parametrize(("workload", "expected"), TINY)

@@ -176,18 +176,6 @@ def test_a_missing_column_is_reported_and_spoils_nothing_else(
     assert found["hurst_mean"].number is not None
 
 
-def test_features_are_well_described() -> None:
-    """Each has title, definition and source; a unit is at the end of its name."""
-    for name, feature in FEATURES.items():
-        assert name == feature.name
-        assert feature.title.strip(), name
-        assert feature.definition, name
-        assert feature.source, name
-        assert name.endswith("_s") == (feature.unit == "s"), name
-    titles = [feature.title for feature in FEATURES.values()]
-    assert len(titles) == len(set(titles))
-
-
 #: Columns of a workload that have one value per job.
 COLUMNS = ("submit", "run_time", "processors", "allocated", "requested_time", "wait", "user",
            "group", "executable", "queue")  # fmt: skip

@@ -55,7 +55,9 @@ def test_report_has_every_feature_and_caption(report: str) -> None:
     wanted = [words for one in FEATURES.values() for words in (
         one.title.strip(), one.name, one.definition, one.source)]  # fmt: skip
     wanted += [group.title for group in GROUPS] + [one.caption for one in PICTURES.values()]
-    assert [] == [words for words in wanted if words not in text]
+    assert [] == [words for words in wanted if not words or words not in text]
+    units = {name: name.endswith("_s") == (one.unit == "s") for name, one in FEATURES.items()}
+    assert {True} == set(units.values()), units
     assert {group.name for group in GROUPS} == {picture.group for picture in PICTURES.values()}
 
 
@@ -90,21 +92,16 @@ def test_reports_of_hardly_anything() -> None:
     ("name", "unit", "number", "text"),
     [
         ("jobs", "", 202871, "202,871"),
-        ("processors_max", "", 9216.0, "9,216"),
-        ("jobs_per_user_mean", "", 789.4, "789.4"),
         ("span_s", "s", 110_000_000.0, "1,273.1 days"),
         ("interarrival_median_s", "s", 23.0, "23 s"),
         ("interarrival_mean_s", "s", 545.3, "9.1 min"),
-        ("interarrival_mean_s", "s", 53.27, "53.3 s"),
         ("interarrival_mean_s", "s", 0.25, "0.25 s"),
         ("bag_interarrival_weibull_scale_s", "s", 0.00021, "0.00021 s"),
         ("jobs_per_hour", "1/h", 6.604, "6.60 per h"),
         ("weekend_share", "", 0.2034, "20.3 %"),
-        ("weekend_share", "", 1.0, "100 %"),
         ("weekend_share", "", 0.000002, "0.0002 %"),
         ("run_time_processors_spearman", "", -0.2293, "-0.229"),
         ("interarrival_cv", "", 5.7, "5.70"),
-        ("interarrival_cv", "", 10.0031, "10.00"),
         ("jobs_per_user_mean", "", 12345.6, "12,346"),
         ("hurst_sd", "", 0.0, "0"),
     ],

@@ -38,6 +38,8 @@ from hpcrowd.environment.errors import HpcrowdError, ModelFitError, QuantityErro
 
 from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
 
+Fitted = Callable[[str], WorkloadModel]
+
 #: Processors of the machine of the cases.
 MACHINE = 64
 
@@ -104,7 +106,7 @@ def check_trace(made: Generated, jobs: int, machine: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Callable[[str], WorkloadModel]:
+def fitted() -> Fitted:
     """Return a function that fits a model to jobs in bags, only once; arrivals are Poisson's."""
     return cache(lambda name: fit(name, CASES["bags"](), arrivals="poisson"))
 
@@ -136,9 +138,7 @@ def test_any_jobs_give_a_model_or_a_reason(name: str, options: dict[str, Any], c
 
 
 @models
-def test_generated_workloads_meet_what_was_asked(
-    name: str, fitted: Callable[[str], WorkloadModel]
-) -> None:
+def test_generated_workloads_meet_what_was_asked(name: str, fitted: Fitted) -> None:
     """Load and days within a percent, or it is said; a sound trace on any machine."""
     model = fitted(name)
     made = generate(model, jobs=1500, load=0.7, seed=2)
@@ -152,7 +152,7 @@ def test_generated_workloads_meet_what_was_asked(
 
 
 @models
-def test_seeds_decide(name: str, fitted: Callable[[str], WorkloadModel]) -> None:
+def test_seeds_decide(name: str, fitted: Fitted) -> None:
     """The same seed, also 0, gives the same jobs; another one gives others."""
     made = [generate(fitted(name), jobs=300, seed=seed).drawn for seed in (0, 0, 1)]
     for column in ("submit", "run_time", "processors", "user"):
@@ -260,7 +260,6 @@ ZEROS = {"time_scale_s": 900, "coarse": 4, "mean": 4, "sd": 1, "p": (5.0, 2.0)}
         (Mixture, MIXTURE | {"weights": (0.5, 0.5)}, "weights|means"),
         (UserShares, {"weights": (1.0,), "groups": (1, 2)}, "groups"),
         (UserShares, {"weights": (1.0,), "groups": (0,)}, "groups"),
-        (UserShares, {"weights": (), "groups": ()}, "weights"),
         (Lublin, CURVE | {"weights": (1.0,)}, "must be 48"),
         (Lublin, CURVE | {"aarr": 1e6}, "none is below the cap"),
         (Cycle, {"rates": (0.0,) * 168}, "at least one must be positive"),

@@ -15,16 +15,6 @@ from hpcrowd.environment.errors import QuantityError
 from tests.analysis.features.feature_cases import poisson_workload
 
 
-def test_a_spread_is_mean_and_deviation() -> None:
-    """With n - 1; of one number there is no deviation, of none no spread."""
-    found = Spread.of([1.0, 2.0, 6.0])
-    assert (3, 1, 6, 3) == (found.mean, found.least, found.most, found.count)
-    assert found.sd == pytest.approx(np.sqrt(7))
-    one = Spread.of([4.0])
-    assert one.sd is None
-    assert Spread.of([]) is None
-
-
 @pytest.mark.slow
 def test_the_true_model_is_inside() -> None:
     """A workload generated from a model lies among others generated from it."""
@@ -47,7 +37,7 @@ def test_another_model_is_far_off() -> None:
     model = published("feitelson97", 64)
     trace = poisson_workload(60, 300, 1, name="a <b> & c", wait=-1)
     found = judge(model, trace, seeds=2, each=backwards)
-    assert judge(model, trace, seeds=2).to_json() == found.to_json()
+    assert [0, 1] == [one.seed for one in found.replications]
     assert found.ks("processors").mean > 0.3  # type: ignore[union-attr]
     assert found.ks("wait") is None
     assert "no waits recorded" == found.reason("wait_mean_s")
@@ -58,9 +48,11 @@ def test_another_model_is_far_off() -> None:
         judge(model, trace, seeds=0)
 
 
-def test_words_about_spreads() -> None:
-    """Inside, outside, or nothing."""
-    spread = Spread(2, 1, 1, 3, 3)
-    assert ["inside", "outside", ""] == [within(value, spread) for value in (2.0, 4.0, None)]
-    assert "" == within(1.0, None)
-    assert ("", "") == format_spread(FEATURES["jobs"], None)
+def test_a_spread_is_mean_and_deviation() -> None:
+    """With n - 1; of one number there is no deviation, of none no spread, and no words."""
+    found = Spread.of([1.0, 2.0, 6.0])
+    assert (3, 1, 6, 3) == (found.mean, found.least, found.most, found.count)
+    assert found.sd == pytest.approx(np.sqrt(7))
+    assert (None, None) == (Spread.of([4.0]).sd, Spread.of([]))
+    assert ["inside", "outside", ""] == [within(value, found) for value in (2.0, 7.0, None)]
+    assert ("", ("", "")) == (within(1.0, None), format_spread(FEATURES["jobs"], None))

@@ -1,12 +1,15 @@
-"""Scores, distances and intervals against what theory says of them."""
+"""Scores, distances and intervals against what theory says; claims over several validations."""
 
 from __future__ import annotations
 
 import math
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.curves import decades
+from hpcrowd.analysis.validation.across import Across, claim_rows, holm, rank_rows
 from hpcrowd.analysis.validation.scores import (
     BIN,
     crps,
@@ -18,56 +21,12 @@ from hpcrowd.analysis.validation.scores import (
     times_histogram,
     user_means,
 )
+from hpcrowd.analysis.validation.validation import RANKED, Score, Validation
+from hpcrowd.environment import Clock
 from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
-
-
-@pytest.mark.parametrize("count", [2, 5, 50])
-@pytest.mark.parametrize("y", [0.0, 1.5])
-def test_expected_score_does_not_depend_on_the_draws(count: int, y: float) -> None:
-    """The mean score of draws is that of a normal forecast (Gneiting and Raftery 2007)."""
-    density = math.exp(-y * y / 2) / math.sqrt(2 * math.pi)
-    expected = y * math.erf(y / math.sqrt(2)) + 2 * density - 1 / math.sqrt(math.pi)
-    draws = np.random.default_rng(1).normal(size=(40_000, count))
-    scores = crps(draws, np.full(len(draws), y))
-    error = 4 * scores.std() / math.sqrt(len(scores))
-    assert pytest.approx(expected, abs=error) == scores.mean()
-
-
-COUNTS = st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=3, max_size=3)
-
-
-@given(COUNTS, COUNTS)
-def test_distances_of_histograms(a: list[list[int]], b: list[list[int]]) -> None:
-    """They are 0 for the same, the same both ways, and KS is at most the total variation."""
-    first, second = np.array(a, float), np.array(b, float)
-    first[0, 0] += 1
-    second[0, 3] += 1
-    weights = np.ones((1, 3))
-    same, there, back = (
-        distances(*pair, weights) for pair in ((first, first), (first, second), (second, first))
-    )
-    assert {"ks": 0.0, "w1": 0.0, "tv": 0.0} == {
-        name: float(value[0]) for name, value in same.items()
-    }
-    for name, value in there.items():
-        assert pytest.approx(float(value[0])) == float(back[name][0])
-    assert 0 <= there["ks"][0] <= there["tv"][0] + 1e-12 <= 1 + 2e-12
-
-
-def test_distances_by_hand() -> None:
-    """A third that moves two bins up, and times ten times as long, which are a decade apart."""
-    users, once = np.zeros(3, np.int64), np.ones((1, 1))
-    before = histogram(np.array([0.0, 1.0, 2.0]), users, 1, 5)
-    after = histogram(np.array([2.0, 1.0, 2.0]), users, 1, 5)
-    found = distances(before, after, once)
-    assert [1 / 3, 2 / 3 * BIN, 1 / 3] == pytest.approx([found[n][0] for n in ("ks", "w1", "tv")])
-    seconds = np.array([10**5, 10**6, 10**7])
-    first, longer = (times_histogram(factor * seconds, users, 1) for factor in (1, 10))
-    assert pytest.approx(1, abs=2 * BIN) == float(distances(first, longer, once)["w1"][0])
-    assert 0.0 == decades(0)
-    assert pytest.approx(1, abs=1e-3) == float(decades(10**7) - decades(10**6))
+from scipy.stats import wasserstein_distance
 
 
 def test_interval_is_around_the_value() -> None:
@@ -104,11 +63,97 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert pytest.approx(scores.mean()) == busy
 
 
-def test_scores_of_few_draws() -> None:
-    """A forecast of one value scores its absolute error; missing draws do not count."""
-    draws = np.array([[3.0, np.nan, np.nan], [3.0, 3.0, 3.0]])
-    assert [2.0, 2.0] == crps(draws, np.array([5.0, 5.0])).tolist()
-    few = crps(np.array([[4.0, np.nan, 1.0]]), np.array([2.0]))
-    assert crps(np.array([[1.0, 4.0]]), np.array([2.0])).tolist() == few.tolist()
+@given(
+    st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=6), min_size=1, max_size=4),
+    st.integers(-9, 9),
+)
+def test_scores_are_those_of_all_pairs(forecasts: list[list[int]], y: int) -> None:
+    """E|X - y| - E|X - X'| / 2, the second over pairs of draws; missing ones do not count."""
+    widest = max(map(len, forecasts))
+    draws = np.array([row + [np.nan] * (widest - len(row)) for row in forecasts])
+    expected = []
+    for row in forecasts:
+        between = [abs(one - other) for one, other in combinations(row, 2)] or [0]
+        expected.append(np.mean(np.abs(np.array(row) - y)) - np.mean(between) / 2)
+    assert expected == pytest.approx(crps(draws, np.full(len(draws), float(y))).tolist())
     with pytest.raises(QuantityError, match="forecast without draws"):
         crps(np.array([[np.nan]]), np.array([0.0]))
+
+
+counts = st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=3, max_size=3)
+
+
+@given(counts.filter(np.any), counts.filter(np.any))
+def test_distances_of_histograms(a: list[list[int]], b: list[list[int]]) -> None:
+    """Wasserstein's is scipy's; KS and total variation are those of the shares of all users."""
+    first, second = np.array(a, float), np.array(b, float)
+    found = distances(first, second, np.ones((1, 3)))
+    shares = [each.sum(axis=0) / each.sum() for each in (first, second)]
+    bins = np.arange(4)
+    assert BIN * wasserstein_distance(bins, bins, *shares) == pytest.approx(found["w1"][0])
+    below = [max(abs(np.subtract(*shares)[:k].sum()) for k in range(5))]
+    assert below == pytest.approx(found["ks"])
+    assert 1 - np.minimum(*shares).sum() == pytest.approx(found["tv"][0])
+
+
+def test_times_are_in_decades() -> None:
+    """Times ten times as long are a decade apart; larger ones are in the last bin."""
+    seconds, users = np.array([10**5, 10**6, 10**7]), np.zeros(3, np.int64)
+    first, longer = (times_histogram(factor * seconds, users, 1) for factor in (1, 10))
+    assert pytest.approx(1, abs=2 * BIN) == distances(first, longer, np.ones((1, 1)))["w1"][0]
+    assert [[1, 0, 2]] == histogram(np.array([0.9, 2.0, 99.0]), users, 1, 3).tolist()
+    assert 0.0 == decades(0)
+    assert pytest.approx(1, abs=1e-3) == float(decades(10**7) - decades(10**6))
+
+
+def made(values: dict[str, float], spread: float, seed: int = 0) -> Validation:
+    """A validation in which each model has one score in all measures, with some spread."""
+    random = np.random.default_rng(seed)
+    drawn: dict[str, Any] = {
+        name: {
+            measure: {statistic: np.append(value, random.normal(value, spread, 400))}
+            for measure, statistic in RANKED.items()
+        }
+        for name, value in values.items()
+    }
+    order = sorted(values, key=values.__getitem__)
+    scores = {
+        name: {
+            measure: Score({statistic: estimate(drawn[name][measure][statistic])}, None, rank)
+            for measure, statistic in RANKED.items()
+        }
+        for rank, name in enumerate(order, start=1)
+    }
+    return Validation([], Clock(), {}, scores, {}, {}, {}, {}, drawn)
+
+
+def test_clear_differences_are_claimed() -> None:
+    """Who is far ahead everywhere is better, who is far behind worse; ranks follow."""
+    across = Across({log: made({"a": 0.1, "b": 0.5, "c": 0.5}, 0.01) for log in ("x", "y")})
+    assert {"better"} == {claim.verdict for claim in across.claims("a", ["b", "c"])}
+    assert {"worse"} == {claim.verdict for claim in across.claims("b", ["a", "c"])}
+    assert 2 * len(RANKED) == len(across.claims("a", ["a", "b"]))
+    assert "a" == across.models[0]
+    assert ["a", "1.0", str(2 * len(RANKED)), "0", "0"] == rank_rows(across)[0][:5]
+    rows = claim_rows(across, "a", ["b", "c"])
+    assert ["next_batch", "**0.100** / 0.500 b", "**0.100** / 0.500 b"] == rows[0]
+
+
+def test_chance_is_hardly_ever_claimed() -> None:
+    """Among models that differ by chance alone, few tables hold any claim at all."""
+    claimed = 0
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        values = dict(zip("abcdefgh", random.normal(0.5, 0.05, 8), strict=True))
+        claims = Across({"x": made(values, 0.05, seed)}).claims("a", values)
+        claimed += {"="} != {claim.verdict for claim in claims}
+    assert claimed <= 4
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_corrected_values_are_never_smaller(values: list[float]) -> None:
+    """Corrected p values keep their order, are at least as large, and at most 1."""
+    found = holm(values)
+    assert all(a <= b <= 1 for a, b in zip(values, found, strict=True))
+    assert [found[k] for k in np.argsort(values, kind="stable")] == sorted(found)
+    assert min(1.0, len(values) * min(values)) == pytest.approx(min(found))

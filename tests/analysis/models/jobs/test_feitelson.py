@@ -20,8 +20,7 @@ from hpcrowd.analysis.models.parts.users import draw_from
 from hpcrowd.environment import Streams
 from hpcrowd.environment.errors import QuantityError
 
-from tests.analysis.features.feature_cases import bursty_workload
-from tests.analysis.models.jobs.job_cases import near
+from tests.analysis.features.feature_cases import bursty_workload, near
 
 versions = pytest.mark.parametrize("name", ["feitelson96", "feitelson97"])
 
@@ -44,26 +43,6 @@ def test_shares_of_sizes_and_run_lengths() -> None:
     expected = np.where(np.arange(1, 101) <= 4, 2.0, 1.0)
     expected[[0, 1, 3, 7, 15, 31, 63]] *= 3
     assert (expected * odds[4]).tolist() == pytest.approx(odds.tolist())
-
-
-def test_generated_jobs_are_as_the_formulas_say() -> None:
-    """First executions have the sizes, mean run times and run lengths of the model."""
-    model = published("feitelson96", 64)
-    jobs = generate(model, jobs=60_000, seed=3).drawn
-    first = jobs.follows < 0
-    size, kind = jobs.processors[first], model.jobs
-    near(kind.size_shares(64)[0], size == 1)
-    powers = np.array([0, 1, 3, 7, 15, 31, 63])
-    near(kind.size_shares(64)[powers].sum(), is_power_of_two(size))
-    for processors in (1, 2, 4):
-        expected = float(kind.mean_run_time(np.array([processors]), 64)[0])
-        near(expected, jobs.run_time[first & (jobs.processors == processors)])
-    assert 1000 * (0.95 + 0.05 * 7 + 6 * 0.2 / 64) == pytest.approx(
-        float(kind.mean_run_time(np.array([1]), 64)[0])
-    )
-    lengths = kind.length_shares
-    near(lengths[0], draw_from(lengths, 50_000, np.random.default_rng(1)) == 0)
-    assert jobs.run_time[first].std() > jobs.run_time[first].mean()
 
 
 @pytest.mark.parametrize("repeats", ["same", "new"])
@@ -90,27 +69,59 @@ def test_a_repetition_follows_at_once(repeats: str) -> None:
     assert np.where(follows < 0, -1, 0).tolist() == trace["think_time"].tolist()
 
 
+def test_runs_in_a_workload() -> None:
+    """A run ends where the user asks for something else; others in between do not matter."""
+    columns = {"user": [1, 2, 1, 1, 2, 1, 2, 2], "executable": [1, 1, 1, 1, 1, 1, 1, 2]}
+    found = find_runs(Workload.of(np.arange(8), 1, [4, 4, 4, 2, 4, 4, 1, 1], **columns))
+    assert [0, 1, 3, 5, 6, 7] == found.first.tolist()
+    assert [2, 2, 1, 1, 1, 1] == found.lengths.tolist()
+
+
+def test_arrivals_are_those_of_first_executions() -> None:
+    """A fit takes the rate of first executions: repetitions are not to be counted twice."""
+    workload = bursty_workload(3000, 2)
+    model = fit("feitelson97", workload, options={"repeats": "new"})
+    assert "new" == model.jobs.repeats  # type: ignore[attr-defined]
+    submit = workload.submit[find_runs(workload).first]
+    expected = (submit[-1] - submit[0]) / (len(submit) - 1)
+    assert expected == pytest.approx(model.arrivals.mean_gap_s)  # type: ignore[attr-defined]
+    assert len(workload) > 1.5 * len(submit)
+    with pytest.raises(QuantityError, match="published_gap_s is unknown"):
+        model.jobs.published_arrivals()
+
+
+def test_generated_jobs_are_as_the_formulas_say() -> None:
+    """First executions have the sizes, mean run times and run lengths of the model."""
+    model = published("feitelson96", 64)
+    jobs = generate(model, jobs=60_000, seed=3).drawn
+    first, kind = jobs.follows < 0, model.jobs
+    size = jobs.processors[first]
+    near(kind.size_shares(64)[0], size == 1)
+    near(kind.size_shares(64)[[0, 1, 3, 7, 15, 31, 63]].sum(), is_power_of_two(size))
+    for processors in (1, 2, 4):
+        expected = float(kind.mean_run_time(np.array([processors]), 64)[0])
+        near(expected, jobs.run_time[first & (jobs.processors == processors)])
+    serial = float(kind.mean_run_time(np.array([1]), 64)[0])
+    assert 1000 * (0.95 + 0.05 * 7 + 6 * 0.2 / 64) == pytest.approx(serial)
+    lengths = kind.length_shares
+    near(lengths[0], draw_from(lengths, 50_000, np.random.default_rng(1)) == 0)
+    assert jobs.run_time[first].std() > jobs.run_time[first].mean()
+
+
 @versions
 def test_a_load_stretches_first_executions_only(name: str) -> None:
-    """Series stay the same; only what comes last may be left out for what comes sooner."""
+    """Series stay the same, and first executions come to the end, without a tail of repetitions."""
     model = published(name, 64)
-    work = model.jobs.work(64)  # type: ignore[attr-defined]
-    assert 0.7 == pytest.approx(work / (64 * model.arrivals.mean_gap_s))  # type: ignore[attr-defined]
+    assert 0.7 == pytest.approx(model.jobs.work(64) / (64 * model.arrivals.mean_gap_s))
     low, high = (generate(model, jobs=20_000, load=load) for load in (0.4, 0.8))
-    assert 0.4 == pytest.approx(low.load, rel=0.01)
-    assert 0.8 == pytest.approx(high.load, rel=0.01)
+    assert (0.4, 0.8) == pytest.approx((low.load, high.load), rel=0.01)
     lengths = [
         dict(zip(each.drawn.executable, each.drawn.run_time, strict=True)) for each in (low, high)
     ]
     both = lengths[0].keys() & lengths[1].keys()
     assert len(both) > 0.95 * len(lengths[0])
     assert [] == [series for series in both if lengths[0][series] != lengths[1][series]]
-
-
-@versions
-def test_series_are_cut_where_the_workload_ends(name: str) -> None:
-    """First executions continue coming to the end: no thin tail of repetitions is left over."""
-    found = generate(published(name, 64), days=60, load=0.7)
+    found = generate(model, days=60, load=0.7)
     assert 0.7 == pytest.approx(found.load, rel=0.1)
     first = found.drawn.submit[found.drawn.follows < 0]
     assert 60 * 86400 == pytest.approx(first[-1], rel=0.05)
@@ -148,24 +159,3 @@ def test_stages_are_found_again() -> None:
     assert [100, 5000] == pytest.approx(found.parameters.tolist(), rel=0.05)
     assert [0.9, 0.1] == pytest.approx(found.small.tolist(), abs=0.03)
     assert [0.3, 0.7] == pytest.approx(found.large.tolist(), abs=0.03)
-
-
-def test_runs_in_a_workload() -> None:
-    """A run ends where the user asks for something else; others in between do not matter."""
-    columns = {"user": [1, 2, 1, 1, 2, 1, 2, 2], "executable": [1, 1, 1, 1, 1, 1, 1, 2]}
-    found = find_runs(Workload.of(np.arange(8), 1, [4, 4, 4, 2, 4, 4, 1, 1], **columns))
-    assert [0, 1, 3, 5, 6, 7] == found.first.tolist()
-    assert [2, 2, 1, 1, 1, 1] == found.lengths.tolist()
-
-
-def test_arrivals_are_those_of_first_executions() -> None:
-    """A fit takes the rate of first executions: repetitions are not to be counted twice."""
-    workload = bursty_workload(3000, 2)
-    model = fit("feitelson97", workload, options={"repeats": "new"})
-    assert "new" == model.jobs.repeats  # type: ignore[attr-defined]
-    submit = workload.submit[find_runs(workload).first]
-    expected = (submit[-1] - submit[0]) / (len(submit) - 1)
-    assert expected == pytest.approx(model.arrivals.mean_gap_s)  # type: ignore[attr-defined]
-    assert len(workload) > 1.5 * len(submit)
-    with pytest.raises(QuantityError, match="published_gap_s is unknown"):
-        model.jobs.published_arrivals()

@@ -31,6 +31,7 @@ from hpcrowd.scenarios.whatif.machine import made_up
 from tests.analysis.features.feature_cases import poisson_workload
 
 Call = Callable[..., tuple[int, str, str]]
+Fitted = Callable[[str], WorkloadModel]
 
 GB = 1024
 
@@ -53,7 +54,7 @@ def workload(log_file: Path) -> Workload:
 
 
 @pytest.fixture(scope="module")
-def models(workload: Workload) -> Callable[[str], WorkloadModel]:
+def models(workload: Workload) -> Fitted:
     """Return a function that fits a model to the log, once."""
     return cache(lambda name: fit(name, workload, arrivals="poisson"))
 
@@ -76,9 +77,7 @@ def refusals(made: Generated, machine: Machine) -> list[str]:
     return [reason for row in range(len(jobs)) if (reason := admission.refusal(row))]
 
 
-def test_size_run_time_and_requests_stay_together(
-    workload: Workload, models: Callable[[str], WorkloadModel]
-) -> None:
+def test_size_run_time_and_requests_stay_together(workload: Workload, models: Fitted) -> None:
     """By class of size and run time: shares of GPUs and partitions, and memory, as in the log."""
     recorded = workload.requests()
     made = generate(models("locality"), jobs=6000, seed=4)
@@ -106,7 +105,7 @@ def test_size_run_time_and_requests_stay_together(
     assert [] == refusals(made, made_up.made_up_machine())
 
 
-def test_kinds_of_jobs_draw_from_their_own_kind(models: Callable[[str], WorkloadModel]) -> None:
+def test_kinds_of_jobs_draw_from_their_own_kind(models: Fitted) -> None:
     """One of two kinds of equal jobs, and the groups of MUGM with learners, have the GPUs."""
     size = 4000
     random = np.random.default_rng(1)
@@ -160,9 +159,7 @@ SCALED: list[tuple[dict[str, Any], int, int, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-def test_jobs_of_a_bag_and_repetitions_ask_for_the_same(
-    models: Callable[[str], WorkloadModel],
-) -> None:
+def test_jobs_of_a_bag_and_repetitions_ask_for_the_same(models: Fitted) -> None:
     """Equal jobs of a bag have equal requests, and so have repetitions of a job."""
     made = generate(models("feitelson97"), jobs=3000, seed=1)
     drawn, partitions = made.drawn, np.array(made.requests.texts(Ask.PARTITIONS))
@@ -200,7 +197,7 @@ def test_scaled_requests_fit_the_nodes() -> None:
 
 
 @pytest.mark.parametrize("name", ["locality", "mugm", "feitelson97", "lublin"])
-def test_generated_jobs_are_accepted(models: Callable[[str], WorkloadModel], name: str) -> None:
+def test_generated_jobs_are_accepted(models: Fitted, name: str) -> None:
     """No job is rejected by the machine, and no time limit is longer than the partition's."""
     machine = made_up.made_up_machine()
     made = generate(models(name), jobs=2000, seed=3, machine=machine)
@@ -211,9 +208,7 @@ def test_generated_jobs_are_accepted(models: Callable[[str], WorkloadModel], nam
     assert (made.drawn.run_time <= most).all()
 
 
-def test_another_machine_accepts_jobs_that_are_cut_to_it(
-    models: Callable[[str], WorkloadModel],
-) -> None:
+def test_another_machine_accepts_jobs_that_are_cut_to_it(models: Fitted) -> None:
     """Unknown partitions give way to the default one; sizes, times and memory are cut, and said."""
     normal = Partition(name="normal", nodes=("a[1-2]",), default=True, max_time=DAY // 4)
     gpu = Partition(name="gpu", nodes=("b1",), allow_accounts=("two",), allow_qos=("standard",),
@@ -265,7 +260,7 @@ def test_logs_of_many_jobs_or_without_requests(workload: Workload) -> None:
     assert (None, {}) == (made.requests, made.trace().extra)
 
 
-def test_users_of_a_model_work_on_the_machine(models: Callable[[str], WorkloadModel]) -> None:
+def test_users_of_a_model_work_on_the_machine(models: Fitted) -> None:
     """Batches carry their requests; nothing is rejected, and GPUs and partitions are in use."""
     machine, model = made_up.made_up_machine(), models("locality")
     pools = population(generate(model, days=5, machine=machine)).pools.values()
@@ -298,9 +293,7 @@ def test_commands_take_a_machine(call: Call, log_file: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_generated_traces_keep_the_requests(
-    models: Callable[[str], WorkloadModel], tmp_path: Path, ending: str
-) -> None:
+def test_generated_traces_keep_the_requests(models: Fitted, tmp_path: Path, ending: str) -> None:
     """What is read back is what was generated, and a replay runs all jobs on the machine."""
     machine = made_up.made_up_machine()
     made = generate(models("locality"), jobs=400, seed=5, machine=machine)
@@ -317,9 +310,7 @@ def test_generated_traces_keep_the_requests(
     assert len(made) == run.jobs.count(State.COMPLETED)
 
 
-def test_models_keep_requests_in_their_files(
-    models: Callable[[str], WorkloadModel], tmp_path: Path
-) -> None:
+def test_models_keep_requests_in_their_files(models: Fitted, tmp_path: Path) -> None:
     """A model that was read generates the same; a damaged one is one line."""
     path = tmp_path / "model.json"
     write_model(models("locality"), path)
