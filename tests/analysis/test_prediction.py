@@ -30,25 +30,35 @@ from hpcrowd.environment.traces.trace import Trace
 NEW_YEAR = 1_072_911_600
 
 
+MODELS = {
+    "last-two": LastTwo,
+    "nearest": Nearest,
+    "history": lambda: HistoryPredictor(HistoryParameters.published("SDSC04")),
+    "by completion": lambda: HistoryPredictor(
+        HistoryParameters.published("SDSC04"), history="completion"
+    ),
+}
+
+
+def job(submit: int, **fields: int) -> dict[str, int]:
+    """Return a job of a trace that can be predicted."""
+    given = {"submit": submit, "wait": 0, "run": 9, "requested_processors": 1}
+    return {**given, "requested_time": 10, "status": 1, "user": 1, **fields}
+
+
 @pytest.fixture(scope="module")
 def past(make_trace: Callable[..., Trace]) -> PastJobs:
     """Return 300 jobs of five users."""
     random = np.random.default_rng(0)
-    jobs = []
-    for submit in np.sort(random.integers(0, 100_000, 300)):
-        run = int(random.integers(0, 3_000))
-        jobs.append(
-            {
-                "submit": int(submit),
-                "wait": int(random.integers(0, 500)),
-                "run": run,
-                "requested_processors": int(random.integers(1, 9)),
-                "requested_time": int(random.choice([600, 1800, 3600])),
-                "status": 1,
-                "user": int(random.integers(0, 5)),
-            }
-        )
-    return past_jobs(make_trace(*jobs))
+
+    def drawn() -> dict[str, int]:
+        sizes = {"wait": 500, "run": 3_000, "user": 5}
+        asked = {"requested_time": int(random.choice([600, 1800, 3600]))}
+        return {name: int(random.integers(most)) for name, most in sizes.items()} | asked
+
+    submit = np.sort(random.integers(0, 100_000, 300)).tolist()
+    rows = [job(at, requested_processors=1 + at % 8, **drawn()) for at in submit]
+    return past_jobs(make_trace(*rows))
 
 
 class Peeking(LastTwo):
@@ -72,8 +82,7 @@ class Guessing(Predictor):
     def arrived(self, rows: Int64s, now: int) -> None:
         """Nothing."""
 
-    def ended(self, rows: Int64s, now: int) -> None:
-        """Nothing."""
+    ended = arrived
 
     def predict(self, rows: Int64s, now: int) -> Int64s:
         """Return the time until the latest recorded end."""
@@ -81,117 +90,48 @@ class Guessing(Predictor):
         return np.full(len(rows), max(int(latest) - now, 1))
 
 
-MODELS = {
-    "last-two": LastTwo,
-    "nearest": Nearest,
-    "history": lambda: HistoryPredictor(HistoryParameters.published("SDSC04")),
-    "by completion": lambda: HistoryPredictor(
-        HistoryParameters.published("SDSC04"), history="completion"
-    ),
-}
-
-
-@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-def test_no_predictor_looks_ahead(make: Callable[[], Predictor], past: PastJobs) -> None:
-    """Other run times of jobs that have not ended change no prediction."""
-    assert not looks_ahead(make, past)
-
-
-@pytest.mark.parametrize("leak", [Peeking, Guessing])
-def test_planted_leaks_are_caught(leak: Callable[[], Predictor], past: PastJobs) -> None:
-    """The same check catches a predictor that looks at the table, once or always."""
-    assert looks_ahead(leak, past)
-
-
-@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-def test_the_future_changes_nothing(make: Callable[[], Predictor], past: PastJobs) -> None:
-    """With all run times after a moment changed, predictions until then stay the same."""
-    moment = 50_000
-    later = past.end > moment
-    end = np.where(later, past.end + 9_999, past.end)
-    other = PastJobs(past.jobs, np.where(later, past.run + 9_999, past.run), end)
-    before = past.jobs.submit <= moment
-    expected, found = predict_all(past, make()), predict_all(other, make())
-    assert expected[before].tolist() == found[before].tolist()
-    assert expected[~before].tolist() != found[~before].tolist()
-
-
-def test_the_table_tells_no_run_time(past: PastJobs) -> None:
-    """No column of the table that a predictor is given holds a run time or an end."""
-    jobs = past.jobs
-    for column in (jobs.run_time, jobs.recorded_end, jobs.end):
-        assert (column == UNKNOWN).all()
-    assert past.end.tolist() == (jobs.start + past.run).tolist()
-
-
-def test_figures() -> None:
-    """The figures of three jobs, by hand (Eqs. 8.9 to 8.12)."""
+def test_figures(past: PastJobs) -> None:
+    """The figures of three jobs, by hand (Eqs. 8.9 to 8.12); the first of a log do not count."""
     found = Accuracy.of(np.array([60, 120, 60]), np.array([120, 60, 60]), np.array([2, 1, 3]))
     assert (3, pytest.approx(1 / 3)) == (found.jobs, found.underestimated_share)
     assert pytest.approx(2 / 3) == found.mae_min
     assert pytest.approx((240 + 60) / (240 + 60 + 180)) == found.wae_min
     assert pytest.approx(120 / 240) == found.normalized_error
     assert pytest.approx(-0.5 / exp((2 / 3) ** 2)) == found.fitness
-
-
-def test_whole_predictions_of_whole_times_are_exact() -> None:
-    """Who predicts every run time makes no error; figures over nothing are 0."""
     run = np.array([5, 7])
     assert Accuracy(2, 0.0, 0.0, 0.0, 0.0) == Accuracy.of(run, run, np.array([1, 1]))
     assert Accuracy(0, 0.0, 0.0, 0.0, 0.0) == Accuracy.of(run[:0], run[:0], run[:0])
-
-
-def test_figures_are_of_the_test_part(past: PastJobs) -> None:
-    """The first jobs fill the history but do not count."""
     predicted = predict_all(past, LastTwo())
     rest = slice(200, None)
     expected = Accuracy.of(predicted[rest], past.run[rest], past.jobs.processors[rest])
     assert expected == evaluate(past, LastTwo(), 200)
-    assert expected != evaluate(past, LastTwo(), 100)
-
-
-def test_the_training_part_stands_alone(past: PastJobs) -> None:
-    """The first jobs by themselves are predicted as they are in the whole."""
-    part = past.first(100)
-    make = MODELS["last-two"]
-    assert predict_all(past, make())[:100].tolist() == predict_all(part, make()).tolist()
-    assert 100 == len(part)
-
-
-def job(submit: int, **fields: int) -> dict[str, int]:
-    """Return a job of a trace that can be predicted."""
-    given = {"submit": submit, "wait": 0, "run": 9, "requested_processors": 1}
-    return {**given, "requested_time": 10, "status": 1, "user": 1, **fields}
+    assert predicted[:100].tolist() == predict_all(past.first(100), LastTwo()).tolist()
 
 
 def test_jobs_that_are_left_out(make_trace: Callable[..., Trace]) -> None:
     """Jobs that failed, or that asked for no time, are counted by reason and left out."""
-    found = past_jobs(
-        make_trace(
-            job(0), job(1, status=0), job(2, requested_time=-1), job(3, requested_processors=0)
-        )
-    )
+    rows = (job(0), job(1, status=0), job(2, requested_time=-1), job(3, requested_processors=0))
+    found = past_jobs(make_trace(*rows))
     assert [1] == found.jobs.number.tolist()
     reasons = {"status is not 1": 1, "no requested time": 1, "no processors": 1}
     assert reasons == found.left_out
+    with pytest.raises(TraceError, match="made: no job to predict: 1 job status is not 1"):
+        past_jobs(make_trace(job(0, status=5)))
 
 
 def test_years_are_local(make_trace: Callable[..., Trace]) -> None:
-    """A year begins at midnight where the machine stands."""
+    """A year begins at midnight where the machine stands; texts have one, or first and last."""
     header = f"; UnixStartTime: {NEW_YEAR - 10}\n; TimeZoneString: Europe/Stockholm"
     trace = make_trace(job(9), job(10), job(10 + 366 * 86_400), header=header)
     assert [2] == past_jobs(trace, (2004, 2004)).jobs.number.tolist()
     assert [3] == past_jobs(trace, (2005, 2005)).jobs.number.tolist()
-
-
-def test_nothing_to_predict_is_reported(make_trace: Callable[..., Trace]) -> None:
-    """The message counts the reasons; a year needs a trace that says when it began."""
-    with pytest.raises(TraceError, match="made: no job to predict: 1 job status is not 1"):
-        past_jobs(make_trace(job(0, status=5)))
-    with pytest.raises(
-        TraceError, match="so no job can be assigned to 2004 to 2005; leave the years out"
-    ):
+    told = "so no job can be assigned to 2004 to 2005; leave the years out"
+    with pytest.raises(TraceError, match=told):
         past_jobs(make_trace(job(0)), (2004, 2005))
+    assert ((2004, 2004), (2005, 2006)) == (parse_years("2004"), parse_years("2005-2006"))
+    for text in ("04", "2006-2005", "2005-", "always", "2004-05"):
+        with pytest.raises(QuantityError, match=f"years '{text}'"):
+            parse_years(text)
 
 
 @pytest.mark.parametrize(
@@ -203,23 +143,40 @@ def test_nothing_to_predict_is_reported(make_trace: Callable[..., Trace]) -> Non
         ("26300", 55_389, 26_300),
         ("0.5", 301, 150),
         ("0", 5, 0),
+        *((text, 100, None) for text in ("half", "1.0", "-1", "nan", "inf", "100", "1e400", "")),
     ],
 )
-def test_splits(text: str, jobs: int, expected: int) -> None:
-    """A split is a number of jobs, a share, or chosen by the size."""
-    assert expected == training_jobs(text, jobs)
+def test_splits(text: str, jobs: int, expected: int | None) -> None:
+    """A split is a number of jobs, a share, or chosen by the size; others are reported."""
+    if expected is None:
+        with pytest.raises(QuantityError, match=f"split '{text}'"):
+            training_jobs(text, jobs)
+    else:
+        assert expected == training_jobs(text, jobs)
 
 
-@pytest.mark.parametrize("text", ["half", "1.0", "-1", "nan", "inf", "100", "1e400", ""])
-def test_wrong_splits_are_reported(text: str) -> None:
-    """A split that leaves nothing to test, or is none, is reported with its value."""
-    with pytest.raises(QuantityError, match=f"split '{text}'"):
-        training_jobs(text, 100)
+@pytest.mark.parametrize(
+    ("make", "leaks"),
+    [*((make, False) for make in MODELS.values()), (Peeking, True), (Guessing, True)],
+    ids=[*MODELS, "peeking", "guessing"],
+)
+def test_who_looks_ahead_is_caught(
+    make: Callable[[], Predictor], leaks: bool, past: PastJobs
+) -> None:
+    """Other run times of jobs that have not ended change no prediction, but of planted leaks."""
+    assert leaks == looks_ahead(make, past)
 
 
-def test_years_in_texts() -> None:
-    """One year, or the first and the last; anything else is reported."""
-    assert ((2004, 2004), (2005, 2006)) == (parse_years("2004"), parse_years("2005-2006"))
-    for text in ("04", "2006-2005", "2005-", "always", "2004-05"):
-        with pytest.raises(QuantityError, match=f"years '{text}'"):
-            parse_years(text)
+def test_the_future_changes_nothing(past: PastJobs) -> None:
+    """With all run times after a moment changed, predictions until then stay the same."""
+    later = past.end > 50_000
+    end = np.where(later, past.end + 9_999, past.end)
+    other = PastJobs(past.jobs, np.where(later, past.run + 9_999, past.run), end)
+    before = past.jobs.submit <= 50_000
+    expected, found = (predict_all(one, MODELS["history"]()) for one in (past, other))
+    assert expected[before].tolist() == found[before].tolist()
+    assert expected[~before].tolist() != found[~before].tolist()
+    jobs = past.jobs
+    columns = (jobs.run_time, jobs.recorded_end, jobs.end)
+    assert {UNKNOWN} == {value for column in columns for value in column.tolist()}
+    assert past.end.tolist() == (jobs.start + past.run).tolist()

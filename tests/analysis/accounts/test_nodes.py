@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,6 @@ from hpcrowd.environment.machine.model import (
 )
 from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.simulation import Simulation
-from hpcrowd.scenarios.cli import main
-
-#: Metrics that a pool of equal processors does not have.
-OF_NODES = ("gpu_utilization", "memory_utilization", "runs_preempted", "preempted_processor_h")
 
 #: Passes follow each event at once; jobs of the urgent partition preempt others.
 AT_ONCE = SchedulingSettings(
@@ -50,11 +48,8 @@ SITE = Machine(
 )
 
 
-class Nobody:
-    """Submits, and waits for nothing."""
-
-    def on_finished(self, unit: int, now: int) -> None:
-        """Do nothing."""
+#: Submits, and waits for nothing.
+NOBODY = SimpleNamespace(on_finished=lambda unit, now: None)
 
 
 def story(
@@ -75,7 +70,7 @@ def story(
                 requests.set(row, Ask[name.upper()], value)
     made.requests = requests
     model = Simulation(made, site.cores, scheduler, machine=site)
-    model.submit(Nobody(), np.arange(len(jobs)), [job.get("at", 0) for job in jobs])
+    model.submit(NOBODY, np.arange(len(jobs)), [job.get("at", 0) for job in jobs])
     model.run()
     return Run(
         jobs=made,
@@ -114,62 +109,6 @@ def test_preempted_runs_and_their_work_are_counted(preempted: Run) -> None:
     assert [1, 0, 0] == [one["runs_preempted"] for one in partitions.values()]
 
 
-def test_rejected_jobs_are_counted_by_reason(preempted: Run) -> None:
-    """Each job that can never run keeps its reason; the totals are by reason and partition."""
-    assert {3: "PartitionTimeLimit", 4: "BadConstraints", 5: "PartitionTimeLimit"} == (
-        preempted.rejections
-    )
-    home = preempted.machines["home"]
-    assert {"BadConstraints": 1, "PartitionTimeLimit": 2} == home["rejected"]
-    assert 3 == preempted.metrics["jobs_rejected"] == home["partitions"]["work"]["jobs_rejected"]
-    frame = preempted.to_frame()
-    assert "BadConstraints" == frame["rejected_for"][4]
-    assert frame["rejected_for"].notna().sum() == (preempted.jobs.state == State.REJECTED).sum()
-
-
-def test_gpus_and_memory_in_use_are_shares_of_the_machine(preempted: Run) -> None:
-    """Two of four GPUs and half of one of two nodes' memory are held for 200 s."""
-    makespan = preempted.metrics["makespan_s"]
-    assert 2 * 200 / (4 * makespan) == pytest.approx(preempted.metrics["gpu_utilization"])
-    assert 500 * 200 / (2000 * makespan) == pytest.approx(preempted.metrics["memory_utilization"])
-    unlimited = SITE.model_copy(update={"nodes": (NodeType(name="n1", cores=4),
-                                                  NodeType(name="g1", cores=4))})  # fmt: skip
-    other = story({"cores": 1, "memory_per_node": 10}, site=unlimited).metrics
-    assert (None, None) == (other["gpu_utilization"], other["memory_utilization"])
-
-
-def test_partitions_have_waits_and_use_of_their_own(preempted: Run) -> None:
-    """A job counts where it ran; cores are in use for as long as it held them."""
-    partitions = preempted.machines["home"]["partitions"]
-    jobs, makespan = preempted.jobs, preempted.metrics["makespan_s"]
-    waits = (jobs.start - jobs.submit)[:2]
-    work, urgent, spare = partitions.values()
-    assert (2, float(waits.mean())) == (work["jobs"], work["wait_mean_s"])
-    assert (float(np.median(waits)), int(waits.max())) == (
-        work["wait_median_s"],
-        work["wait_max_s"],
-    )
-    assert 4 * (200 + 100) / (8 * makespan) == pytest.approx(work["utilization"])
-    assert (1, 0.0, 4 * 60 / (4 * makespan)) == pytest.approx(
-        (urgent["jobs"], urgent["wait_mean_s"], urgent["utilization"])
-    )
-    assert (0, None, 0.0, 0.0) == tuple(
-        spare[name] for name in ("jobs", "wait_mean_s", "utilization", "gpu_utilization")
-    )
-    assert None is urgent["gpu_utilization"]
-
-
-def test_a_job_that_never_starts_counts_where_it_asked() -> None:
-    """A job of a partition that is down waits until the end of the run, and is counted there."""
-    down = SITE.partitions[2].model_copy(update={"up": False})
-    site = SITE.model_copy(update={"partitions": (*SITE.partitions[:2], down)})
-    run = story({"cores": 1}, {"cores": 1, "partitions": "spare,work"}, site=site)
-    assert [2, 0, 0] == [one["jobs"] for one in run.machines["home"]["partitions"].values()]
-    run = story({"cores": 1}, {"cores": 1, "partitions": "spare"}, site=site)
-    found = run.machines["home"]["partitions"]["spare"]
-    assert (0, 1) == (found["jobs"], found["jobs_waiting"])
-
-
 @pytest.mark.parametrize("scheduler", ["easy", "conservative", "fcfs"])
 def test_policies_of_pools_count_what_nodes_hold(scheduler: str) -> None:
     """EASY and others on nodes have the same totals, without preemption."""
@@ -189,50 +128,79 @@ def test_policies_of_pools_count_what_nodes_hold(scheduler: str) -> None:
     assert 0 == run.metrics["runs_preempted"]
 
 
+def test_rejected_jobs_are_counted_by_reason(preempted: Run, tmp_path: Path) -> None:
+    """Each job that can never run keeps its reason, in totals, frames, words and folders."""
+    reasons = {3: "PartitionTimeLimit", 4: "BadConstraints", 5: "PartitionTimeLimit"}
+    assert reasons == preempted.rejections
+    home = preempted.machines["home"]
+    assert {"BadConstraints": 1, "PartitionTimeLimit": 2} == home["rejected"]
+    assert 3 == preempted.metrics["jobs_rejected"] == home["partitions"]["work"]["jobs_rejected"]
+    frame = preempted.to_frame()
+    assert "BadConstraints" == frame["rejected_for"][4]
+    assert frame["rejected_for"].notna().sum() == (preempted.jobs.state == State.REJECTED).sum()
+    lines = headline(preempted)
+    assert "  3 jobs rejected: 1 BadConstraints, 2 PartitionTimeLimit" in lines
+    assert "  1 run preempted (1 requeued), 0.0 processor-hours lost" in lines
+    row = row_of(preempted)
+    assert (2, 400) == (row["partition.work.jobs"], row["machine.home.gpu_s"])
+    assert preempted.metrics["gpu_utilization"] == row["gpu_utilization"]
+    write_results(preempted, tmp_path / "run", plots=False)
+    again = read_results(tmp_path / "run")
+    for name in ("metrics", "machines", "rejections"):
+        assert getattr(preempted, name) == getattr(again, name)
+    assert list(preempted.attempts) == list(again.attempts)
+
+
+def test_use_of_the_machine_and_its_partitions(preempted: Run) -> None:
+    """GPUs, memory and cores are in use for as long as jobs held them, where they ran."""
+    makespan = preempted.metrics["makespan_s"]
+    assert 2 * 200 / (4 * makespan) == pytest.approx(preempted.metrics["gpu_utilization"])
+    assert 500 * 200 / (2000 * makespan) == pytest.approx(preempted.metrics["memory_utilization"])
+    waits = (preempted.jobs.start - preempted.jobs.submit)[:2]
+    work, urgent, spare = preempted.machines["home"]["partitions"].values()
+    names = ("jobs", "wait_mean_s", "wait_median_s", "wait_max_s", "utilization", "gpu_utilization")
+    numbers = [[one[name] for name in names] for one in (work, urgent, spare)]
+    expected = [2, waits.mean(), np.median(waits), waits.max(), 4 * 300 / (8 * makespan)]
+    assert expected == pytest.approx(numbers[0][:5])
+    assert [1, 0, 0, 0, 60 / makespan] == pytest.approx(numbers[1][:5])
+    assert None is numbers[1][5]
+    assert [0, None, None, None, 0.0, 0.0] == numbers[2]
+    nodes = (NodeType(name="n1", cores=4), NodeType(name="g1", cores=4))
+    unlimited = SITE.model_copy(update={"nodes": nodes})
+    other = story({"cores": 1, "memory_per_node": 10}, site=unlimited).metrics
+    assert (None, None) == (other["gpu_utilization"], other["memory_utilization"])
+
+
+def test_a_job_that_never_starts_counts_where_it_asked() -> None:
+    """A job of a partition that is down waits until the end of the run, and is counted there."""
+    down = SITE.partitions[2].model_copy(update={"up": False})
+    site = SITE.model_copy(update={"partitions": (*SITE.partitions[:2], down)})
+    run = story({"cores": 1}, {"cores": 1, "partitions": "spare,work"}, site=site)
+    assert [2, 0, 0] == [one["jobs"] for one in run.machines["home"]["partitions"].values()]
+    run = story({"cores": 1}, {"cores": 1, "partitions": "spare"}, site=site)
+    found = run.machines["home"]["partitions"]["spare"]
+    assert (0, 1) == (found["jobs"], found["jobs_waiting"])
+
+
 def test_a_pool_has_none_of_it() -> None:
     """Without a machine of nodes the metrics have no value, and nothing more is printed."""
     jobs = JobTable()
     jobs.append(1, run_time=10, requested_time=10, processors=1, user=1)
     model = Simulation(jobs, 4, "easy")
-    model.submit(Nobody(), np.arange(1), 0)
+    model.submit(NOBODY, np.arange(1), 0)
     model.run()
     run = Run(jobs, 4, "pool", {}, machines=machines_of(model), rejections=rejections_of(model))
-    assert dict.fromkeys(OF_NODES) == {name: run.metrics[name] for name in OF_NODES}
-    assert [True] * 4 == [metric.optional for metric in METRICS if metric.name in OF_NODES]
+    names = ("gpu_utilization", "memory_utilization", "runs_preempted", "preempted_processor_h")
+    assert [None] * 4 == [run.metrics[name] for name in names]
+    assert [True] * 4 == [metric.optional for metric in METRICS if metric.name in names]
     assert "machines" not in run.summary()
     assert [] == machine_lines(run.machines)
 
 
-def test_results_are_read_back(preempted: Run, tmp_path: Path) -> None:
-    """A folder of results has totals, metrics, stopped runs and reasons as they were."""
-    write_results(preempted, tmp_path / "run", plots=False)
-    again = read_results(tmp_path / "run")
-    assert preempted.metrics == again.metrics
-    assert preempted.machines == again.machines
-    assert preempted.rejections == again.rejections
-    assert list(preempted.attempts) == list(again.attempts)
-
-
-def test_headline_says_what_was_rejected_and_preempted(preempted: Run) -> None:
-    """One line each, with reasons, and the work that was lost."""
-    lines = headline(preempted)
-    assert "  3 jobs rejected: 1 BadConstraints, 2 PartitionTimeLimit" in lines
-    assert "  1 run preempted (1 requeued), 0.0 processor-hours lost" in lines
-
-
-def test_rows_of_studies_have_partitions(preempted: Run) -> None:
-    """Numbers of machine and partitions are columns, so that studies may ask for them."""
-    row = row_of(preempted)
-    assert 2 == row["partition.work.jobs"]
-    assert 400 == row["machine.home.gpu_s"]
-    assert preempted.metrics["gpu_utilization"] == row["gpu_utilization"]
-
-
 def test_runs_are_compared_by_partition(
-    preempted: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """``hpcrowd compare`` shows the mean wait of each partition, and the difference of two runs."""
+    preempted: Run, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    """A comparison, also as a command, has the mean wait of each partition in both runs."""
     calm = story({"cores": 4, "partitions": "work"}, label="calm")
     found = compare([preempted, calm])
     waits = {
@@ -242,13 +210,9 @@ def test_runs_are_compared_by_partition(
     work = preempted.machines["home"]["partitions"]["work"]["wait_mean_s"]
     assert {"work": [work, 0.0], "urgent": [0.0, None], "spare": [None, None]} == waits
     assert work == found.to_json()["groups"][0]["partition_waits_s"]["work"]["mean"]
-    for name, run in (("a", preempted), ("b", calm)):
-        write_results(run, tmp_path / name, plots=False)
-    monkeypatch.setattr("sys.argv", ["hpcrowd", "compare", *(str(tmp_path / n) for n in "ab")])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert not stop.value.code
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    (shown,) = [line for line in lines if line[:1] == ["work"]]
-    assert f"{work:.0f}" in " ".join(shown)
-    assert any(line[:2] == ["preempted", "runs"] for line in lines)
+    for run in (preempted, calm):
+        write_results(run, tmp_path / run.label, plots=False)
+    _, out, _ = call("compare", tmp_path / "story", tmp_path / "calm")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert [True] == [f"{work:.0f}" in line for line in lines if line.startswith("work ")]
+    assert any(line.startswith("preempted runs") for line in lines)

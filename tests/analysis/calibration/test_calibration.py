@@ -25,8 +25,6 @@ from hpcrowd.environment.jobs import JobTable, State
 
 from tests.analysis.calibration.calibration_cases import made_table
 
-# ---- priors -----------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("text", "low", "high", "log", "unit", "middle"),
@@ -48,6 +46,7 @@ def test_a_prior_is_read_from_its_bounds(
     shares = np.array([0.1, 0.5, 0.9])
     assert shares == pytest.approx(prior.shares(prior.values(shares)))
     assert prior == Prior.from_json(prior.to_json())
+    assert 2 == Prior("x", 1, 3, whole=True).at(0.6)  # a setting of whole numbers gets them
 
 
 @pytest.mark.parametrize(
@@ -70,32 +69,19 @@ def test_a_wrong_prior_is_refused(text: str, rule: str) -> None:
         Prior.parse("users.0.x", text)
 
 
-def test_whole_numbers_are_rounded() -> None:
-    """A setting that takes whole numbers gets them."""
-    assert 2 == Prior("x", 1, 3, whole=True).at(0.6)
-    assert 2.2 == pytest.approx(Prior("x", 1, 3).at(0.6))
+def test_statistics_of_a_small_log() -> None:
+    """Known by hand; what happens after the days is not seen.
 
-
-# ---- statistics -------------------------------------------------------------------------------
-
-
-def two_jobs() -> JobTable:
-    """User 1 submits at 9:00, and an hour after the end of that job again; the second waits."""
+    User 1 submits at 9:00, and an hour after the end of that job again; the second waits.
+    """
     jobs = JobTable(2)
     jobs.number[:], jobs.user[:], jobs.processors[:] = [1, 2], 1, 2
-    jobs.submit[:] = [9 * HOUR, 12 * HOUR]
-    jobs.start[:], jobs.end[:] = [9 * HOUR, 14 * HOUR], [11 * HOUR, 30 * HOUR]
-    jobs.run_time[:] = [2 * HOUR, 16 * HOUR]
-    jobs.recorded_submit[:], jobs.recorded_start[:] = jobs.submit, jobs.start
-    jobs.recorded_end[:] = jobs.end
-    jobs.state[:] = State.COMPLETED
-    return jobs
-
-
-def test_statistics_of_a_small_log() -> None:
-    """Known by hand; what happens after the days is not seen."""
+    jobs.submit[:] = jobs.recorded_submit[:] = [9 * HOUR, 12 * HOUR]
+    jobs.start[:] = jobs.recorded_start[:] = [9 * HOUR, 14 * HOUR]
+    jobs.end[:] = jobs.recorded_end[:] = [11 * HOUR, 30 * HOUR]
+    jobs.run_time[:], jobs.state[:] = [2 * HOUR, 16 * HOUR], State.COMPLETED
     measure = Measure(Clock(), DAY - 1, 1.0, 3 * HOUR)
-    found = dict(zip(NAMES, measure.of_record(two_jobs()), strict=True))
+    found = dict(zip(NAMES, measure.of_record(jobs), strict=True))
     expected = {
         "jobs": 2, "users": 1, "sessions": 2, "work_h_per_day": 36, "think_p50_s": HOUR,
         "think_quick_p50_s": HOUR, "think_slow_p50_s": DAY, "breaks": 0,
@@ -103,28 +89,18 @@ def test_statistics_of_a_small_log() -> None:
         "weekend": 0, "wait_mean_s": HOUR, "left": 0,
     }  # fmt: skip
     assert expected == {name: found[name] for name in expected}
-    early = dict(zip(NAMES, measure(two_jobs(), Clock(), 13 * HOUR), strict=True))
+    early = dict(zip(NAMES, measure(jobs, Clock(), 13 * HOUR), strict=True))
     assert 0.5 * HOUR == early["wait_mean_s"]  # the second has waited for an hour so far
-    assert 0 == dict(zip(NAMES, measure(two_jobs(), Clock(), HOUR), strict=True))["jobs"]
-
-
-def test_every_statistic_has_a_name_and_a_meaning() -> None:
-    """Names are unique; those of times end with their unit."""
-    assert len(NAMES) == len(set(NAMES))
-    assert all(one.meaning for one in STATISTICS)
+    assert 0 == dict(zip(NAMES, measure(jobs, Clock(), HOUR), strict=True))["jobs"]
     assert [one.unit == "s" for one in STATISTICS] == [name.endswith("_s") for name in NAMES]
     assert np.isfinite(on_scales(np.zeros(len(NAMES)))).all()
-
-
-# ---- the posterior ----------------------------------------------------------------------------
 
 
 def test_weighted_quantiles_are_those_of_repeated_values() -> None:
     """A weight of three is like three equal values, between neighbours apart."""
     values, weights = np.arange(101.0), np.ones(101)
-    assert [25, 50, 75] == pytest.approx(
-        weighted_quantiles(values, weights, (0.25, 0.5, 0.75)).tolist(), abs=0.5
-    )
+    found = weighted_quantiles(values, weights, (0.25, 0.5, 0.75))
+    assert [25, 50, 75] == pytest.approx(found.tolist(), abs=0.5)
     weights[50] = 1e6
     assert 50 == pytest.approx(weighted_quantiles(values, weights, (0.5,))[0])
 
@@ -148,7 +124,7 @@ def test_the_posterior_finds_what_statistics_tell() -> None:
 
 
 def test_a_statistic_that_no_draw_has_is_left_out() -> None:
-    """It moves nothing; if all are like that, a message says so."""
+    """It moves nothing; a log of which no draw has all statistics together is noticed."""
     table = made_table(100)
     record = table.statistics[0].copy()
     far = record.copy()
@@ -161,16 +137,11 @@ def test_a_statistic_that_no_draw_has_is_left_out() -> None:
         posterior_of(table, np.full(len(NAMES), 1e9))
     with pytest.raises(QuantityError, match=f"draws 10: at least {LEAST_DRAWS}"):
         posterior_of(made_table(10), record)
-
-
-def test_a_log_unlike_all_draws_is_noticed() -> None:
-    """Each statistic is that of some draw, but no draw has all of them together."""
     table = made_table(200)
     assert likeness(table.without(0), table.statistics[0]) > 0.05
-    record = table.statistics.min(axis=0)
-    record[::2] = table.statistics.max(axis=0)[::2]
-    assert [] == table.outside(record)
-    assert 0 == likeness(table, record)
+    mixed = table.statistics.min(axis=0)
+    mixed[::2] = table.statistics.max(axis=0)[::2]
+    assert ([], 0) == (table.outside(mixed), likeness(table, mixed))
 
 
 def test_draws_are_joint_and_go_with_their_number() -> None:
@@ -186,11 +157,8 @@ def test_draws_are_joint_and_go_with_their_number() -> None:
     assert {one["nothing"] for one in drawn} <= {0, 1}
 
 
-# ---- the check --------------------------------------------------------------------------------
-
-
-def test_intervals_cover_known_truths() -> None:
-    """Coverage is that of the level, and ranks are even, up to chance."""
+def test_intervals_cover_known_truths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coverage is that of the level, and ranks are even; too narrow intervals are found."""
     found = coverage.check(made_table(200), 100, seed=1)
     assert 100 == len(found)
     for place in range(3):
@@ -200,10 +168,9 @@ def test_intervals_cover_known_truths() -> None:
         assert 100 == sum(found.histogram(place))
         assert found.uniform(place) > 1e-4
     assert (0.4, 0.6) == pytest.approx(found.expected(0.5))
-
-
-def test_a_check_notices_intervals_that_are_too_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draws squeezed to their median cover less, and ranks pile up at both ends."""
+    for truths in (0, 101):
+        with pytest.raises(QuantityError, match=f"check {truths}: from 1 to"):
+            coverage.check(made_table(100), truths)
 
     def squeezed(table: Table, record: np.ndarray) -> object:
         drawn = posterior_of(table, record)
@@ -216,33 +183,23 @@ def test_a_check_notices_intervals_that_are_too_narrow(monkeypatch: pytest.Monke
     assert found.uniform(0) < 1e-4
 
 
-@pytest.mark.parametrize("truths", [0, 101])
-def test_a_check_needs_as_many_draws(truths: int) -> None:
-    """Each truth is a line of the table."""
-    with pytest.raises(QuantityError, match=f"check {truths}: from 1 to"):
-        coverage.check(made_table(100), truths)
-
-
-# ---- the file ---------------------------------------------------------------------------------
-
-
-def small_posterior() -> Posterior:
-    """Return a posterior from a made-up table."""
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the file of a posterior from a made-up table."""
     table = made_table(60)
     record = table.statistics[0]
-    return Posterior(
+    posterior = Posterior(
         "regression", table.priors, posterior_of(table, record),
         tuple(predicted(record, table.statistics)), {"kind": "replay"}, ".", {"trace": "log.swf"},
     )  # fmt: skip
+    posterior.write(tmp_path / "p.json")
+    return tmp_path / "p.json"
 
 
-def test_a_posterior_survives_its_file(tmp_path: Path) -> None:
+def test_a_posterior_survives_its_file(path: Path) -> None:
     """What is read is what was written, byte for byte."""
-    path, again = tmp_path / "p.json", tmp_path / "again.json"
-    small_posterior().write(path)
-    read_posterior(path).write(again)
-    assert path.read_bytes() == again.read_bytes()
-    assert "by regression" in repr(read_posterior(path))
+    read_posterior(path).write(path.with_name("again.json"))
+    assert path.read_bytes() == path.with_name("again.json").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -259,10 +216,8 @@ def test_a_posterior_survives_its_file(tmp_path: Path) -> None:
         ({"statistics": [{}]}, "damaged"),
     ],
 )
-def test_another_file_is_refused(tmp_path: Path, changes: dict[str, object], rule: str) -> None:
+def test_another_file_is_refused(path: Path, changes: dict[str, object], rule: str) -> None:
     """In one line, with its name."""
-    path = tmp_path / "p.json"
-    small_posterior().write(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(ModelFileError, match=rf"p\.json: .*{rule}") as error:
         read_posterior(path)

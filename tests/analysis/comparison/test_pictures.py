@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.analysis import Comparison, Run, compare, write_comparison
+from hpcrowd.analysis.comparison import report
 from hpcrowd.analysis.comparison.multiples import MANY, MOST_OVERLAID
 from hpcrowd.analysis.comparison.pictures import bars, course, queues, users_apart, weeks
 from hpcrowd.analysis.comparison.report import (
@@ -49,14 +50,14 @@ def texts(figure: object) -> str:
     return " | ".join(artist.get_text().replace("\n", " ") for artist in found)
 
 
-@pytest.mark.parametrize("name", list(PICTURES))
+@pytest.mark.parametrize("name", PICTURES)
 def test_pictures_name_every_group(seeded: Comparison, name: str) -> None:
-    """Every picture names every group, and how many seeds it has."""
+    """Every picture names every group, how many seeds it has, and the trace in its title."""
     figure = PICTURES[name].draw(seeded.groups)
     shown = texts(figure)
     for text in ("rigid, easy", "distribution, easy, 3 seeds"):
         assert text in shown
-    assert figure_png(figure).startswith(b"\x89PNG")
+    assert ", made" in figure.texts[0].get_text()
 
 
 @pytest.mark.parametrize("name", ["course.png", "users.png", "queue.png", "waits.png"])
@@ -66,10 +67,10 @@ def test_many_runs_get_a_panel_each(trace: Trace, name: str, count: int) -> None
     users = ("rigid", "think-time")
     found = compare([replay(trace, users=users[n % 2]) for n in range(count)])
     panels = PICTURES[name].draw(found.groups).axes
-    if count > MOST_OVERLAID:
-        assert [group.title for group in found.groups] == [p.get_title("left") for p in panels]
-        drawn = [p for p in panels if p.lines or p.patches]
-        assert 1 == len({(p.get_xlim(), p.get_ylim()) for p in drawn})
+    apart = [group.title for group in found.groups] == [p.get_title("left") for p in panels]
+    assert (count > MOST_OVERLAID or name == "queue.png") == apart
+    drawn = [p for p in panels if p.lines or p.patches]
+    assert not apart or 1 == len({(p.get_xlim(), p.get_ylim()) for p in drawn})
 
 
 def test_a_long_queue_does_not_hide_the_others(make_trace: Callable[..., Trace]) -> None:
@@ -83,12 +84,39 @@ def test_a_long_queue_does_not_hide_the_others(make_trace: Callable[..., Trace])
     assert {"linear"} == {axes.get_yscale() for axes in queues([*fast, fast[0]]).axes}
 
 
-def test_titles_name_the_trace(seeded: Comparison) -> None:
-    """Every picture of runs of one trace has its name in the title."""
+def test_pictures_of_little(trace: Trace) -> None:
+    """Runs in which nothing happened, and users who never finish, give pictures that say so."""
+    found = compare([Run(JobTable(), 4, label, {}) for label in ("a", "b")])
+    assert "nothing was submitted" in texts(course(found.groups))
+    assert "nothing was submitted" in texts(weeks(found.groups))
+    shown = texts(users_apart(found.groups))
+    assert "no record to compare with" in shown
+    assert "no users to pair" in shown
+    runs = [replay(trace, users="rigid"), replay(trace, users="adjusted")]
+    jobs = runs[1].jobs
+    lost = jobs.user == 2
+    jobs.start[lost] = jobs.end[lost] = -1
+    jobs.state[lost] = State.UNFINISHED
+    other = compare(runs)
+    assert [2] == [other.users.loc["wait_mean_s"]["users"].iloc[0]]
+    assert "30 jobs of 1 user unfinished" in " ".join(other.notes)
     for drawing in PICTURES.values():
-        assert ", made" in drawing.draw(seeded.groups).texts[0].get_text()
+        assert figure_png(drawing.draw(found.groups)).startswith(b"\x89PNG")
+        assert texts(drawing.draw(other.groups))
 
 
+def test_records_and_intervals_are_drawn(seeded: Comparison) -> None:
+    """Each week has the record behind it; bars of several seeds have a line for the interval."""
+    shown = texts(weeks(seeded.groups))
+    assert "grey: recorded" in shown
+    assert "rigid, easy; 0.00 from the record" in shown
+    figure = bars(seeded.groups)
+    assert {2} == {len(axes.patches) for axes in figure.axes}
+    assert [True, True] == [len(axes.lines) == 2 for axes in figure.axes[:2]]  # and that at 0
+    assert "95 % interval" in texts(figure)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 6, 9])
 def test_many_runs_with_long_names(trace: Trace, count: int) -> None:
     """Many runs, with long names, keep within the picture: nothing is drawn over its edges."""
@@ -116,108 +144,65 @@ def beyond_the_edges(figure: object) -> list[str]:
     return cut
 
 
-def test_users_who_never_finish(trace: Trace) -> None:
-    """Users whose jobs are not over are left out where waits are compared, and that is said."""
-    runs = [replay(trace, users="rigid"), replay(trace, users="adjusted")]
-    jobs = runs[1].jobs
-    lost = jobs.user == 2
-    jobs.start[lost] = jobs.end[lost] = -1
-    jobs.state[lost] = State.UNFINISHED
-    found = compare(runs)
-    assert [2] == [found.users.loc["wait_mean_s"]["users"].iloc[0]]
-    assert "30 jobs of 1 user unfinished" in " ".join(found.notes)
-    for drawing in PICTURES.values():
-        assert figure_png(drawing.draw(found.groups)).startswith(b"\x89PNG")
-
-
-def test_pictures_of_nothing() -> None:
-    """Runs in which nothing happened give pictures that say so."""
-    found = compare([Run(JobTable(), 4, label, {}) for label in ("a", "b")])
-    assert "nothing was submitted" in texts(course(found.groups))
-    assert "nothing was submitted" in texts(weeks(found.groups))
-    assert "no record to compare with" in texts(users_apart(found.groups))
-    assert "no users to pair" in texts(users_apart(found.groups))
-    for drawing in PICTURES.values():
-        assert figure_png(drawing.draw(found.groups)).startswith(b"\x89PNG")
-
-
-def test_week_is_set_against_the_record(seeded: Comparison) -> None:
-    """Each week has the record behind it and says how far away it is."""
-    shown = texts(weeks(seeded.groups))
-    assert "grey: recorded" in shown
-    assert "rigid, easy; 0.00 from the record" in shown
-
-
-def test_intervals_are_drawn(seeded: Comparison) -> None:
-    """Bars of groups of several seeds have a line for the interval, those of single runs none."""
-    figure = bars(seeded.groups)
-    assert {2} == {len(axes.patches) for axes in figure.axes}
-    assert [True, True] == [len(axes.lines) == 2 for axes in figure.axes[:2]]  # and that at 0
-    assert "95 % interval" in texts(figure)
-
-
-def test_folder_is_whole(seeded: Comparison, tmp_path: Path) -> None:
+def test_folder_is_whole(
+    seeded: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The folder has tables and pictures, and may be replaced by another comparison."""
+    monkeypatch.setattr(report, "PICTURES", {"glance.png": PICTURES["glance.png"]})
     out = tmp_path / "out"
     for _ in range(2):
         write_comparison(seeded, out)
-    names = {"comparison.json", "provenance.json"}
-    names |= {"metrics.csv", "differences.csv", "users.csv"}
-    assert names | set(PICTURES) == {path.name for path in out.iterdir()}
+    names = {"comparison.json", "provenance.json", "metrics.csv", "differences.csv", "users.csv"}
+    assert names | {"glance.png"} == {path.name for path in out.iterdir()}
     assert seeded.to_json() == json.loads((out / "comparison.json").read_text())
     assert ["out"] == [path.name for path in tmp_path.iterdir()]
     head = (out / "users.csv").read_text().splitlines()[0]
     assert head.startswith("metric,group,users,first,other,difference,low,high,median,better,worse")
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "expected"),
-    [
-        ("wait_mean_s", (4740, 4500, 4980), "79.0 ± 4.0 min"),
-        ("wait_mean_s", (90, 87, 93), "90 ± 3 s"),
-        ("wait_mean_s", (4740, None, None), "79.0 min"),
-        ("utilization", (0.5, 0.49, 0.51), "50.0 ± 1.0 %"),
-        ("jobs_in", (1000, 1000, 1000), "1,000"),
-        ("slowdown_mean", (5, 4, 6), "5.00 ± 1.00"),
-    ],
-)
-def test_means_for_people(
-    name: str, values: tuple[float, float | None, float | None], expected: str
-) -> None:
-    """Half an interval is in the unit of the mean, with its digits; 0 is left out."""
-    assert expected == format_estimate(name, Estimate(*values, 3))
+def estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
+    """Return an estimate with its interval."""
+    return Estimate(value, low, high, 3)
+
+
+def change(value: float, relative: float | None = None) -> Difference:
+    """Return a difference."""
+    return Difference(estimate(value), relative)
+
+
+def users_of(found: Estimate) -> UserDifference:
+    """Return a difference of which a quarter of the users is better off, and half of them worse."""
+    return UserDifference(0, 0, found, 0, 0.25, 0.5, 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "relative", "expected"),
+    ("shown", "values", "expected"),
     [
-        ("wait_mean_s", -1800, -0.25, "-30.0 min (-25.0 %)"),
-        ("wait_mean_s", 0, 0, "0 s"),
-        ("wait_mean_s", 60, None, "+60 s"),
-        ("utilization", 0.05, 0.1, "+5.0 points (+10.0 %)"),
-        ("lateness_mean_s", -86400 * 3, 4, "-3.0 days"),
-        ("jobs_in", 5, 12.345, "+5 (+1,234 %)"),
-        ("wait_mean_s", -0.2, -0.0001, "0 s (0.0 %)"),
+        (format_estimate, ("wait_mean_s", estimate(4740, 4500, 4980)), "79.0 ± 4.0 min"),
+        (format_estimate, ("wait_mean_s", estimate(90, 87, 93)), "90 ± 3 s"),
+        (format_estimate, ("wait_mean_s", estimate(4740)), "79.0 min"),
+        (format_estimate, ("utilization", estimate(0.5, 0.49, 0.51)), "50.0 ± 1.0 %"),
+        (format_estimate, ("jobs_in", estimate(1000, 1000, 1000)), "1,000"),
+        (format_estimate, ("slowdown_mean", estimate(5, 4, 6)), "5.00 ± 1.00"),
+        (format_difference, ("wait_mean_s", change(-1800, -0.25)), "-30.0 min (-25.0 %)"),
+        (format_difference, ("wait_mean_s", change(0, 0)), "0 s"),
+        (format_difference, ("wait_mean_s", change(60)), "+60 s"),
+        (format_difference, ("utilization", change(0.05, 0.1)), "+5.0 points (+10.0 %)"),
+        (format_difference, ("lateness_mean_s", change(-259_200, 4)), "-3.0 days"),
+        (format_difference, ("jobs_in", change(5, 12.345)), "+5 (+1,234 %)"),
+        (format_difference, ("wait_mean_s", change(-0.2, -1e-4)), "0 s (0.0 %)"),
+        (format_difference, ("wait_mean_s", None), "-"),
+        # Both ends of an interval are in the unit of the larger one.
+        (format_users, ("wait_mean_s", users_of(estimate(5400, -600, 14400))),
+         ("+90.0 min", "-0.2 to +4.0 h", "25 %", "50 %")),
+        (format_users, ("wait_mean_s", users_of(estimate(60))), ("+60 s", "-", "25 %", "50 %")),
+        (shortened, ("short", 5), "short"),
+        (shortened, ("abc, defg", 5), "abc…"),
+        (wrapped, ("one two three four five", 8, 2), "one two\nthree f…"),
     ],
-)
-def test_differences_for_people(
-    name: str, value: float, relative: float | None, expected: str
+)  # fmt: skip
+def test_numbers_for_people(
+    shown: Callable[..., object], values: tuple[object, ...], expected: object
 ) -> None:
-    """A difference has sign, unit, and its part of the first; what rounds to 0 has no sign."""
-    difference = Difference(Estimate(value, None, None, 2), relative)
-    assert expected == format_difference(name, difference)
-    assert "-" == format_difference(name, None)
-
-
-def test_users_for_people() -> None:
-    """Both ends of an interval are in the unit of the larger one."""
-    found = UserDifference(0, 0, Estimate(5400, -600, 14400, 9), 0, 0.25, 0.5, 0, 0)
-    assert ("+90.0 min", "-0.2 to +4.0 h", "25 %", "50 %") == format_users("wait_mean_s", found)
-    single = UserDifference(0, 0, Estimate(60, None, None, 1), 0, 0, 1, 0, 0)
-    assert ("+60 s", "-", "0 %", "100 %") == format_users("wait_mean_s", single)
-
-
-def test_labels_are_cut_and_wrapped() -> None:
-    """What is too long ends with an ellipsis."""
-    assert ("short", "abc…") == (shortened("short", 5), shortened("abc, defg", 5))
-    assert "one two\nthree f…" == wrapped("one two three four five", 8, 2)
+    """Sign, unit of the mean and digits; half an interval, and what rounds to 0 has no sign."""
+    assert expected == shown(*values)

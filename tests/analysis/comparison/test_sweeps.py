@@ -24,56 +24,6 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable, State
 from scipy import stats
 
-
-def finished(make_jobs: Callable[..., JobTable]) -> Run:
-    """Four jobs on 4 processors, submitted at 0, 100, 200 and 300, that wait 0, 10, 20, 30 s."""
-    jobs = make_jobs((0, 150, 4), (100, 90, 2), (200, 200, 1), (300, 50, 2))
-    jobs.submit[:] = jobs.recorded_submit
-    jobs.start[:] = [0, 110, 220, 330]
-    jobs.end[:] = [150, 200, 420, 380]
-    jobs.state[:] = State.COMPLETED
-    return Run(jobs, 4, "made", {"seed": 0})
-
-
-def test_trimmed_metrics_by_hand(make_jobs: Callable[..., JobTable]) -> None:
-    """Of a warm-up of 50 s and a cool-down of 100 s only the second and the third job are left."""
-    run = finished(make_jobs)
-    assert (50, 200) == window_of(run.jobs, 50, 100)
-    found = trimmed_metrics(run, 50, 100)
-    assert (2, 2) == (found["jobs_in"], found["jobs_completed"])
-    assert (15, 20) == (found["wait_mean_s"], found["wait_max_s"])
-    assert (100 + 220) / 2 == found["response_mean_s"]
-    assert 420 - 100 == found["makespan_s"]
-    # In the 150 s from 50 to 200: job 1 on 4 for 100 s, job 2 on 2 for 90 s, job 3 not yet.
-    assert (4 * 100 + 2 * 90) / (4 * 150) == found["utilization"]
-    # Jobs 1 and 2 ended in it.
-    assert 2 * 86400 / 150 == found["throughput_jobs_per_day"]
-
-
-def test_without_trimming_all_counts(make_jobs: Callable[..., JobTable]) -> None:
-    """No warm-up and no cool-down leave the metrics of the run."""
-    run = finished(make_jobs)
-    assert run.metrics == trimmed_metrics(run)
-    row = row_of(run)
-    assert (4, 15) == (row["jobs_in"], row["wait_mean_s"])
-    assert run.metrics["per_user"]["wait_mean_s"]["p50"] == row["wait_mean_s_users_p50"]
-
-
-def test_trimming_everything_is_refused(make_jobs: Callable[..., JobTable]) -> None:
-    """Where warm-up and cool-down meet, the message says how long the run was."""
-    run = finished(make_jobs)
-    assert 1 == trimmed_metrics(run, 200, 100)["jobs_in"]
-    assert trimmed_metrics(run, 200, 100)["utilization"] is None
-    with pytest.raises(QuantityError, match=r"leave nothing of the 5\.0 min of submissions"):
-        window_of(run.jobs, 200, 101)
-    run.jobs.submit[:] = -1
-    with pytest.raises(QuantityError, match="nothing was submitted"):
-        window_of(run.jobs, 1, 0)
-
-
-#: One metric, and everything else as usual.
-WAIT = Reporting(("wait_mean_s",))
-
 #: Waits by scheduler and speed, one for each seed.
 WAITS = {
     ("easy", "1x"): [10.0, 20.0, 60.0],
@@ -96,19 +46,66 @@ def made(confidence: float = 0.95, lost: tuple[Any, ...] = (), **how: str) -> Sw
     return SweepResult.of("made", axes, rows, Reporting(("wait_mean_s",), confidence, **how))
 
 
+def along(axis: str, waits: dict[Any, list[float]], **how: str) -> SweepResult:
+    """Return the result of a sweep over one axis, by value the waits of each seed."""
+    rows = [
+        ({axis: value, "seed": seed}, "k", "done", {"wait_mean_s": wait}, "")
+        for value, each in waits.items()
+        for seed, wait in enumerate(each)
+    ]
+    axes = {axis: list(waits), "seed": list(range(len(next(iter(waits.values())))))}
+    return SweepResult.of("x", axes, rows, Reporting(("wait_mean_s",), **how))
+
+
+def test_trimmed_metrics_by_hand(make_jobs: Callable[..., JobTable]) -> None:
+    """Of a warm-up of 50 s and a cool-down of 100 s only the second and the third job are left."""
+    # Four jobs on 4 processors that wait 0, 10, 20 and 30 s.
+    jobs = make_jobs((0, 150, 4), (100, 90, 2), (200, 200, 1), (300, 50, 2))
+    jobs.submit[:], jobs.state[:] = jobs.recorded_submit, State.COMPLETED
+    jobs.start[:], jobs.end[:] = [0, 110, 220, 330], [150, 200, 420, 380]
+    run = Run(jobs, 4, "made", {"seed": 0})
+    assert run.metrics == trimmed_metrics(run)
+    assert run.metrics["per_user"]["wait_mean_s"]["p50"] == row_of(run)["wait_mean_s_users_p50"]
+    assert (50, 200) == window_of(jobs, 50, 100)
+    found = trimmed_metrics(run, 50, 100)
+    expected = {
+        "jobs_in": 2, "jobs_completed": 2, "wait_mean_s": 15, "wait_max_s": 20,
+        "response_mean_s": (100 + 220) / 2, "makespan_s": 420 - 100,
+        # In the 150 s from 50 to 200: job 1 on 4 for 100 s, job 2 on 2 for 90 s, job 3 not yet.
+        "utilization": (4 * 100 + 2 * 90) / (4 * 150),
+        "throughput_jobs_per_day": 2 * 86400 / 150,  # jobs 1 and 2 ended in it
+    }  # fmt: skip
+    assert expected == {name: found[name] for name in expected}
+    found = trimmed_metrics(run, 200, 100)
+    assert (1, None) == (found["jobs_in"], found["utilization"])
+    with pytest.raises(QuantityError, match=r"leave nothing of the 5\.0 min of submissions"):
+        window_of(jobs, 200, 101)
+    jobs.submit[:] = -1
+    with pytest.raises(QuantityError, match="nothing was submitted"):
+        window_of(jobs, 1, 0)
+
+
+@pytest.mark.parametrize("interval", ["student", "bootstrap"])
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_means_have_students_intervals(confidence: float) -> None:
-    """Mean and interval over the seeds are those of scipy."""
-    line = made(confidence).lines[0]
-    assert ({"scheduler": "easy", "speed": "1x"}, None) == (line.point, line.against)
-    expected = stats.t.interval(confidence, 2, 30.0, stats.sem([10, 20, 60]))
-    found = line.estimate
-    assert (30.0, 3) == (found.mean, found.count)
-    assert expected == pytest.approx((found.low, found.high))
+def test_intervals_are_those_of_scipy(confidence: float, interval: str) -> None:
+    """Mean and interval over the seeds; ends of a bootstrap differ only by other draws."""
+    result = made(confidence, interval=interval)
+    for line in result.lines[:2]:
+        waits = WAITS[line.point["scheduler"], line.point["speed"]]
+        expected = stats.t.interval(confidence, 2, np.mean(waits), stats.sem(waits))
+        if interval == "bootstrap":
+            expected = stats.bootstrap(
+                (waits,), np.mean, confidence_level=confidence, method="percentile"
+            ).confidence_interval
+        found = line.estimate
+        assert (np.mean(waits), 3, None) == (found.mean, found.count, line.against)
+        assert tuple(expected) == pytest.approx((found.low, found.high), rel=0.05)
+        assert (interval == "student") == line.symmetric
+    assert (interval == "bootstrap") == ("too narrow" in " ".join(result.notes))
 
 
 def test_differences_are_paired_by_seed() -> None:
-    """The effect of an axis is the mean of the differences of the same seed, all else alike."""
+    """The effect of an axis is the mean of the differences of the seeds that both have."""
     lines = {(line.against, *line.point.values()): line.estimate for line in made().lines}
     assert 4 + 2 + 2 == len(lines)
     found = lines[("scheduler", "easy"), "fcfs", "1x"]
@@ -119,77 +116,34 @@ def test_differences_are_paired_by_seed() -> None:
     assert (1.0, 1.0, 1.0) == (same.mean, same.low, same.high)  # always one more: no luck in it
     assert -27.0 == lines[("speed", "1x"), "easy", "2x"].mean
     assert -29.0 == lines[("speed", "1x"), "fcfs", "2x"].mean
-
-
-def test_bootstrap_intervals_are_those_of_scipy() -> None:
-    """Ends differ from scipy's only by other draws, and stay within the values."""
-    for line in made(0.9, interval="bootstrap").lines[:2]:
-        waits = WAITS[line.point["scheduler"], line.point["speed"]]
-        found = stats.bootstrap((waits,), np.mean, confidence_level=0.9, method="percentile")
-        low, high = found.confidence_interval
-        ends = line.estimate.low, line.estimate.high
-        assert (low, high) == pytest.approx(ends, rel=0.05)
-        assert not line.symmetric
-    assert "too narrow" in made(interval="bootstrap").notes[0]
-
-
-@pytest.mark.parametrize("interval", ["student", "bootstrap"])
-def test_ratios_are_paired_by_seed(interval: str) -> None:
-    """The geometric mean of the ratios of each seed; a constant ratio has no width."""
-    lines = {(line.of, *line.point.values()): line for line in
-             made(effects="ratio", interval=interval).lines}  # fmt: skip
-    same = lines["over scheduler = easy", "fcfs", "1x"]
-    assert pytest.approx(1.1) == same.estimate.mean
-    assert pytest.approx((1.1, 1.1)) == (same.estimate.low, same.estimate.high)
-    assert "1.10 [1.10, 1.10]" == same.text(60.0)
-    other = lines["over scheduler = easy", "fcfs", "2x"]
-    assert pytest.approx((2 * 1.5 * 7 / 6) ** (1 / 3)) == other.estimate.mean
-    assert other.estimate.low is not None
-    assert other.estimate.high is not None
-    assert other.estimate.low < other.estimate.mean < other.estimate.high
-
-
-def test_ratios_need_positive_values() -> None:
-    """Pairs with a 0 have no ratio; a setting with none at all has no line."""
-    rows = [
-        ({"a": a, "seed": seed}, "k", "done", {"wait_mean_s": wait}, "")
-        for a, waits in (("x", [0.0, 4.0]), ("y", [3.0, 8.0]), ("z", [0.0, 0.0]))
-        for seed, wait in enumerate(waits)
-    ]
-    axes = {"a": ["x", "y", "z"], "seed": [0, 1]}
-    ratios = Reporting(("wait_mean_s",), effects="ratio")
-    found = [line for line in SweepResult.of("x", axes, rows, ratios).lines if line.ratio]
-    assert [("y", 2.0, 1)] == [(one.point["a"], one.estimate.mean, one.estimate.count)
-                               for one in found]  # fmt: skip
-
-
-def test_picture_across_another_axis(tmp_path: Path) -> None:
-    """The axis across and the format are a choice."""
-    result = made(across="speed", pictures="pdf", interval="bootstrap")
-    axes = sweep_figure(result, "wait_mean_s").axes[0]
-    assert ["1x", "2x"] == [text.get_text() for text in axes.get_xticklabels()]
-    result.write(tmp_path)
-    assert (tmp_path / "wait_mean_s.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_failed_runs_have_no_pair() -> None:
-    """Without a run its seed counts neither in the mean nor in the difference."""
     result = made(lost=("easy", "1x", 2))
     lines = {(line.against, *line.point.values()): line.estimate for line in result.lines}
     assert (15.0, 2) == (lines[None, "easy", "1x"].mean, lines[None, "easy", "1x"].count)
     assert 1.5 == lines[("scheduler", "easy"), "fcfs", "1x"].mean
     assert 33.0 == lines[None, "fcfs", "1x"].mean
     assert (12, 1) == (result.to_json()["runs"], result.to_json()["failed"])
-
-
-def test_frame_and_summary_are_tidy() -> None:
-    """The frame has a row for each run, the summary one for each mean, with documented columns."""
-    result = made()
-    assert 12 == len(result.frame)
-    assert "Int64" == str(result.frame["jobs_in"].dtype)
-    assert "home.x" == result.frame.columns[-2]
+    # The frame has a row for each run, the summary one for each mean, with documented columns.
+    assert (12, "Int64") == (len(result.frame), str(result.frame["jobs_in"].dtype))
     assert ["scheduler", "speed", *MEANING] == list(result.summary.columns)
     assert {"value", "minus scheduler = easy", "minus speed = 1x"} == set(result.summary["of"])
+
+
+@pytest.mark.parametrize("interval", ["student", "bootstrap"])
+def test_ratios_are_paired_by_seed(interval: str) -> None:
+    """The geometric mean of the ratios of each seed; pairs with a 0 have none."""
+    lines = {(line.of, *line.point.values()): line for line in
+             made(effects="ratio", interval=interval).lines}  # fmt: skip
+    same = lines["over scheduler = easy", "fcfs", "1x"]
+    found = same.estimate
+    assert [1.1] * 3 == pytest.approx([found.low, found.mean, found.high])
+    assert "1.10 [1.10, 1.10]" == same.text(60.0)
+    other = lines["over scheduler = easy", "fcfs", "2x"].estimate
+    assert pytest.approx((2 * 1.5 * 7 / 6) ** (1 / 3)) == other.mean
+    assert other.low < other.mean < other.high  # type: ignore[operator]
+    waits = {"x": [0.0, 4.0], "y": [3.0, 8.0], "z": [0.0, 0.0]}
+    found = [line for line in along("a", waits, effects="ratio").lines if line.ratio]
+    assert [("y", 2.0, 1)] == [(one.point["a"], one.estimate.mean, one.estimate.count)
+                               for one in found]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -202,11 +156,11 @@ def test_frame_and_summary_are_tidy() -> None:
     ],
 )
 def test_cells_of_an_axis_are_of_one_kind(
-    values: list[Any], expected: list[Any], tmp_path: Any
+    values: list[Any], expected: list[Any], tmp_path: Path
 ) -> None:
     """Numbers stay numbers, what is mixed becomes text, tables are shown by name; files hold it."""
     rows = [({"x": value}, "k", "done", {"wait_mean_s": 1.0}, "") for value in values]
-    result = SweepResult.of("x", {"x": values}, rows, WAIT)
+    result = SweepResult.of("x", {"x": values}, rows, Reporting(("wait_mean_s",)))
     assert expected == result.frame["x"].tolist() == result.axes["x"]
     result.write(tmp_path)
     assert expected == pd.read_parquet(tmp_path / "frame.parquet")["x"].tolist()
@@ -216,10 +170,9 @@ def test_cells_of_an_axis_are_of_one_kind(
 def test_notes_show_what_intervals_cannot() -> None:
     """One seed has no interval; seeds that change nothing are reported."""
     assert [] == made().notes
-    rows = [({"seed": seed}, "k", "done", {"wait_mean_s": 5.0}, "") for seed in range(3)]
-    same = SweepResult.of("same", {"seed": [0, 1, 2]}, rows, WAIT)
+    same = along("x", {1: [5.0, 5.0, 5.0]})
     assert ["the seed has no effect: nothing in these runs is random"] == same.notes
-    single = SweepResult.of("one", {"seed": [0]}, rows[:1], WAIT)
+    single = along("x", {1: [5.0]})
     assert "one seed: no intervals" in single.notes[0]
     assert (None, 5.0) == (single.lines[0].estimate.low, single.lines[0].estimate.mean)
 
@@ -240,21 +193,20 @@ def test_units_fit_the_values(metric: str, largest: float, expected: tuple[float
     assert expected == scale_of(metric, [-largest, 0.0])
 
 
-def test_picture_shows_every_mean_with_its_interval() -> None:
+def test_picture_shows_every_mean_with_its_interval(tmp_path: Path) -> None:
     """A line for each scheduler, a point for each speed, bars as wide as the interval."""
     axes = sweep_figure(made(), "wait_mean_s").axes[0]
     assert ["easy", "fcfs"] == [text.get_text() for text in axes.get_xticklabels()]
     assert "95 % interval of the mean over 3 seeds" in axes.get_xlabel()
     points = [line for line in axes.lines if line.get_marker() == "o"]
     assert [[30.0, 33.0], [3.0, 4.0]] == [list(line.get_ydata()) for line in points]
-    bars = axes.collections[0].get_segments()
+    bar = axes.collections[0].get_segments()[0][:, 1]
     half = stats.t.ppf(0.975, 2) * stats.sem([10, 20, 60])
-    assert 30 - half == pytest.approx(np.min(bars[0][:, 1]))
-    assert 30 + half == pytest.approx(np.max(bars[0][:, 1]))
-
-
-def test_picture_without_values_says_so() -> None:
-    """Where no run has the metric the picture says so."""
-    rows = [({"seed": 0}, "k", "failed", {}, "why")]
-    figure = sweep_figure(SweepResult.of("x", {"seed": [0]}, rows, WAIT), "wait_mean_s")
-    assert "no run has this metric" in [text.get_text() for text in figure.axes[0].texts]
+    assert [30 - half, 30 + half] == pytest.approx([bar.min(), bar.max()])
+    result = made(across="speed", pictures="pdf", interval="bootstrap")
+    axes = sweep_figure(result, "wait_mean_s").axes[0]
+    assert ["1x", "2x"] == [text.get_text() for text in axes.get_xticklabels()]
+    result.write(tmp_path)
+    assert (tmp_path / "wait_mean_s.pdf").read_bytes().startswith(b"%PDF")
+    axes = sweep_figure(along("x", {1: [5.0]}), "slowdown_mean").axes[0]
+    assert "no run has this metric" in [text.get_text() for text in axes.texts]

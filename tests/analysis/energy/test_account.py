@@ -107,13 +107,6 @@ def test_parts_are_the_integral_of_the_power(
     assert account.joules.total == pytest.approx(by_job + rest, rel=1e-9)
 
 
-def test_product_of_steps() -> None:
-    """A product has the edges of all its factors between two seconds."""
-    found = product([Steps([0, 10, 20], [1.0, 2.0]), Steps([-5, 15, 30], [3.0, 4.0])], 5, 20)
-    assert [5, 10, 15, 20] == found.edges.tolist()
-    assert [3.0, 6.0, 8.0] == found.values.tolist()
-
-
 def test_words_of_an_account() -> None:
     """Lines and rows name energy, carbon and cost in readable units."""
     energy = {
@@ -131,3 +124,9 @@ def test_words_of_an_account() -> None:
     assert ("75.0 %", "25.0 %") == tuple(row[2] for row in part_rows(energy))
     assert [] == energy_lines({})
     assert ("0.250 kWh", "25.0 t") == (energy_text(0.25), carbon_text(25_000))
+
+
+def test_product_of_steps() -> None:
+    """A product has the edges of all its factors between two seconds."""
+    found = product([Steps([0, 10, 20], [1.0, 2.0]), Steps([-5, 15, 30], [3.0, 4.0])], 5, 20)
+    assert ([5, 10, 15, 20], [3.0, 6.0, 8.0]) == (found.edges.tolist(), found.values.tolist())

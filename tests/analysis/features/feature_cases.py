@@ -54,3 +54,14 @@ def bursty_workload(bags: int, seed: int) -> Workload:
         executable=random.integers(1, 9, bags)[bag],
         machine=64,
     )
+
+
+#: Standard errors that a mean may be off.
+FAR = 5
+
+
+def near(expected: float, values: Any) -> None:
+    """Check that a mean is as expected, within its standard error."""
+    values = np.asarray(values, np.float64)
+    error = float(values.std()) / np.sqrt(len(values))
+    assert abs(expected - values.mean()) <= FAR * error + 1e-12

@@ -9,32 +9,50 @@ from hpcrowd.analysis.features.bags import (
     NO_GAP_S,
     PARAMETERS,
     SAME,
-    bag_run_time_cv_mean,
     bags,
     fit,
-    real_bags,
     same_job_gaps,
 )
 from hpcrowd.analysis.features.feature import value_of
 from hpcrowd.environment.errors import QuantityError, UnavailableError
 from scipy import stats
 
-from tests.analysis.features.feature_cases import bursty_workload
-
-
-def value(workload: Workload, name: str) -> float:
-    """Return a feature's number."""
-    found = value_of(FEATURES[name], workload)
-    assert found.number is not None, found.reason
-    return found.number
-
 
 def test_a_gap_of_a_hundred_seconds_is_still_a_bag() -> None:
-    """Like neighbours within 100 s form a bag; a second more ends it; the setting moves it."""
+    """Like neighbours within 100 s form a bag; a second more, or another's job, ends it."""
     times = [0, 100, 201, 250]
     assert [2, 2] == bags(Workload.of(times, 10)).size.tolist()
     assert [1, 1, 2] == bags(Workload.of(times, 10, settings=Settings(bag_gap_s=99))).size.tolist()
     assert [4] == bags(Workload.of(times, 10, settings=Settings(bag_gap_s=101))).size.tolist()
+    assert [1, 1, 1] == bags(Workload.of([0, 0, 0], 10, user=[1, 2, 1])).size.tolist()
+
+
+#: Arrivals, run times and other columns, and what features of bags are: a number or a reason.
+TINY: list[tuple[Workload, dict[str, float | str]]] = [
+    (
+        Workload.of([0, 10, 1000], [60, 120, 20], [2, 2, 5], requested_time=[200, 200, 20],
+                    wait=[30, 10, 0]),
+        {
+            "jobs_in_bags_share": 2 / 3, "bag_size_mean": 2, "bag_size_max": 2,
+            "bag_run_time_cv_mean": 1 / 3, "bag_duration_mean_s": 10,
+            "bag_duration_short_share": 1, "bag_use_of_estimates": 180 / 400,
+            "bag_interarrival_mean_s": "1 value, at least 2 are needed",
+            "bag_occupation_share": 360 / 460, "bag_job_run_time_mean_s": 90, "bag_wait_share": 1,
+            "bag_same_job_gap_share": 1,
+        },
+    ),
+    # Bags that took no time have no CV, and are left out of the mean.
+    (Workload.of([0, 1, 500, 501], [0, 0, 10, 30]), {"bag_run_time_cv_mean": 0.5}),
+    (Workload.of([0, 1], 0), {"bag_run_time_cv_mean": "all run times are 0"}),
+    # Single jobs alone: no bag to measure, but bags of one do arrive.
+    (
+        Workload.of([0, 1000, 2000], 10),
+        {
+            "jobs_in_bags_share": 0, "bag_interarrival_mean_s": 1000,
+            "bag_size_mean": "no bag of two jobs or more",
+        },
+    ),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("column", SAME)
@@ -44,66 +62,17 @@ def test_another_value_ends_a_bag(column: str) -> None:
     assert [2, 2] == bags(workload).size.tolist()
 
 
-def test_bags_are_neighbours_in_the_whole_workload() -> None:
-    """A job of another user in between ends a bag, even in the same second."""
-    workload = Workload.of([0, 0, 0], 10, user=[1, 2, 1])
-    assert [1, 1, 1] == bags(workload).size.tolist()
-    assert [2, 1] == bags(Workload.of([0, 0, 0], 10, user=[1, 1, 2])).size.tolist()
-
-
-def test_what_a_bag_is_like() -> None:
-    """Arrival, duration, size and mean run time; the CV of its run times has n below it."""
-    workload = Workload.of([5, 25, 400], [10, 30, 7], 4)
-    found = bags(workload)
-    assert [5, 400] == found.arrival.tolist()
-    assert [20, 0] == found.duration.tolist()
-    assert [20, 7] == found.run_time.tolist()
-    assert [True, True, False] == found.in_real.tolist()
-    assert 0.5 == bag_run_time_cv_mean(workload)
-
-
-def test_features_of_bags_of_a_tiny_workload() -> None:
-    """Shares, means and occupation, worked out by hand."""
-    workload = Workload.of(
-        [0, 10, 1000], [60, 120, 20], [2, 2, 5], requested_time=[200, 200, 20], wait=[30, 10, 0]
-    )
-    expected = {
-        "jobs_in_bags_share": 2 / 3,
-        "bag_size_mean": 2,
-        "bag_size_max": 2,
-        "bag_run_time_cv_mean": 1 / 3,
-        "bag_duration_mean_s": 10,
-        "bag_duration_short_share": 1,
-        "bag_interarrival_mean_s": None,
-        "bag_use_of_estimates": 180 / 400,
-        "bag_occupation_share": 360 / 460,
-        "bag_job_run_time_mean_s": 90,
-        "bag_wait_share": 1,
-        "bag_same_job_gap_share": 1,
-    }
-    for name, number in expected.items():
+@pytest.mark.parametrize(("workload", "expected"), TINY)
+def test_features_of_bags_of_a_tiny_workload(
+    workload: Workload, expected: dict[str, float | str]
+) -> None:
+    """Shares, means and occupation, worked out by hand; what is missing says why."""
+    for name, one in expected.items():
         found = value_of(FEATURES[name], workload)
-        if number is None:
-            assert "1 value, at least 2 are needed" == found.reason
+        if isinstance(one, str):
+            assert one == found.reason
         else:
-            assert found.number == pytest.approx(number), name
-
-
-def test_bags_that_took_no_time_have_no_cv() -> None:
-    """A mean run time of 0 has no coefficient of variation; such bags are left out of the mean."""
-    workload = Workload.of([0, 1, 500, 501], [0, 0, 10, 30])
-    assert 0.5 == value(workload, "bag_run_time_cv_mean")
-    nothing = value_of(FEATURES["bag_run_time_cv_mean"], Workload.of([0, 1], 0))
-    assert "all run times are 0" == nothing.reason
-
-
-def test_without_real_bags_it_is_said() -> None:
-    """Single jobs alone: no bag to measure, but bags of one do arrive."""
-    workload = Workload.of([0, 1000, 2000], 10)
-    with pytest.raises(UnavailableError, match="no bag of two jobs or more"):
-        real_bags(workload)
-    assert 0 == value(workload, "jobs_in_bags_share")
-    assert 1000 == value(workload, "bag_interarrival_mean_s")
+            assert found.number == pytest.approx(one), name
 
 
 def test_a_pair_whose_first_has_ended_is_not_a_pair() -> None:
@@ -137,26 +106,8 @@ def test_a_fit_finds_known_parameters(distribution: str) -> None:
     assert np.mean([one.ks for one in fits]) < 1.5 / np.sqrt(3000)
 
 
-def test_the_distance_is_that_of_the_distribution_functions() -> None:
-    """KS against an exponential with the mean of the data, written out."""
-    data = np.array([1.0, 2.0, 9.0])
-    shares = 1 - np.exp(-data / 4)
-    expected = max(
-        np.abs(shares - [1 / 3, 2 / 3, 1]).max(), np.abs(shares - [0, 1 / 3, 2 / 3]).max()
-    )
-    assert fit(data, "exponential").ks == pytest.approx(expected)
-
-
-def test_bags_in_the_same_second_count_as_next_to_nothing() -> None:
-    """A gap of 0 s stands for 1e-7 s, so that the logarithm of it is finite."""
-    found = fit([0, 10, 1000], "lognormal").parameters
-    logs = np.log([NO_GAP_S, 10, 1000])
-    assert found["mu"] == pytest.approx(logs.mean())
-    assert found["sigma"] == pytest.approx(logs.std())
-
-
 def test_what_cannot_be_fitted_is_said() -> None:
-    """Too few or equal times have no fit; negative ones and unknown names are mistakes."""
+    """Too few or equal times have no fit; a gap of 0 s stands for 1e-7 s."""
     with pytest.raises(UnavailableError, match="2 times between bags"):
         fit([1, 2], "gamma")
     with pytest.raises(UnavailableError, match="all times between bags are equal"):
@@ -165,14 +116,7 @@ def test_what_cannot_be_fitted_is_said() -> None:
         fit([1, 2, -1], "gamma")
     with pytest.raises(QuantityError, match="'zipf': choose generalized_pareto"):
         fit([1, 2, 3], "zipf")
-
-
-def test_every_table_of_the_chapter_has_a_number_here() -> None:
-    """On a workload in bags all features of bags are available."""
-    workload = bursty_workload(3000, seed=4)
-    missing = {
-        name: value_of(feature, workload).reason
-        for name, feature in FEATURES.items()
-        if name.startswith("bag") and value_of(feature, workload).number is None
-    }
-    assert {} == missing
+    found = fit([0, 10, 1000], "lognormal").parameters
+    logs = np.log([NO_GAP_S, 10, 1000])
+    assert found["mu"] == pytest.approx(logs.mean())
+    assert found["sigma"] == pytest.approx(logs.std())

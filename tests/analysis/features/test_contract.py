@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.features import FEATURES, Features, Settings, Workload, measure
+from hpcrowd.analysis.features import FEATURES, Features, Workload, measure
 from hpcrowd.analysis.features.bags import PARAMETERS
 from hpcrowd.environment.clock import DAY, WEEK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
-
-#: Columns of a workload that have one value per job.
-COLUMNS = (
-    "submit",
-    "run_time",
-    "processors",
-    "allocated",
-    "requested_time",
-    "wait",
-    "user",
-    "group",
-    "executable",
-    "queue",
-)
 
 #: Features are measured the same but for rounding.
 CLOSE = 1e-6
@@ -52,16 +40,6 @@ def all_of(workload: Workload) -> Features:
     return measure(workload, FEATURES.values())
 
 
-def rebuilt(workload: Workload, order: np.ndarray, **changed: object) -> Workload:
-    """Return the workload with its jobs in another order and some columns changed."""
-    columns = {name: getattr(workload, name) for name in COLUMNS} | changed
-    kept = {"clock": workload.clock, "machine": workload.machine, "settings": workload.settings}
-    number = kept["number"] = columns.pop("number", np.arange(len(workload)))
-    kept |= {k: columns.pop(k) for k in ("settings",) if k in columns}
-    kept["number"] = np.asarray(number)[order]
-    return Workload.of(**{name: values[order] for name, values in columns.items()}, **kept)
-
-
 def assert_same(expected: Features, actual: Features, but: set[str] = frozenset()) -> None:
     """Compare the features of two workloads."""
     for name, one in expected.items():
@@ -73,17 +51,13 @@ def assert_same(expected: Features, actual: Features, but: set[str] = frozenset(
             assert one.number == pytest.approx(other.number, rel=CLOSE, abs=CLOSE), name
 
 
-def test_every_feature_is_available_where_everything_is_known() -> None:
-    """The workload of these tests leaves nothing out, so that the rules below are not empty."""
-    missing = {name: one.reason for name, one in all_of(bursty()).items() if one.number is None}
-    assert missing.pop("weekend_share") == "the trace does not say when it began"
-    assert {} == missing
-
-
 def test_the_order_of_the_lines_does_not_matter() -> None:
-    """Jobs are put in order by submission and number, wherever they are in the file."""
+    """Jobs are put in order by submission and number; every feature is available here."""
+    found = all_of(bursty())
+    missing = {name: one.reason for name, one in found.items() if one.number is None}
+    assert {"weekend_share": "the trace does not say when it began"} == missing
     order = np.random.default_rng(1).permutation(len(bursty()))
-    assert_same(all_of(bursty()), all_of(rebuilt(bursty(), order)))
+    assert_same(found, all_of(rebuilt(bursty(), order)))
 
 
 def test_numbers_of_jobs_of_one_second_matter_only_where_it_is_said() -> None:
@@ -92,47 +66,33 @@ def test_numbers_of_jobs_of_one_second_matter_only_where_it_is_said() -> None:
     drawn = np.random.default_rng(2).random(len(workload))
     number = np.empty(len(workload), np.int64)
     number[np.lexsort((drawn, workload.submit))] = np.arange(len(workload))
-    shuffled = rebuilt(workload, np.arange(len(workload)), number=number)
-    by_order = {name for name, feature in FEATURES.items() if feature.by_order}
-    assert_same(all_of(workload), all_of(shuffled), but=by_order)
-    assert value_differs(workload, shuffled, "jobs_in_bags_share")
-
-
-def value_differs(one: Workload, other: Workload, name: str) -> bool:
-    """Return whether a feature differs."""
-    return FEATURES[name].measure(one) != FEATURES[name].measure(other)
+    before, after = all_of(workload), all_of(rebuilt(workload, number=number))
+    assert_same(before, after, but={name for name, one in FEATURES.items() if one.by_order})
+    assert before["jobs_in_bags_share"].number != after["jobs_in_bags_share"].number
 
 
 @pytest.mark.slow
-def test_the_origin_does_not_matter() -> None:
+@pytest.mark.parametrize(
+    ("shift", "but"),
+    [(7 * WEEK, frozenset()), (5 * 3600 + 1234, frozenset({"daily_peak", "weekend_share"}))],
+)
+def test_the_origin_does_not_matter(shift: float, but: frozenset[str]) -> None:
     """A shift by whole weeks changes nothing; by hours only what is bound to the local clock."""
-    workload = bursty()
-    here = np.arange(len(workload))
-    for shift, but in (
-        (7 * WEEK, set()),
-        (5 * 3600 + 1234, {"daily_peak", "weekend_share"}),
-    ):
-        moved = rebuilt(workload, here, submit=workload.submit + shift)
-        assert_same(all_of(workload), all_of(moved), but)
+    moved = rebuilt(bursty(), submit=bursty().submit + shift)
+    assert_same(all_of(bursty()), all_of(moved), but)
 
 
-@pytest.mark.parametrize("factor", [60, 1 / 64, 3.5])
+@pytest.mark.parametrize("factor", [1 / 64, 3.5])
 def test_the_unit_of_time_matters_as_told(factor: float) -> None:
     """With all times and settings in another unit, features scale as their ``scaling`` says."""
     workload = bursty()
     scales = workload.settings
+    names = ("time_scale_s", "bag_gap_s", "session_gap_s", "resolution_s")
     times = ("submit", "run_time", "requested_time", "wait")
     other = rebuilt(
         workload,
-        np.arange(len(workload)),
         **{name: getattr(workload, name) * factor for name in times},
-        settings=Settings(
-            scales.time_scale_s * factor,
-            scales.bag_gap_s * factor,
-            scales.session_gap_s * factor,
-            scales.resolution_s * factor,
-            scales.components,
-        ),
+        settings=replace(scales, **{name: getattr(scales, name) * factor for name in names}),
     )
     before, after = all_of(workload), all_of(other)
     power = {"time": factor, "rate": 1 / factor, "none": 1}
@@ -143,6 +103,24 @@ def test_the_unit_of_time_matters_as_told(factor: float) -> None:
         assert one is not None, name
         assert two is not None, (name, after[name].reason)
         assert two == pytest.approx(one * power[feature.scaling], rel=CLOSE, abs=CLOSE), name
+
+
+def test_few_or_constant_jobs_say_what_they_lack() -> None:
+    """Of no job there is nothing; one has no arrivals; steady ones have no burstiness."""
+    found = dict(all_of(Workload.of([], [])))
+    assert 0 == found.pop("jobs").number
+    assert {"no jobs"} == {value.reason for value in found.values()}
+    found = all_of(Workload.of([7], [10], [4], user=1, wait=3))
+    assert (1, 1, 0) == tuple(
+        found[name].number for name in ("jobs", "users", "normalized_entropy")
+    )
+    assert "fewer than 2 jobs" == found["span_s"].reason
+    found = all_of(Workload.of(np.arange(90_000) * 9, 5, 2))
+    assert 0 == found["interarrival_cv"].number
+    assert "the series does not vary" == found["hurst_mean"].reason
+    cv = FEATURES["interarrival_cv"].measure
+    assert cv(poisson_workload(20_000, 300, 6)) == pytest.approx(1, abs=4 / np.sqrt(20_000))
+    assert cv(bursty()) > 2
 
 
 jobs = st.lists(
@@ -198,43 +176,17 @@ def test_a_missing_column_is_reported_and_spoils_nothing_else(
     assert found["hurst_mean"].number is not None
 
 
-def test_constant_arrivals_have_no_burstiness() -> None:
-    """A job each second: CV 0; a rate that does not vary has no Hurst parameter, and says so."""
-    found = all_of(Workload.of(np.arange(90_000) * 9, 5, 2))
-    assert 0 == found["interarrival_cv"].number
-    assert "the series does not vary" == found["hurst_mean"].reason
+#: Columns of a workload that have one value per job.
+COLUMNS = ("submit", "run_time", "processors", "allocated", "requested_time", "wait", "user",
+           "group", "executable", "queue")  # fmt: skip
 
 
-def test_no_job_is_reported_everywhere() -> None:
-    """An empty workload has 0 jobs; of everything else it says that there are none."""
-    found = dict(all_of(Workload.of([], [])))
-    assert 0 == found.pop("jobs").number
-    assert {"no jobs"} == {value.reason for value in found.values()}
-
-
-def test_one_job_is_enough_for_what_needs_one() -> None:
-    """One job: it has run time and processors, but no arrivals to speak of."""
-    found = all_of(Workload.of([7], [10], [4], user=1, wait=3))
-    assert (1, 1) == (found["jobs"].number, found["users"].number)
-    assert "fewer than 2 jobs" == found["span_s"].reason
-    assert 0 == found["normalized_entropy"].number
-
-
-def test_poisson_arrivals_have_a_cv_of_one() -> None:
-    """Within four standard errors; bursts have far more."""
-    n = 20_000
-    found = FEATURES["interarrival_cv"].measure(poisson_workload(n, 300, 6))
-    assert found == pytest.approx(1, abs=4 / np.sqrt(n))
-    assert FEATURES["interarrival_cv"].measure(bursty()) > 2
-
-
-def test_features_are_well_described() -> None:
-    """Each has title, definition and source; a unit is at the end of its name."""
-    for name, feature in FEATURES.items():
-        assert name == feature.name
-        assert feature.title.strip(), name
-        assert feature.definition, name
-        assert feature.source, name
-        assert name.endswith("_s") == (feature.unit == "s"), name
-    titles = [feature.title for feature in FEATURES.values()]
-    assert len(titles) == len(set(titles))
+def rebuilt(workload: Workload, order: np.ndarray | None = None, **changed: Any) -> Workload:
+    """Return the workload with its jobs in another order and some columns changed."""
+    columns = {name: getattr(workload, name) for name in COLUMNS}
+    columns |= {"number": np.arange(len(workload))} | changed
+    kept = {name: getattr(workload, name) for name in ("clock", "machine", "settings")}
+    kept |= {"settings": columns.pop("settings")} if "settings" in columns else {}
+    if order is not None:
+        columns = {name: values[order] for name, values in columns.items()}
+    return Workload.of(**columns, **kept)

@@ -33,6 +33,7 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.events import Found, gains_table, parts_of
 
 #: Days of the made-up log, users in it, and the local clock: the log begins on a Monday.
 DAYS, USERS = 84, 12
@@ -65,24 +66,6 @@ def log(*, days: int = DAYS, outage: bool = True, seed: int = 1) -> JobTable:
     return jobs
 
 
-def without(jobs: JobTable, gone: np.ndarray) -> JobTable:
-    """The log without some jobs."""
-    return jobs.take(np.flatnonzero(~gone))
-
-
-def kinds(jobs: JobTable) -> list[str]:
-    """What happened in a log."""
-    return [event.kind for event in find_events(jobs, CLOCK)]
-
-
-# ---- finding ----------------------------------------------------------------------------------
-
-
-def test_nothing_happens_in_an_even_log() -> None:
-    """No event is found where every day is like the other."""
-    assert [] == kinds(log(outage=False))
-
-
 def test_an_outage() -> None:
     """Jobs wait, nothing starts, and in the end nothing runs; the hours are right."""
     (event,) = (one for one in find_events(log(), CLOCK) if one.kind == "outage")
@@ -94,51 +77,46 @@ def test_an_outage() -> None:
 
 
 def test_a_holiday() -> None:
-    """Days in a row on which few users come; a quiet day alone is none."""
+    """Days in a row on which few users come; a quiet day alone is none, nor is an even log."""
     jobs = log(outage=False)
+    assert [] == kinds(jobs)
     day = jobs.recorded_submit // DAY
-    quiet = without(jobs, (day >= 30) & (day < 33) & (jobs.user > 1))
+    quiet = jobs.take(np.flatnonzero((day < 30) | (day >= 33) | (jobs.user == 1)))
     (event,) = find_events(quiet, CLOCK)
     assert ("holiday", 30 * DAY, 33 * DAY) == (event.kind, event.begin, event.end)
     assert (USERS, 1) == (event.before, event.after)
-    assert [] == kinds(without(jobs, day == 30))
+    assert [] == kinds(jobs.take(np.flatnonzero(day != 30)))
 
 
-def test_load_that_doubles() -> None:
-    """From a day on there is twice the work."""
-    jobs = log(outage=False)
-    # Without any difference between days nothing says what is beyond chance.
-    jobs.run_time[:] = HOUR * np.random.default_rng(2).lognormal(0, 0.5, len(jobs))
-    jobs.run_time[jobs.recorded_submit >= 42 * DAY] *= 2
-    events = [one for one in find_events(jobs, CLOCK) if one.kind == "load"]
-    assert [42 * DAY] == [one.begin for one in events]
-    assert events[0].lasting
-    assert 2 == pytest.approx(events[0].after / events[0].before, rel=0.1)
-
-
-def test_queues_that_come_and_go() -> None:
-    """A queue of some weight is used for the first time, another for the last; a rare one not."""
+def test_load_that_doubles_and_queues_that_come_and_go() -> None:
+    """From a day on there is twice the work, and another queue; a rare one does not count."""
     jobs = log(outage=False)
     later = jobs.recorded_submit >= 42 * DAY
+    # Without any difference between days nothing says what is beyond chance.
+    jobs.run_time[:] = HOUR * np.random.default_rng(2).lognormal(0, 0.5, len(jobs))
+    jobs.run_time[later] *= 2
     jobs.queue[:] = np.where(later, 3, 2)
     jobs.queue[10 * len(jobs) // 20] = 7
     events = find_events(jobs, CLOCK)
-    assert ["queue 2", "queue 3"] == sorted(one.what for one in events if one.kind == "queue")
-    assert {"queue 2", "queue 3"} == {str(one.plain()["what"]) for one in events}
+    (load,) = [one for one in events if one.kind == "load"]
+    assert (42 * DAY, True) == (load.begin, load.lasting)
+    assert 2 == pytest.approx(load.after / load.before, rel=0.1)
+    queues = [one for one in events if one.kind == "queue"]
+    assert ["queue 2", "queue 3"] == sorted(one.what for one in queues)
+    assert {"queue 2", "queue 3"} == {str(one.plain()["what"]) for one in queues}
 
 
-def test_short_logs_are_refused() -> None:
-    """Eight weeks are needed to say what is usual."""
+def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs of less than eight weeks, users who generate work, and a missing library."""
     with pytest.raises(QuantityError, match=r"the log lasts 49 days; 56 are needed"):
         find_events(log(days=50), CLOCK)
-
-
-def test_ruptures_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says what to install."""
+    with pytest.raises(QuantityError, match=r"users generative: .* leave them out"):
+        foresee_events(log(), [UserModel.of("generative")], CLOCK, [outage(40, 5)])
+    with pytest.raises(ValueError, match="origin 5 s: no session begins in the first part"):
+        Parts.of(log(), CLOCK, at=5)
     monkeypatch.setitem(sys.modules, "ruptures", None)
-    with pytest.raises(
-        QuantityError, match=r'ruptures is not installed; pip install "hpcrowd\[fit'
-    ):
+    missing = r'ruptures is not installed; pip install "hpcrowd\[fit'
+    with pytest.raises(QuantityError, match=missing):
         find_events(log(), CLOCK)
 
 
@@ -149,20 +127,12 @@ def test_what_a_header_says(make_trace: Callable[..., Trace]) -> None:
         "; Queue: 1 all\n; Note: THIS IS A CLEANED VERSION OF THE LOG!\n"
         ";       user=2 and (job>=2 and job<=9) (8 jobs removed)"
     )
-    trace = make_trace(
-        {"number": 1, "submit": 0},
-        {"number": 10, "submit": 3 * DAY},
-        {"number": 11, "submit": 4 * DAY},
-        header=header,
-    )
+    rows = [{"number": number, "submit": day * DAY} for number, day in ((1, 0), (10, 3), (11, 4))]
     assert [
         "StartTime: Mon Mar 27 2000",
         "Note: THIS IS A CLEANED VERSION OF THE LOG!",
         "Note: user=2 and (job>=2 and job<=9) (8 jobs removed): 2000-03-30 to 2000-03-30",
-    ] == header_notes(trace, CLOCK)
-
-
-# ---- choosing ---------------------------------------------------------------------------------
+    ] == header_notes(make_trace(*rows, header=header), CLOCK)
 
 
 def outage(day: int, hours: int) -> Event:
@@ -171,33 +141,15 @@ def outage(day: int, hours: int) -> Event:
 
 
 def test_the_largest_events_are_chosen() -> None:
-    """They are a week apart, and there are four weeks before and a fortnight after."""
+    """They are a week apart, with room before and after; ordinary days are far from all."""
     events = [outage(10, 90), outage(35, 5), outage(37, 9), outage(50, 7), outage(80, 90)]
     jobs = log()
     assert [events[2], events[3]] == choose_events(events, jobs)
     assert [events[2]] == choose_events(events, jobs, 1)
-
-
-def test_ordinary_days_are_far_from_events() -> None:
-    """They lie as far as possible from all events, also from those not chosen."""
-    jobs = log()
-    (found,) = choose_events([outage(30, 9)], jobs, 0, ordinary=1) or [None]
-    assert found is not None
+    (found,) = choose_events([outage(30, 9)], jobs, 0, ordinary=1)
     assert ORDINARY == found.kind
     assert found.begin >= 60 * DAY
-    close = [outage(day, 9) for day in range(0, DAYS, 6)]
-    assert [] == choose_events(close, jobs, 0, ordinary=3)
-
-
-# ---- asking -----------------------------------------------------------------------------------
-
-
-def test_parts_may_begin_at_a_second() -> None:
-    """The origin is a second instead of a share, and a bad one is refused with it."""
-    parts = Parts.of(log(), CLOCK, days=7, at=BROKEN)
-    assert (BROKEN, BROKEN + 7 * DAY) == (parts.since, parts.until)
-    with pytest.raises(ValueError, match="origin 5 s: no session begins in the first part"):
-        Parts.of(log(), CLOCK, at=5)
+    assert [] == choose_events([outage(day, 9) for day in range(0, DAYS, 6)], jobs, 0, ordinary=3)
 
 
 @pytest.fixture(scope="module")
@@ -205,114 +157,70 @@ def asked() -> list[Asked]:
     """What two models foresaw after the outage, in which users with nothing back were silent."""
     jobs = log()
     at = jobs.recorded_submit
-    silent = (at > BROKEN + HOUR) & (at < BROKEN + LASTS)
+    heard = jobs.take(np.flatnonzero((at <= BROKEN + HOUR) | (at >= BROKEN + LASTS)))
     events = [Event("outage", BROKEN, BROKEN + LASTS, 6.0, 0.0, 1e-9)]
     models = [UserModel.of(name) for name in ("think-time", "adjusted")]
-    return foresee_events(without(jobs, silent), models, CLOCK, events, seeds=1)
+    return foresee_events(heard, models, CLOCK, events, seeds=1)
 
 
-def test_what_is_recorded(asked: list[Asked]) -> None:
-    """The usual jobs of the weekday are counted, and the few of the day of the outage."""
-    (one,) = asked
-    # Of six sessions a day those at 8 have begun, and those of the next day at 8 count.
-    assert one.usual[1]["users"] == USERS
-    assert one.recorded[1]["jobs"] < one.usual[1]["jobs"] / 2
-    assert one.change(1, "jobs") < -0.5
-    assert abs(one.change(14, "jobs")) < 0.2
-    assert one.daily["recorded"][0] < one.daily["recorded"][5]
+def kinds(jobs: JobTable) -> list[str]:
+    """What happened in a log."""
+    return [event.kind for event in find_events(jobs, CLOCK)]
 
 
-def test_errors_and_directions(asked: list[Asked]) -> None:
-    """The error of no change is the recorded change; a direction counts if much changed."""
-    (one,) = asked
-    assert -one.change(1, "jobs") == pytest.approx(one.error(1, "jobs", NO_CHANGE))
-    said = one.change(1, "jobs", "adjusted")
-    assert said - one.change(1, "jobs") == pytest.approx(one.error(1, "jobs", "adjusted"))
-    assert float(said < 0) == one.right(1, "jobs", "adjusted")
-    assert np.isnan(one.right(14, "jobs", "adjusted"))
-    assert np.isnan(one.right(1, "jobs", NO_CHANGE))
-
-
-def test_verdicts(asked: list[Asked]) -> None:
-    """There is one for each model, measure and days; two logs alike have the error of one."""
+def test_verdicts_and_tables_of_the_page(asked: list[Asked]) -> None:
+    """There is a verdict for each model, measure and days, and a table in each part of the page."""
     found = verdicts({"a": asked, "b": asked})
     assert 3 * len(MEASURES) * len(HORIZONS) == len(found)
     first = next(one for one in found if (one.model, one.days) == ("adjusted", 1))
     assert abs(asked[0].error(1, "jobs", "adjusted")) == pytest.approx(first.error.value)
     assert first.error.low == pytest.approx(first.error.high)
-    still = next(one for one in found if one.model == NO_CHANGE)
-    assert 0 == still.gain.value
+    assert 0 == next(one for one in found if one.model == NO_CHANGE).gain.value
     assert [] == verdicts({"a": []})
-    (alone,) = (one for one in verdicts({"a": asked})[:1])
-    assert np.isnan(alone.error.low)
+    assert np.isnan(verdicts({"a": asked})[0].error.low)
     json.dumps([one.plain() for one in found], allow_nan=False)
-
-
-def test_tables_of_the_page(asked: list[Asked]) -> None:
-    """Each generated part of the page has a table, and a log that was only looked at fits in."""
-    from hpcrowd.scenarios.studies.events import Found, parts_of
-
     events = find_events(log(), CLOCK)
     notes = ["StartTime: Mon Mar 27 2000", "Note: user=2 (8 jobs removed)"]
     ordinary = [replace(one, event=replace(one.event, kind=ORDINARY)) for one in asked]
-    found = Found(events, notes, "", CLOCK, DAYS, [*asked, *ordinary])
-    parts = parts_of({"KTH": found, "NASA": replace(found, asked=[])})
-    assert "| KTH | 84 | 1 |" in parts["kinds"]
-    assert "| NASA | outage | 2000-05-06 08:" in parts["events"]
-    assert "| KTH | user=2 (8 jobs removed) |" in parts["headers"]
+    page = Found(events, notes, "", CLOCK, DAYS, [*asked, *ordinary])
+    parts = parts_of({"KTH": page, "NASA": replace(page, asked=[])})
+    for name, words in {
+        "kinds": "| KTH | 84 | 1 |", "events": "| NASA | outage | 2000-05-06 08:",
+        "headers": "| KTH | user=2 (8 jobs removed) |", "design": "\n| adjusted |",
+        "by_kind": "| ordinary days, 14 d | 1 |", "asked": "| KTH | outage, 2000-05-06 |",
+        "gains": "| check logs | 0 | 0 | 0 |",
+    }.items():  # fmt: skip
+        assert words in parts[name]
     assert "StartTime" not in parts["headers"]
-    assert parts["design"].count("\n| adjusted |") == 1
     assert "adjusted" not in parts["check"]
-    assert "| ordinary days, 14 d | 1 |" in parts["by_kind"]
-    assert "| KTH | outage, 2000-05-06 |" in parts["asked"]
-    assert "| check logs | 0 | 0 | 0 |" in parts["gains"]
 
 
 def test_gains_are_counted() -> None:
     """Only intervals on one side of 0 count; "no change" is not compared with itself."""
-    from hpcrowd.scenarios.studies.events import gains_table
-
     nothing = Estimate(0.0, 0.0, 0.0)
-    gains = {
-        ("adjusted", 1): (0.1, 0.3), ("fluid", 1): (0.2, 0.4), ("fluid", 14): (-0.3, -0.1),
-        ("linear", 1): (-0.1, 0.2), ("linear", 14): (float("nan"), float("nan")),
-        (NO_CHANGE, 1): (0.0, 0.0),
-    }  # fmt: skip
     found = [
-        Verdict(
-            model, "think_time", days, 3, nothing, nothing, Estimate(sum(gain) / 2, *gain), nothing
+        Verdict(model, "think_time", days, 3, nothing, nothing, Estimate(0, *gain), nothing)
+        for model, days, *gain in (
+            ("adjusted", 1, 0.1, 0.3), ("fluid", 1, 0.2, 0.4), ("fluid", 14, -0.3, -0.1),
+            ("linear", 1, -0.1, 0.2), ("linear", 14, np.nan, np.nan), (NO_CHANGE, 1, 0.0, 0.0),
         )
-        for (model, days), gain in gains.items()
-    ]
+    ]  # fmt: skip
     assert "| all | 5 | 2 | 1 | think time, 1 d: 2 |" in gains_table({"all": found})
-
-
-def test_users_who_generate_work_are_refused() -> None:
-    """Nothing is recorded that they would submit."""
-    with pytest.raises(QuantityError, match=r"users generative: .* leave them out"):
-        foresee_events(log(), [UserModel.of("generative")], CLOCK, [outage(40, 5)])
-
-
-# ---- the command ------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def file(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:
     """The made-up log as a file."""
     jobs = log()
+    job = {"run": HOUR, "allocated_processors": 1, "requested_time": HOUR, "status": 1, "queue": 1}
+    columns = (jobs.recorded_submit, jobs.recorded_start - jobs.recorded_submit, jobs.user)
     rows = [
-        {
-            "submit": int(at), "wait": int(start - at), "run": HOUR, "allocated_processors": 1,
-            "requested_time": HOUR, "status": 1, "user": int(user), "queue": 1,
-        }
-        for at, start, user in zip(
-            jobs.recorded_submit, jobs.recorded_start, jobs.user, strict=True
-        )
-    ]  # fmt: skip
-    path = tmp_path / "log.swf"
+        job | {"submit": at, "wait": wait, "user": user}
+        for at, wait, user in zip(*(column.tolist() for column in columns), strict=True)
+    ]
     header = "; UnixStartTime: 954115200\n; TimeZoneString: UTC\n; MaxProcs: 64\n; Note: made up"
-    write_swf(make_trace(*rows, header=header), path)
-    return path
+    write_swf(make_trace(*rows, header=header), tmp_path / "log.swf")
+    return tmp_path / "log.swf"
 
 
 def test_the_command_lists_events(call: Callable[..., tuple[int, str, str]], file: Path) -> None:
@@ -322,15 +230,14 @@ def test_the_command_lists_events(call: Callable[..., tuple[int, str, str]], fil
     assert "Note: made up" in out
     assert "2000-05-06 08:" in out
     found = json.loads(call("events", file, "--json")[1])
-    assert ["Note: made up"] == found["header"]
+    assert (["Note: made up"], False) == (found["header"], "asked" in found)
     assert "outage" in {one["kind"] for one in found["events"]}
-    assert "asked" not in found
     rows = list(csv.reader(io.StringIO(call("events", file, "--csv")[1])))
-    assert list(COLUMNS) == rows[0]
-    assert 2 * len(found["events"]) == len(rows) - 1
-    code, _, err = call("events", file, "--csv", "--json")
-    assert 2 == code
-    assert "both given" in err
+    assert (list(COLUMNS), 2 * len(found["events"])) == (rows[0], len(rows) - 1)
+    for words, told in ((("--csv", "--json"), "both given"), (("--users", "no"), "users 'no'")):
+        code, _, err = call("events", file, *words)
+        assert 2 == code
+        assert told in err
 
 
 @pytest.mark.slow
@@ -344,7 +251,21 @@ def test_the_command_asks_models(call: Callable[..., tuple[int, str, str]], file
     found = json.loads(call(*words, "--json")[1])
     assert ["adjusted"] == list(found["asked"][0]["foreseen"])
     assert {"adjusted", NO_CHANGE} == {one["model"] for one in found["verdicts"]}
-    assert [] == found["ordinary"]
-    code, _, err = call("events", file, "--users", "nobody")
-    assert 2 == code
-    assert "users 'nobody'" in err
+
+
+def test_what_is_recorded(asked: list[Asked]) -> None:
+    """The few jobs of the day of the outage, errors against no change, and directions."""
+    (one,) = asked
+    # Of six sessions a day those at 8 have begun, and those of the next day at 8 count.
+    assert one.usual[1]["users"] == USERS
+    assert one.recorded[1]["jobs"] < one.usual[1]["jobs"] / 2
+    change, said = one.change(1, "jobs"), one.change(1, "jobs", "adjusted")
+    assert change < -0.5
+    assert abs(one.change(14, "jobs")) < 0.2
+    assert one.daily["recorded"][0] < one.daily["recorded"][5]
+    assert -change == pytest.approx(one.error(1, "jobs", NO_CHANGE))
+    assert said - change == pytest.approx(one.error(1, "jobs", "adjusted"))
+    assert float(said < 0) == one.right(1, "jobs", "adjusted")
+    assert np.isnan([one.right(14, "jobs", "adjusted"), one.right(1, "jobs", NO_CHANGE)]).all()
+    parts = Parts.of(log(), CLOCK, days=7, at=BROKEN)
+    assert (BROKEN, BROKEN + 7 * DAY) == (parts.since, parts.until)

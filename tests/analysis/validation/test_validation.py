@@ -26,11 +26,17 @@ from hpcrowd.analysis.validation.models import BASELINES, POOLED, UserModel
 from hpcrowd.analysis.validation.parts import Parts
 from hpcrowd.analysis.validation.protocol import Protocol
 from hpcrowd.analysis.validation.validation import FORECASTS, INSIDE, RANKED, Validation
-from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment import Clock, HpcrowdError, JobTable, Simulation
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.environment.errors import QuantityError
 
 MakeJobs = Callable[..., JobTable]
+
+#: One origin, all days after it, and few resamples: most tests do not look at intervals.
+RULES = Protocol((0.5,), 10_000, 1, "recorded", 20, 30, 100)
+
+#: Presets whose users submit what was recorded, and the pooled baseline.
+REPLAYED = [*(name for name, recipe in PRESETS.items() if isinstance(recipe, Recipe)), POOLED]
 
 
 def chain(make_jobs: MakeJobs, pause: Callable[..., int], users: int = 12, jobs: int = 80) -> Any:
@@ -68,15 +74,12 @@ def by_day(random: np.random.Generator, end: int, run: int) -> int:
         left, at = left - (closes - at), closes
 
 
-#: One origin, all days after it, and few resamples: most tests do not look at intervals.
-RULES = Protocol((0.5,), 10_000, 1, "recorded", 20, 30, 100)
-
-
 def validate(
-    jobs: JobTable, models: list[UserModel], clock: Clock, rules: Protocol = RULES, **choices: Any
+    jobs: JobTable, *models: str | UserModel, rules: Protocol = RULES, **choices: Any
 ) -> Validation:
-    """Validate, by default from one origin."""
-    return validation.validate(jobs, models, clock, rules, **choices)
+    """Validate models or presets, by default from one origin."""
+    found = [UserModel.of(model) if isinstance(model, str) else model for model in models]
+    return validation.validate(jobs, found, Clock(), rules, **choices)
 
 
 def scores(found: Validation, measure: str) -> dict[str, float]:
@@ -88,42 +91,25 @@ def scores(found: Validation, measure: str) -> dict[str, float]:
     }
 
 
-def presets(*names: str) -> list[UserModel]:
-    """Models by the names of presets."""
-    return [UserModel.of(name) for name in names]
-
-
-#: Presets whose users submit what was recorded.
-REPLAYED = [name for name, recipe in PRESETS.items() if isinstance(recipe, Recipe)]
-
-ADJUSTED_WINDOWS = UserModel("adjusted-windows", Recipe("batches", window="fitted"))
-
-
 def test_linear_users_are_found_out(make_jobs: MakeJobs) -> None:
-    """Where think times are a line over responses, the line foresees them to the second."""
-    found = validate(chain(make_jobs, linear), presets("rigid", "adjusted", "linear"), Clock())
+    """Where think times are a line over responses, the line foresees them; else it is worse."""
+    found = validate(chain(make_jobs, linear), "rigid", "adjusted", "linear")
     batch = scores(found, "next_batch")
     assert "linear" == min(batch, key=lambda name: batch[name])
     assert batch["linear"] < batch["similar"] < 0.05 < batch["adjusted"]
     assert not any(found.scores[name]["next_batch"].tied for name in ("rigid", "adjusted", POOLED))
     assert {"linear"} == {n for n, each in found.scores.items() if each["next_batch"].rank == 1}
-
-
-def test_line_is_not_found_where_there_is_none(make_jobs: MakeJobs) -> None:
-    """Where pauses have nothing to do with responses, the line is worse than drawing pauses."""
-    found = validate(chain(make_jobs, whatever), presets("adjusted", "linear"), Clock())
-    batch = scores(found, "next_batch")
-    assert batch["adjusted"] < batch["linear"]
+    found = validate(chain(make_jobs, whatever), "adjusted", "linear")
+    assert scores(found, "next_batch")["adjusted"] < scores(found, "next_batch")["linear"]
     assert not found.scores["linear"]["next_batch"].tied
 
 
 def test_users_of_the_day_are_found_out(make_jobs: MakeJobs) -> None:
     """Where users work by day only, fitted windows win forecasts and the weekly profile."""
-    models = [*presets("adjusted"), ADJUSTED_WINDOWS]
-    found = validate(chain(make_jobs, by_day), models, Clock())
+    windows = UserModel("windows", Recipe("batches", window="fitted"))
+    found = validate(chain(make_jobs, by_day), "adjusted", windows)
     for measure in ("next_batch", "next_session", "weekly_profile"):
-        value = scores(found, measure)
-        assert value["adjusted-windows"] < value["adjusted"]
+        assert scores(found, measure)["windows"] < scores(found, measure)["adjusted"]
         assert not found.scores["adjusted"][measure].tied
 
 
@@ -131,18 +117,16 @@ def test_users_of_the_day_are_found_out(make_jobs: MakeJobs) -> None:
 def test_recorded_pauses_are_circular(make_jobs: MakeJobs, name: str) -> None:
     """With recorded waits and pauses these models repeat the record: every distance is 0."""
     jobs = chain(make_jobs, whatever)
-    found = validate(jobs, presets(name), Clock(), drawn=False)
-    assert found.models[name].circular
+    found = validate(jobs, name, drawn=False)
+    assert (True, 1.0) == (found.models[name].circular, found.volume[name])
     assert {0.0} == {scores(found, measure).get(name, 0.0) for measure in MEASURES}
-    parts = Parts.of(jobs, Clock())
-    run = simulate_second(parts, found.models[name], drawn=False)
+    run = simulate_second(Parts.of(jobs, Clock()), found.models[name], drawn=False)
     assert run.recorded_submit.tolist() == run.submit.tolist()
-    assert 1.0 == found.volume[name]
 
 
-@pytest.mark.parametrize("name", [*REPLAYED, POOLED])
-def test_first_part_stays_as_recorded(make_jobs: MakeJobs, name: str) -> None:
-    """No model changes the first part, and none submits anything of the second before it begins."""
+@pytest.mark.parametrize("name", REPLAYED)
+def test_the_parts_are_kept_apart(make_jobs: MakeJobs, name: str) -> None:
+    """No model changes the first part, begins the second too early, or looks at its pauses."""
     parts = Parts.of(chain(make_jobs, linear, users=4, jobs=30), Clock())
     jobs = parts.work.jobs.copy()
     simulation = Simulation(jobs, 4, "recorded")
@@ -151,13 +135,22 @@ def test_first_part_stays_as_recorded(make_jobs: MakeJobs, name: str) -> None:
     first = np.setdiff1d(np.arange(len(jobs)), parts.second_jobs)
     assert jobs.recorded_submit[first].tolist() == jobs.submit[first].tolist()
     assert jobs.submit[parts.second_jobs].min() >= parts.since
+    runs = [100 + 200 * (number // 2 % 3) for number in range(40)]
+    rows = [(10_000 * n + 3 * runs[n - 2], run, 1, 9, 1 + n % 2) for n, run in enumerate(runs)]
+    # The last of each user comes much later, and is the only one whose pause is another.
+    changed = [*rows[:-2], *((row[0] + 500_000, *row[1:]) for row in rows[-2:])]
+    told = [
+        simulate_second(Parts.of(make_jobs(*each), Clock()), UserModel.of(name)).submit.tolist()
+        for each in (rows, changed)
+    ]
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("name", ["shmueli-feitelson", "generative"])
 def test_made_up_work_belongs_to_the_second_part(make_jobs: MakeJobs, name: str) -> None:
     """Users who make up their work do so in the second part only, and are asked for no forecast."""
     jobs = chain(make_jobs, linear, users=4, jobs=30)
-    found = validate(jobs, presets(name), Clock())
+    found = validate(jobs, name)
     assert set(MEASURES) == set(found.scores[name])
     parts = Parts.of(jobs, Clock())
     run = simulate_second(parts, found.models[name])
@@ -168,43 +161,26 @@ def test_made_up_work_belongs_to_the_second_part(make_jobs: MakeJobs, name: str)
     assert pytest.approx(within / len(parts.second_jobs)) == found.volume[name]
 
 
-@pytest.mark.parametrize("name", [*REPLAYED, POOLED])
-def test_second_part_is_not_looked_at(make_jobs: MakeJobs, name: str) -> None:
-    """Pauses of the second part do not matter: drawn submissions are the same if they change."""
-    runs = [100 + 200 * (number // 2 % 3) for number in range(40)]
-    rows = [(10_000 * n + 3 * runs[n - 2], run, 1, 9, 1 + n % 2) for n, run in enumerate(runs)]
-    # The last of each user comes much later, and is the only one whose pause is another.
-    changed = [*rows[:-2], *((row[0] + 500_000, *row[1:]) for row in rows[-2:])]
-    told = []
-    for each in (rows, changed):
-        run = simulate_second(Parts.of(make_jobs(*each), Clock()), UserModel.of(name))
-        told.append(run.submit.tolist())
-    assert told[0] == told[1]
-
-
-class Spy(Composed):
-    """Notes every release."""
-
-    def arrival(self, user: ReplayUser, release: Release) -> int:
-        """Note it."""
-        noted.append(release)
-        return super().arrival(user, release)
-
-
-noted: list[Release] = []
-
-
 @pytest.mark.parametrize("when", [BatchOrder, SessionGraph, OpenOrder])
 @pytest.mark.parametrize("seed", range(5))
 def test_releases_of_the_record(make_jobs: MakeJobs, when: Any, seed: int) -> None:
     """They are those that the mechanism comes to when it lives through the record."""
+    noted: list[Release] = []
+
+    class Spy(Composed):
+        """Notes every release."""
+
+        def arrival(self, user: ReplayUser, release: Release) -> int:
+            """Note it."""
+            noted.append(release)
+            return super().arrival(user, release)
+
     random = np.random.default_rng(seed)
     rows = sorted(
         (int(random.integers(60)) * 500, int(random.integers(1, 40)) * 250, 1, 1, int(user))
         for user in random.integers(1, 4, size=60)
     )
     work = Work.of(make_jobs(*rows))
-    noted.clear()
     model = Simulation(work.jobs, 60, "recorded")
     add_users(model, work, lambda work: Spy(when(work)))
     model.run()
@@ -218,53 +194,40 @@ def test_releases_of_the_record(make_jobs: MakeJobs, when: Any, seed: int) -> No
     assert len(releases.at) == len(seen)
 
 
-def pool_and_user(make_jobs: MakeJobs, prior: float) -> tuple[PausePool, Any, Work]:
-    """Two users with pauses of 1,000 and 2,000 s in the first part, and of 9,000 s after it."""
-    rows = [(0, 100, 1, 1, 1), (0, 100, 1, 1, 2)]
-    for pause in (1, 1, 1, 9):
-        rows += [(rows[2 * (len(rows) // 2 - 1)][0] + 100 + 1000 * pause, 100, 1, 1, 1)]
-        rows += [(rows[-2][0] + 100 + 1000 * pause * (2 if pause == 1 else 1), 100, 1, 1, 2)]
-    work = Work.of(make_jobs(*rows))
-    units = work.by_batch
+@pytest.mark.parametrize(
+    ("prior", "expected"), [(0.0, [{1000}, {2000}]), (float("inf"), [{1000, 2000}] * 2)]
+)
+def test_pauses_are_drawn_from_the_first_part(
+    make_jobs: MakeJobs, prior: float, expected: list[set[int]]
+) -> None:
+    """Users draw their own pauses, with an infinite prior everybody's; what is known stays."""
+    # Two users with pauses of 1,000 and 2,000 s in the first part, and of 9,000 s after it.
+    rows = [
+        (int(at), 100, 1, 1, user)
+        for user, pause in ((1, 1000), (2, 2000))
+        for at in np.cumsum([0, *[100 + pause] * 3, 9100])
+    ]
+    work = Work.of(make_jobs(*sorted(rows)))
     releases = recorded_releases(BatchOrder(work))
-    model = Simulation(work.jobs, 2, "recorded")
-    users = add_users(model, work, "adjusted")
-    known = releases.pause < 5000
-    return PausePool(releases, units.user, known, prior), users, work
-
-
-def test_pauses_are_drawn_from_the_first_part(make_jobs: MakeJobs) -> None:
-    """Without prior users draw their own pauses, with an infinite one everybody's; none later."""
-    for prior, expected in ((0.0, [{1000}, {2000}]), (float("inf"), [{1000, 2000}] * 2)):
-        pool, users, work = pool_and_user(make_jobs, prior)
-        last = (work.by_batch.user_first[1:] - 1).tolist()
-        release = pool.releases.of
-        drawn = [
-            {pool.draw(user, release(unit)).pause for _ in range(60)}
-            for user, unit in zip(users, last, strict=True)
-        ]
-        assert expected == drawn
-        assert [3, 3] == [pool.own(user.place, Reason.ENDED) for user in users]
-
-
-def test_drawn_pause_keeps_what_is_known(make_jobs: MakeJobs) -> None:
-    """Second, reason and the unit waited for stay; the unit is the one that the pause is from."""
-    pool, users, work = pool_and_user(make_jobs, 5.0)
-    release = pool.releases.of(int(work.by_batch.user_first[1]) - 1)
-    drawn = pool.draw(users[0], release)
-    assert (release.at, release.reason, release.awaited) == (drawn.at, drawn.reason, drawn.awaited)
-    assert drawn.pause == pool.releases.pause[drawn.unit]
-    assert drawn.unit != release.unit
+    users = add_users(Simulation(work.jobs, 2, "recorded"), work, "adjusted")
+    pool = PausePool(releases, work.by_batch.user, releases.pause < 5000, prior)
+    for user, unit, pauses in zip(users, work.by_batch.user_first[1:] - 1, expected, strict=True):
+        known = releases.of(int(unit))
+        drawn = [pool.draw(user, known) for _ in range(60)]
+        assert pauses == {one.pause for one in drawn}
+        assert 3 == pool.own(user.place, Reason.ENDED)
+        one = drawn[0]
+        assert (known.at, known.reason, known.awaited) == (one.at, one.reason, one.awaited)
+        assert one.pause == releases.pause[one.unit]
+        assert one.unit != known.unit
 
 
 @pytest.mark.parametrize("run", [100, 1000, 1900])
 def test_similar_pauses_follow_similar_responses(make_jobs: MakeJobs, run: int) -> None:
     """Of pauses that grow with the response, those after the nearest responses are drawn."""
-    rows, at = [], 0
-    for each in [*range(10, 2010, 10), run]:
-        rows.append((at, each, 1, each, 1))
-        at += each + 5000 + 10 * each
-    rows.append((at, 1, 1, 1, 1))
+    lengths = np.array([*range(10, 2010, 10), run, 1])
+    at = np.cumsum([0, *(5000 + 11 * lengths[:-1])])
+    rows = [(int(a), int(one), 1, int(one), 1) for a, one in zip(at, lengths, strict=True)]
     work = Work.of(make_jobs(*rows))
     units, releases = work.by_batch, recorded_releases(BatchOrder(work))
     known = np.arange(len(units)) < len(units) - 1
@@ -278,37 +241,25 @@ def test_similar_pauses_follow_similar_responses(make_jobs: MakeJobs, run: int) 
     assert 5000 + 10 * run in drawn
 
 
-def test_no_pause_at_all(make_jobs: MakeJobs) -> None:
-    """A first part in which nobody came back is reported, with the cure."""
-    rows = [(1000 * user, 10, 1, 1, user) for user in range(1, 9)]
-    rows += [(90_000 + 1000 * user, 10, 1, 1, user) for user in range(1, 9)]
-    with pytest.raises(QuantityError, match=r"no user submitted twice"):
-        validate(make_jobs(*rows), presets("adjusted"), Clock())
-
-
-@pytest.mark.parametrize("split", [0.0, 1.0, -2.0, float("nan")])
-def test_split_must_part(make_jobs: MakeJobs, split: float) -> None:
-    """A share outside of 0 to 1 is reported."""
-    with pytest.raises(QuantityError, match="between 0 and 1"):
-        Parts.of(make_jobs((0, 1, 1), (9000, 1, 1)), Clock(), split)
-
-
 @pytest.mark.parametrize(
-    ("split", "name", "cure"), [(0.2, "first", "larger"), (0.9, "second", "smaller")]
+    ("split", "words"),
+    [
+        *((split, "between 0 and 1") for split in (0.0, 1.0, -2.0, float("nan"))),
+        (0.2, "no session begins in the first part.*larger"),
+        (0.9, "no session begins in the second part.*smaller"),
+    ],
 )
-def test_parts_must_hold_sessions(make_jobs: MakeJobs, split: float, name: str, cure: str) -> None:
-    """A part in which no session begins is reported, with the cure."""
-    jobs = make_jobs((0, 1, 1), (0, 1, 1), (9000, 1, 1), (9001, 1, 1))
-    with pytest.raises(TraceError, match=f"no session begins in the {name} part.*{cure}"):
-        Parts.of(jobs, Clock(), split)
+def test_both_parts_must_hold_sessions(make_jobs: MakeJobs, split: float, words: str) -> None:
+    """A share outside of 0 to 1, or that leaves a part empty, is reported, with the cure."""
+    with pytest.raises(HpcrowdError, match=words):
+        Parts.of(make_jobs((0, 1, 1), (0, 1, 1), (9000, 1, 1), (9001, 1, 1)), Clock(), split)
 
 
 def test_sessions_are_not_cut(make_jobs: MakeJobs) -> None:
     """A session belongs to the part in which it begins, whole."""
     parts = Parts.of(make_jobs((0, 1, 1), (1000, 1, 1), (1900, 1, 1), (9000, 1, 1)), Clock(), 0.25)
-    assert 1000 == parts.since
+    assert (1000, [3]) == (parts.since, parts.second_jobs.tolist())
     assert [0, 1000, 1900] == parts.first.jobs.recorded_submit.tolist()
-    assert [3] == parts.second_jobs.tolist()
 
 
 def test_newcomers_get_what_fits_all(make_jobs: MakeJobs) -> None:
@@ -321,52 +272,37 @@ def test_newcomers_get_what_fits_all(make_jobs: MakeJobs) -> None:
     ]
     rows += [(150_000 + 20_000 * n, 300, 1, 1, 3) for n in range(8)]
     jobs = make_jobs(*sorted(rows))
-    found = validate(jobs, presets(*PRESETS), Clock())
+    found = validate(jobs, *PRESETS)
     assert 1 == found.origins[0].counts["users_second_not_seen_in_first"]
     assert {*PRESETS, *BASELINES} == set(found.scores)
-    asked = questions(Parts.of(jobs, Clock()), 0, 30)["next_batch"]
-    assert 2 in asked.user.tolist()
-
-
-def test_same_seed_same_scores(make_jobs: MakeJobs) -> None:
-    """Everything random follows the seed."""
-    jobs = chain(make_jobs, whatever, users=4, jobs=30)
-
-    def values(seed: int) -> list[float]:
-        rules = replace(RULES, seeds=2)
-        found = validate(jobs, presets("adjusted", "fluid"), Clock(), rules, seed=seed)
-        return [v for m in MEASURES for v in scores(found, m).values()]
-
-    assert values(0) == values(0)
-    assert values(0) != values(1)
-
-
-def test_sessions_are_no_answer_about_batches(make_jobs: MakeJobs) -> None:
-    """Who submits whole sessions says nothing about the next batch and the length of sessions."""
-    found = validate(chain(make_jobs, whatever, users=3, jobs=20), presets("think-time"), Clock())
+    assert 2 in questions(Parts.of(jobs, Clock()), 0, 30)["next_batch"].user.tolist()
     assert {*MEASURES, "next_session"} - set(INSIDE) == set(found.scores["think-time"])
     assert {*MEASURES, *FORECASTS} == set(found.scores[POOLED])
 
 
-def test_populations_are_models_too(make_jobs: MakeJobs) -> None:
-    """A mixture of presets and recipes is validated like one model."""
-    mixed = Mixture([Part("fluid", 0.5), Part(Recipe("batches", "linear"), 0.5)])
-    jobs = chain(make_jobs, linear, users=6, jobs=30)
-    found = validate(jobs, [UserModel("mixed", mixed)], Clock())
-    assert {"mixed", *BASELINES} == set(found.scores)
+def test_same_seed_same_scores(make_jobs: MakeJobs) -> None:
+    """Everything random follows the seed; a mixture of presets is validated like one model."""
+    mixed = UserModel(
+        "mixed", Mixture([Part("fluid", 0.5), Part(Recipe("batches", "linear"), 0.5)])
+    )
+    jobs, rules = chain(make_jobs, linear, users=6, jobs=30), replace(RULES, seeds=2)
+    found = [validate(jobs, "adjusted", mixed, rules=rules, seed=seed) for seed in (0, 0, 1)]
+    values = [[scores(one, measure) for measure in MEASURES] for one in found]
+    assert values[0] == values[1] != values[2]
+    assert {"adjusted", "mixed", *BASELINES} == set(found[0].scores)
     parts = Parts.of(jobs, Clock())
-    users = parts.users(found.models["mixed"])
-    assert isinstance(users, Mixture)
-    behaviours = [part.behaviour(parts.work) for part in users.parts]  # type: ignore[operator]
-    assert all(isinstance(behaviour, HeldOut) for behaviour in behaviours)
+    users = parts.users(found[0].models["mixed"])
+    kinds = {type(part.behaviour(parts.work)) for part in users.parts}  # type: ignore[operator]
+    assert [] == [kind for kind in kinds if not issubclass(kind, HeldOut)]
 
 
 def test_models_that_cannot_be_fitted_are_told(make_jobs: MakeJobs) -> None:
-    """A model that the first part cannot be fitted with is named, before anything runs."""
+    """What the first part cannot be fitted with is named, before anything runs."""
     rows = [(10_000 * number, 100, 1, 100, 1) for number in range(20)]
     steps: list[str] = []
     with pytest.raises(QuantityError, match=r"linear, fitted to the first part.*leave it out"):
-        validate(
-            make_jobs(*rows), presets("linear"), Clock(), progress=lambda *s: steps.append(s[0])
-        )
+        validate(make_jobs(*rows), "linear", progress=lambda *s: steps.append(s[0]))
     assert [] == steps
+    rows = [(start + 1000 * user, 10, 1, 1, user) for start in (0, 90_000) for user in range(1, 9)]
+    with pytest.raises(QuantityError, match=r"no user submitted twice"):
+        validate(make_jobs(*rows), "adjusted")

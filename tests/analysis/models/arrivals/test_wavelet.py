@@ -1,16 +1,18 @@
-"""The wavelet models: estimation by a plain loop, synthesis against theory, events, zeros."""
+"""Wavelet arrivals: estimation by a plain loop, synthesis against theory; auto, by evidence."""
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from statistics import variance
 
 import numpy as np
 import pytest
 import pywt
 from hpcrowd.analysis.features import Settings, Workload
+from hpcrowd.analysis.models.arrivals.auto import Auto, Evidence
+from hpcrowd.analysis.models.arrivals.poisson import Poisson
 from hpcrowd.analysis.models.arrivals.wavelet import (
     Wavelet,
     WaveletZeros,
@@ -21,76 +23,72 @@ from hpcrowd.analysis.models.arrivals.wavelet import (
     zero_runs,
     zero_shares,
 )
-from hpcrowd.environment.errors import ModelFitError, UnavailableError
+from hpcrowd.analysis.models.model import arrival_model
+from hpcrowd.environment.errors import ModelFitError
+from hpcrowd.environment.traces.trace import Trace
+
+from tests.analysis.features.feature_cases import bursty_workload, poisson_workload
 
 #: Fresh counts, 37 intervals: cut to 4 x 2^3.
-COUNTS = [
-    3,
-    1,
-    4,
-    1,
-    5,
-    9,
-    2,
-    6,
-    5,
-    3,
-    5,
-    8,
-    9,
-    7,
-    9,
-    3,
-    2,
-    3,
-    8,
-    4,
-    6,
-    2,
-    6,
-    4,
-    3,
-    3,
-    8,
-    3,
-    2,
-    7,
-    9,
-    5,
-]
+COUNTS = [int(digit) for digit in "31415926535897932384626433832795"]
+
+
 CUT = [0, 2, 8, 8, 4]
 
 
-def arrivals(counts: Sequence[int], scale: float = 900.0) -> np.ndarray:
-    """Return arrivals that are counted so over a time scale; the first is at 0 s."""
-    return np.repeat(np.arange(len(counts)) * scale, counts)
-
-
 def counted(counts: Sequence[int], scale: float = 900.0) -> Workload:
-    """Return a workload with :func:`arrivals`, measured at the time scale."""
-    return Workload.of(arrivals(counts, scale), 1, settings=Settings(time_scale_s=scale))
+    """Return arrivals that are counted so over a time scale; the first is at 0 s."""
+    submit = np.repeat(np.arange(len(counts)) * scale, counts)
+    return Workload.of(submit, 1, settings=Settings(time_scale_s=scale))
 
 
 def plain_loop(counts: list[int]) -> tuple[float, float, list[float]]:
     """Return mu_c, sigma_c and p by Eqs. 4.1, 4.2, 4.7 and 4.8, one number after the other."""
     scaling, squares = [float(count) for count in counts], []
-    splits = int(math.log2(len(counts) / 4))
-    for _ in range(splits):
+    for _ in range(int(math.log2(len(counts) / 4))):
         pairs = list(zip(scaling[0::2], scaling[1::2], strict=True))
         detail = [(one - other) / math.sqrt(2) for one, other in pairs]
         scaling = [(one + other) / math.sqrt(2) for one, other in pairs]
         squares.insert(0, sum(d * d for d in detail) / len(detail))
     multiplier = [d / c for d, c in zip(detail, scaling, strict=True)]
-    p = [1 / (2 * sample_variance(multiplier)) - 1 / 2]
+    p = [1 / (2 * variance(multiplier)) - 1 / 2]
     for before, after in pairwise(squares):
         p.append((before / after * (p[-1] + 1) - 1) / 2)
-    return sum(scaling) / len(scaling), math.sqrt(sample_variance(scaling)), p
+    return sum(scaling) / len(scaling), math.sqrt(variance(scaling)), p
 
 
-def sample_variance(values: list[float]) -> float:
-    """Return the variance with n - 1."""
-    mean = sum(values) / len(values)
-    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+@pytest.mark.parametrize(
+    ("length", "coarse", "splits"),
+    [(8, 4, 1), (15, 7, 1), (16, 4, 2), (52, 6, 3), (121_760, 7, 14)],
+)
+def test_a_length_is_cut_to_a_power_of_two(length: int, coarse: int, splits: int) -> None:
+    """C of 4 to 7 times 2^S, the longest that fits; the synthesis takes the transform back."""
+    scales = scales_of(counted([1, 3, 2, 5] * (length // 4) + [1] * (length % 4)), "wavelet")
+    found = (scales.intervals, len(scales.scaling[0]), len(scales.scaling), len(scales.counts))
+    assert (length, coarse, splits, coarse << splits) == found
+    again = scales.scaling[0]
+    for detail in scales.wavelet:
+        again = split(again, detail / again)
+    np.testing.assert_allclose(again, scales.counts)
+
+
+@pytest.mark.parametrize("events", ["exact", "poisson"])
+def test_long_draws_go_on_with_further_syntheses(events: str) -> None:
+    """As many as asked for, rising, at the trace's rate; fewer are the beginning of more."""
+    model = Wavelet.fit(counted(COUNTS)).model_copy(update={"events": events})
+    many = model.times(20_000, np.random.default_rng(4))
+    few = model.times(500, np.random.default_rng(4))
+    assert (20_000, few.tolist()) == (len(many), many[:500].tolist())
+    assert (np.diff(many) >= 0).all()
+    assert many[0] >= 0
+    assert many[-1] / len(many) == pytest.approx(900 * 32 / sum(COUNTS), rel=0.05)
+    if events == "poisson":
+        times = random_events(np.tile([0.0, 3.0], 20_000), 60, np.random.default_rng(3))
+        assert (np.diff(times) >= 0).all()
+        found = np.bincount((times // 60).astype(int), minlength=40_000)
+        assert 0 == found[0::2].sum()
+        assert found[1::2].mean() == pytest.approx(3, abs=4 * np.sqrt(3 / 20_000))
+        assert found[1::2].var() == pytest.approx(3, rel=0.06)
 
 
 def test_estimation_is_that_of_a_plain_loop() -> None:
@@ -107,31 +105,6 @@ def test_estimation_is_that_of_a_plain_loop() -> None:
     assert (found.p, ()) == (again.p, again.notes)
 
 
-@pytest.mark.parametrize(
-    ("length", "coarse", "splits"),
-    [(8, 4, 1), (15, 7, 1), (16, 4, 2), (52, 6, 3), (121_760, 7, 14)],
-)
-def test_a_length_is_cut_to_a_power_of_two(length: int, coarse: int, splits: int) -> None:
-    """C of 4 to 7 times 2^S, the longest that fits."""
-    scales = scales_of(counted([1] * length), "wavelet")
-    assert (length, coarse, splits) == (
-        scales.intervals,
-        len(scales.scaling[0]),
-        len(scales.scaling),
-    )
-    assert coarse << splits == len(scales.counts)
-
-
-def test_the_transform_is_taken_back_by_the_synthesis() -> None:
-    """Wavelet coefficients as A x c give the counts again, by the library and by Eqs. 4.3, 4.4."""
-    scales = scales_of(counted(COUNTS), "wavelet")
-    found = scales.scaling[0]
-    for detail in scales.wavelet:
-        found = split(found, detail / found)
-    assert COUNTS == pytest.approx(found.tolist())
-    assert COUNTS == pytest.approx(pywt.waverec([scales.scaling[0], *scales.wavelet], "haar"))
-
-
 def test_synthesis_has_the_multipliers_it_is_given() -> None:
     """Positive rates; at each scale the variance of multipliers is 1 / (2 p + 1), Eq. 4.6."""
     coarse, betas = 4000, (8.0, 2.0, 0.7, 0.3)
@@ -146,14 +119,11 @@ def test_synthesis_has_the_multipliers_it_is_given() -> None:
         assert (multiplier**2).mean() == pytest.approx(1 / (2 * p + 1), abs=5 * error)
     assert found.mean() == pytest.approx(50, abs=5 * 5 / np.sqrt(coarse))
     assert found.std() == pytest.approx(5, rel=0.06)
-
-
-def test_coarse_coefficients_are_drawn_again_until_positive() -> None:
-    """A spread of three times the mean leaves none at 0 or below, and no pile at 0."""
-    model = Wavelet(time_scale_s=900, coarse=3000, mean=1, sd=3, p=(2.0,))
-    found, _ = pywt.dwt(model.rates(np.random.default_rng(2)), "haar", mode="periodization")
+    # A spread of three times the mean leaves none at 0 or below, but a normal cut off at 0, which
+    # has this mean: mu + sigma phi(a) / (1 - Phi(a)), a = -mu / sigma.
+    wide = model.model_copy(update={"coarse": 3000, "mean": 1, "sd": 3, "p": (2.0,)})
+    found, _ = pywt.dwt(wide.rates(np.random.default_rng(2)), "haar", mode="periodization")
     assert found.min() > 0
-    # A normal cut off at 0 has this mean: mu + sigma phi(a) / (1 - Phi(a)), a = -mu / sigma.
     a = -1 / 3
     hazard = math.exp(-(a**2) / 2) / math.sqrt(2 * math.pi) / (0.5 * math.erfc(a / math.sqrt(2)))
     assert found.mean() == pytest.approx(1 + 3 * hazard, abs=4 * found.std() / np.sqrt(3000))
@@ -176,13 +146,6 @@ def test_a_parameter_that_is_not_positive_is_named(counts: list[int], message: s
     assert "\n" not in str(caught.value)
 
 
-def test_without_the_library_the_cure_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says what to install."""
-    monkeypatch.setitem(sys.modules, "pywt", None)
-    with pytest.raises(UnavailableError, match=r'pip install "hpcrowd\[fits\]"'):
-        Wavelet.fit(counted(COUNTS))
-
-
 def test_events_are_where_the_integral_is_whole() -> None:
     """Interpolated inside intervals, none in empty ones; what is left over is carried on."""
     expected = np.array([1.5, 0, 0.5, 2.0, 0.25])
@@ -195,37 +158,9 @@ def test_events_are_where_the_integral_is_whole() -> None:
         parts += (found + 10 * place).tolist()
     assert times.tolist() == pytest.approx(parts)
     assert integrate_and_fire(np.zeros(0), 10, 0.5)[1] == 0.5
-
-
-def test_whole_counts_come_back() -> None:
-    """Firing recorded counts gives as many arrivals in each interval, the last at its end."""
     times, _ = integrate_and_fire(np.array(COUNTS + CUT, np.float64), 900)
     inside = np.bincount(np.ceil(times / 900 - 1e-9).astype(int) - 1, minlength=37)
     assert COUNTS + CUT == inside.tolist()
-
-
-def test_random_events_are_poisson() -> None:
-    """Mean and variance of counts are the rate, and times rise."""
-    expected = np.tile([0.0, 3.0], 20_000)
-    times = random_events(expected, 60, np.random.default_rng(3))
-    assert (np.diff(times) >= 0).all()
-    found = np.bincount((times // 60).astype(int), minlength=len(expected))
-    assert 0 == found[0::2].sum()
-    assert found[1::2].mean() == pytest.approx(3, abs=4 * np.sqrt(3 / 20_000))
-    assert found[1::2].var() == pytest.approx(3, rel=0.06)
-
-
-@pytest.mark.parametrize("events", ["exact", "poisson"])
-def test_long_draws_go_on_with_further_syntheses(events: str) -> None:
-    """As many as asked for, rising, at the trace's rate; fewer are the beginning of more."""
-    model = Wavelet.fit(counted(COUNTS)).model_copy(update={"events": events})
-    many = model.times(20_000, np.random.default_rng(4))
-    few = model.times(500, np.random.default_rng(4))
-    assert (20_000, 500) == (len(many), len(few))
-    assert few.tolist() == many[:500].tolist()
-    assert (np.diff(many) >= 0).all()
-    assert many[0] >= 0
-    assert many[-1] / len(many) == pytest.approx(900 * 32 / sum(COUNTS), rel=0.05)
 
 
 def test_runs_of_empty_intervals() -> None:
@@ -254,12 +189,9 @@ def test_zeros_are_as_many_and_as_long_as_asked() -> None:
         # The transform adds in another order; what was empty stays so.
         found[found < 1e-12] = 0
     assert found.mean() == pytest.approx(40, abs=5 * 4 / np.sqrt(50))
-
-
-def test_more_zeros_than_there_are_parents() -> None:
-    """Half of each scale at most can become 0 at once; the model then does what it can."""
-    model = WaveletZeros(time_scale_s=900, coarse=4, mean=40, sd=4, p=(5.0,), zeros=(0.9,))
-    assert 4 == int((model.rates(np.random.default_rng(6)) == 0).sum())
+    # Half of each scale at most can become 0 at once; the model then does what it can.
+    most = WaveletZeros(time_scale_s=900, coarse=4, mean=40, sd=4, p=(5.0,), zeros=(0.9,))
+    assert 4 == int((most.rates(np.random.default_rng(6)) == 0).sum())
 
 
 def test_zeros_are_fitted_with_the_wavelets() -> None:
@@ -269,8 +201,58 @@ def test_zeros_are_fitted_with_the_wavelets() -> None:
     assert plain.p == found.p
     assert sum(found.zeros) == pytest.approx(7 / 32)
     assert "length" == found.weighing
-    other = WaveletZeros.fit(counted(counts), weighing="number")
-    assert found.zeros != other.zeros
-    for zeros in ((0.1,), (0.5, 0.4, 0.2), (-0.1, 0.0, 0.0)):
-        with pytest.raises(ValueError, match="zeros"):
-            WaveletZeros.model_validate(found.model_dump() | {"zeros": zeros})
+    assert found.zeros != WaveletZeros.fit(counted(counts), weighing="number").zeros
+
+
+def test_the_nearest_is_taken_and_the_numbers_are_reported() -> None:
+    """Notes name the choice and have a line for the trace and each candidate."""
+    workload = bursty_workload(6000, 3)
+    found = Auto.fit(workload)
+    assert isinstance(found, Wavelet)
+    assert "auto" != found.name
+    told = [note for note in found.notes if note.startswith("auto: ")]
+    assert 4 == len(told)
+    assert str(Evidence.of(workload.submit, 900)) in told[0]
+    candidates = {
+        "wavelet": Wavelet.fit(workload),
+        "wavelet-zeros by length": WaveletZeros.fit(workload),
+        "wavelet-zeros by number": WaveletZeros.fit(workload, weighing="number"),
+    }
+    taken = candidates.pop(told[0].split(": ")[1].split(";")[0])
+    assert taken.model_copy(update={"notes": found.notes}) == found
+    assert Auto.fit(workload) == found
+    with pytest.raises(TypeError, match="abstract"):
+        Auto()  # type: ignore[abstract]
+
+
+def test_what_is_too_short_or_too_regular_becomes_poisson() -> None:
+    """The reason is in the notes; asked for by name, the wavelet model refuses."""
+    for submit in (np.arange(0, 3000.0, 100), np.arange(0, 900 * 64, 90.0)):
+        workload = Workload.of(submit, 1)
+        found = Auto.fit(workload)
+        assert isinstance(found, Poisson)
+        assert found.notes[0].startswith("auto: poisson, because arrivals wavelet: ")
+        for name in ("wavelet", "wavelet-zeros"):
+            with pytest.raises(ModelFitError, match=f"arrivals {name}: "):
+                arrival_model(name).fit(workload)
+    hourly = poisson_workload(3000, 300, 1, settings=Settings(time_scale_s=1800))
+    for name in ("wavelet", "wavelet-zeros", "auto"):
+        assert 1800 == getattr(arrival_model(name).fit(hourly), "time_scale_s", None)
+
+
+def test_distance_of_evidence() -> None:
+    """Twice the CV counts ln 2, the other two as they are; an unknown Hurst does not count."""
+    one, other = Evidence(2, 0.5, 0.7), Evidence(4, 0.4, 0.9)
+    assert np.log(2) + 0.1 + 0.2 == pytest.approx(one.apart(other))
+    assert np.log(2) + 0.1 == pytest.approx(one.apart(Evidence(4, 0.4, None)))
+    assert "CV 4.00, Hurst unknown, empty 40%" == str(Evidence(4, 0.4, None))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("log", "name"), [("LLNL-Thunder", "wavelet-zeros"), ("HPC2N-2002-2.1", "wavelet")]
+)
+def test_choice_on_traces(read_trace: Callable[[str], Trace], log: str, name: str) -> None:
+    """Thunder needs zeros by length, HPC2N is better without; studies have the figures."""
+    found = Auto.fit(Workload.from_trace(read_trace(log)))
+    assert (name, "length") == (found.name, getattr(found, "weighing", "length"))

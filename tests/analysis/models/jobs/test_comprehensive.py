@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +16,8 @@ from hpcrowd.analysis.models.jobs.comprehensive import (
     bag_places,
     user_bags,
 )
-from hpcrowd.analysis.models.parts.users import draw_from
 from hpcrowd.environment import Streams
 from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.errors import ModelFitError, QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,9 +29,6 @@ def two_classes(*processors: tuple[int, int, int]) -> JobClasses:
     return JobClasses(
         weights=(0.25, 0.75), means_s=(5.0, 1000.0), sds_s=(10.0, 50.0), processors=processors
     )
-
-
-# ---- classes ---------------------------------------------------------------------------------
 
 
 #: Class of run time, processors, and how many jobs there are of both.
@@ -63,17 +57,12 @@ def conditional(counts: Rows) -> np.ndarray:
     return table / table.sum(axis=0)
 
 
-def test_parallelism_goes_by_how_common_a_number_is() -> None:
-    """250 jobs on 4 and 300 on 10 processors are of class 9 (the thesis' example), 1 job of 1."""
-    counts = ((0, 4, 200), (1, 4, 50), (1, 10, 300), (0, 7, 1))
-    assert {4: 9, 10: 9, 7: 1} == parallelism(counts)
-    assert 1 / 201 == conditional(counts)[0, 0]
-    assert [200 / 201, 1] == conditional(counts)[8].tolist()
-    assert (9, 2) == conditional(counts).shape
-
-
 def test_one_draw_of_processors_stands_for_two() -> None:
-    """Pr(c, l) times the share in the multiset of both labels is the share of what is drawn."""
+    """Pr(c, l) times the share in the multiset of both labels is the share of what is drawn.
+
+    250 jobs on 4 and 300 on 10 processors are of class 9 (the thesis' example), 1 job of 1.
+    """
+    assert {4: 9, 10: 9, 7: 1} == parallelism(((0, 4, 200), (1, 4, 50), (1, 10, 300), (0, 7, 1)))
     counts = ((0, 1, 64), (0, 2, 60), (0, 8, 3), (1, 1, 7), (1, 2, 1), (1, 64, 9))
     classes = two_classes(*counts)
     kinds, size = parallelism(counts), 40_000
@@ -88,21 +77,29 @@ def test_one_draw_of_processors_stands_for_two() -> None:
         assert pytest.approx(in_two_steps, abs=5 * error) == np.mean(drawn == processors)
 
 
-def test_processors_come_as_often_as_in_the_class() -> None:
-    """Shares of what is drawn are those of the class, within five standard errors."""
-    classes = two_classes((0, 1, 30), (0, 2, 70), (1, 16, 5))
-    drawn = classes.draw_processors(np.repeat([0, 1], 10_000), 64, np.random.default_rng(1))
-    assert pytest.approx(0.3, abs=5 * (0.21 / 10_000) ** 0.5) == np.mean(drawn[:10_000] == 1)
-    assert {16} == {*drawn[10_000:].tolist()}
-
-
-def test_small_machines_get_what_fits() -> None:
-    """What exceeds the machine is left out; a class of nothing else gets the whole machine."""
-    classes = two_classes((0, 1, 1), (0, 32, 99), (1, 64, 5))
-    drawn = classes.draw_processors(np.array([0, 0, 1, 1]), 8, np.random.default_rng(1))
-    assert [1, 1, 8, 8] == drawn.tolist()
-    assert "99 % of the jobs of the trace need more than 8 processors" in classes.notes_on(8)[0]
-    assert [] == classes.notes_on(64)
+@given(
+    st.lists(st.integers(0, 250), min_size=1, max_size=200),
+    st.sampled_from([0.0, 0.3, 1.0]),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_bags_keep_sizes_and_gaps(gaps: list[int], leave: float, wait: bool, seed: int) -> None:
+    """No bag gets more jobs than its size, within the gap; of bags that wait none is cut."""
+    arrivals = np.cumsum(gaps).astype(float)
+    random = np.random.default_rng(seed)
+    sizes = random.choice([1, 1, 3, 70], len(gaps))
+    found = bag_places(arrivals, sizes, 100, random, leave=leave, wait=wait)
+    become = np.bincount(found)
+    assert len(gaps) == become.sum()
+    assert (become >= 1).all()
+    if not wait:
+        assert (become <= sizes[np.unique(found, return_index=True)[1]]).all()
+    elif leave == 0:
+        assert {1, 3, 70} >= {*become.tolist()}
+    assert (become == 70).sum() <= (sizes == 70).sum()
+    order = np.argsort(found, kind="stable")
+    same = np.diff(found[order]) == 0
+    assert (np.diff(arrivals[order])[same] <= 100).all()
 
 
 def test_run_times_are_normal_and_not_negative() -> None:
@@ -116,16 +113,6 @@ def test_run_times_are_normal_and_not_negative() -> None:
     assert pytest.approx(50, rel=0.02) == long.std()
     # Mean of a normal distribution of 5 and 10 above -0.5: 5 + 10 f(0.55) / F(0.55).
     assert pytest.approx(5 + 10 * 0.342944 / 0.708840, abs=5 * 7 / 200) == short.mean()
-
-
-def test_draws_follow_shares() -> None:
-    """Shares need not add up to 1; what has none is never drawn."""
-    drawn = draw_from(np.array([0.0, 2.0, 0.0, 6.0, 0.0]), 10_000, np.random.default_rng(3))
-    assert {1, 3} == {*drawn.tolist()}
-    assert pytest.approx(0.25, abs=5 * (0.1875 / 10_000) ** 0.5) == np.mean(drawn == 1)
-
-
-# ---- which jobs are a bag --------------------------------------------------------------------
 
 
 @given(
@@ -146,71 +133,24 @@ def test_bags_are_those_of_algorithm_1(gaps: list[int], sizes: list[int]) -> Non
     assert places == found.tolist()
 
 
-@given(
-    st.lists(st.integers(0, 250), min_size=1, max_size=200),
-    st.floats(0, 1),
-    st.integers(0, 99),
-)
-def test_bags_that_interleave_keep_sizes_and_gaps(gaps: list[int], leave: float, seed: int) -> None:
-    """No bag gets more jobs than its size; its jobs follow each other within the gap."""
-    arrivals = np.cumsum(gaps).astype(float)
-    random = np.random.default_rng(seed)
-    sizes = random.integers(1, 9, len(gaps))
-    found = bag_places(arrivals, sizes, 100, random, leave=leave)
-    become = np.bincount(found)
-    assert (become >= 1).all()
-    assert (become <= sizes[np.unique(found, return_index=True)[1]]).all()
-    order = np.argsort(found, kind="stable")
-    same = np.diff(found[order]) == 0
-    assert (np.diff(arrivals[order])[same] <= 100).all()
-
-
-def test_bags_are_left_and_come_back_to() -> None:
-    """With ``leave`` 1 two bags of two take turns; at 0 one comes after the other."""
-    arrivals, sizes = np.zeros(4), np.array([2, 2, 2, 9])
-    random = np.random.default_rng(0)
-    assert [0, 1, 0, 1] == bag_places(arrivals, sizes, 100, random, leave=1.0).tolist()
-    assert [0, 0, 1, 1] == bag_places(arrivals, sizes, 100, random).tolist()
-
-
-def test_too_many_open_bags_close_the_oldest() -> None:
-    """Thousands of bags that are all left stay within bounds."""
-    random = np.random.default_rng(1)
-    found = bag_places(np.zeros(3000), np.full(3000, 50), 100, random, leave=0.9)
-    assert np.bincount(found).max() <= 50
-
-
-@given(
-    st.lists(st.integers(0, 250), min_size=1, max_size=200),
-    st.sampled_from([0.0, 0.3]),
-    st.integers(0, 99),
-)
-def test_bags_wait_until_they_fit(gaps: list[int], leave: float, seed: int) -> None:
-    """Of bags that wait none is cut, so all but single jobs have a size that was drawn."""
-    arrivals = np.cumsum(gaps).astype(float)
-    random = np.random.default_rng(seed)
-    sizes = random.choice([1, 1, 3, 70], len(gaps))
-    found = np.bincount(bag_places(arrivals, sizes, 100, random, leave=leave, wait=True))
-    if leave == 0:
-        assert {1, 3, 70} >= {*found.tolist()}
-    assert len(gaps) == found.sum()
-    assert (found == 70).sum() <= (sizes == 70).sum()
-
-
 def test_the_largest_bag_that_fits_is_next() -> None:
     """A bag of three waits for three jobs that come in time, and then comes before a smaller one.
 
-    Where not even a waiting one fits, a single job begins.
+    Where not even a waiting one fits, a single job begins. Bags that are left take turns; of
+    thousands the oldest are closed.
     """
     arrivals = np.array([0.0, 500, 1000, 1001, 1002, 1003, 2000])
     sizes = np.array([3, 1, 2, 9, 9, 1, 1])
-    found = bag_places(arrivals, sizes, 100, np.random.default_rng(0), wait=True)
+    random = np.random.default_rng(0)
+    found = bag_places(arrivals, sizes, 100, random, wait=True)
     assert [0, 1, 2, 2, 2, 3, 4] == found.tolist()
-    cut = bag_places(arrivals, sizes, 100, np.random.default_rng(0))
+    cut = bag_places(arrivals, sizes, 100, random)
     assert [0, 1, 2, 2, 3, 3, 4] == cut.tolist()
-
-
-# ---- sizes of bags ---------------------------------------------------------------------------
+    sizes = np.array([2, 2, 2, 9])
+    assert [0, 1, 0, 1] == bag_places(np.zeros(4), sizes, 100, random, leave=1.0).tolist()
+    assert [0, 0, 1, 1] == bag_places(np.zeros(4), sizes, 100, random).tolist()
+    many = bag_places(np.zeros(3000), np.full(3000, 50), 100, random, leave=0.9)
+    assert np.bincount(many).max() <= 50
 
 
 def bag_sizes_of(size: np.ndarray) -> BagSizes:
@@ -218,31 +158,21 @@ def bag_sizes_of(size: np.ndarray) -> BagSizes:
     return BagSizes.fit(size, np.repeat(size, size), np.zeros(size.sum(), int))
 
 
-def test_sizes_are_recovered() -> None:
-    """The exponent of the Zipf distribution that sizes come from is found again."""
-    size = np.random.default_rng(4).zipf(2.6, 20_000)
-    assert pytest.approx(2.6, abs=0.07) == bag_sizes_of(size).zipf
-
-
 def test_heavier_sizes_have_mean_and_largest() -> None:
-    """Single jobs, mean and largest are those of the bags; draws follow the shares."""
+    """Single jobs, mean, largest and exponent are those of the bags; draws follow the shares."""
     size = np.random.default_rng(5).zipf(2.1, 5000)
     found = bag_sizes_of(size)
+    assert pytest.approx(2.1, abs=0.07) == found.zipf
     assert size.max() == len(found.shares)
     assert pytest.approx(np.mean(size == 1)) == found.shares[0]
     assert pytest.approx(size.mean()) == found.shares @ np.arange(1, size.max() + 1)
     drawn = found.draw(40_000, "heavy", np.random.default_rng(6))
     below = np.searchsorted(np.sort(drawn), np.arange(1, size.max() + 1), side="right") / 40_000
     assert np.abs(below - np.cumsum(found.shares)).max() < 2 / 200  # five of its deviations
-
-
-@pytest.mark.parametrize("sizes", [[1, 1, 1], [3, 3, 3], [2], [5000], [1, 2]])
-def test_sizes_of_few_bags(sizes: list[int]) -> None:
-    """Single jobs only, bags of one size, one bag: the heavier sizes are just these."""
-    found = bag_sizes_of(np.array(sizes))
-    made = found.draw(800, "heavy", np.random.default_rng(6))
-    assert {*sizes} == {*made.tolist()}
-    assert found.draw(50, "zipf", np.random.default_rng(6)).max() <= 50
+    for sizes in ([1, 1, 1], [3, 3, 3], [2], [5000], [1, 2]):  # Few bags: just these sizes.
+        found = bag_sizes_of(np.array(sizes))
+        assert {*sizes} == {*found.draw(800, "heavy", np.random.default_rng(6)).tolist()}
+        assert found.draw(50, "zipf", np.random.default_rng(6)).max() <= 50
 
 
 def test_single_jobs_and_bags_have_their_own_run_times() -> None:
@@ -259,24 +189,23 @@ def test_bags_of_users_skip_what_others_submit() -> None:
     """Jobs 1, 2 and 4 of one user are a bag of three, one of whose two steps is not a neighbour."""
     workload = Workload.of([0, 10, 20, 30, 500], 60, user=[1, 1, 2, 1, 1])
     size, size_of_job, leave = user_bags(workload)
-    assert [3, 1, 1] == size.tolist()
-    assert [3, 3, 1, 3, 1] == size_of_job.tolist()
-    assert 0.5 == leave
+    assert ([3, 1, 1], [3, 3, 1, 3, 1], 0.5) == (size.tolist(), size_of_job.tolist(), leave)
     assert [2, 1, 1, 1] == bags(workload).size.tolist()
 
 
-# ---- the model -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def bursts() -> Workload:
-    """Return jobs in bags."""
-    return bursty_workload(600, 8)
+def test_small_machines_get_what_fits() -> None:
+    """What exceeds the machine is left out; a class of nothing else gets the whole machine."""
+    classes = two_classes((0, 1, 1), (0, 32, 99), (1, 64, 5))
+    drawn = classes.draw_processors(np.array([0, 0, 1, 1]), 8, np.random.default_rng(1))
+    assert [1, 1, 8, 8] == drawn.tolist()
+    assert "99 % of the jobs of the trace need more than 8 processors" in classes.notes_on(8)[0]
+    assert [] == classes.notes_on(64)
 
 
 @pytest.mark.parametrize("options", [{}, {"bag_sizes": "heavy", "interleave": True}])
-def test_jobs_of_a_bag_are_alike(bursts: Workload, options: dict[str, object]) -> None:
+def test_jobs_of_a_bag_are_alike(options: dict[str, object]) -> None:
     """All jobs of a bag have one user, run time, number of processors and executable."""
+    bursts = bursty_workload(600, 8)
     model = Comprehensive.fit(bursts, **options)
     drawn = model.jobs(bursts.submit, 64, Streams(1))
     assert np.bincount(drawn.bag).max() > 1
@@ -284,89 +213,13 @@ def test_jobs_of_a_bag_are_alike(bursts: Workload, options: dict[str, object]) -
     for name in ("user", "group", "executable", "run_time", "processors"):
         column = getattr(drawn, name)
         assert column[first][drawn.bag].tolist() == column.tolist(), name
-        assert column.min() >= (0 if name == "run_time" else 1)
     assert [] == drawn.notes
     small = model.jobs(bursts.submit, 4, Streams(1))
-    assert small.processors.max() <= 4
     assert "of the trace need more than 4 processors" in small.notes[0]
-
-
-def test_bags_end_where_a_job_comes_too_late(bursts: Workload) -> None:
-    """Where jobs arrive an hour apart, every bag is a single job."""
-    drawn = Comprehensive.fit(bursts).jobs(3600.0 * np.arange(300), 64, Streams(1))
-    assert list(range(300)) == drawn.bag.tolist()
-
-
-def test_a_fitted_model_generates(bursts: Workload) -> None:
-    """With Poisson arrivals, a load and a size are met; the same seed gives the same jobs."""
-    model = fit("comprehensive", bursts, arrivals="poisson")
-    made = generate(model, jobs=2000, load=0.6)
+    # Where jobs arrive an hour apart, every bag is a single job.
+    assert list(range(99)) == model.jobs(3600.0 * np.arange(99), 64, Streams(1)).bag.tolist()
+    # A load and a number of days are met.
+    fitted = fit("comprehensive", bursts, arrivals="poisson", options=options)
+    made = generate(fitted, days=40, load=0.6)
     assert pytest.approx(0.6, rel=0.01) == made.load
-    for options in ({}, {"bag_sizes": "heavy"}):
-        other = replace(model, jobs=model.jobs.model_copy(update=options))
-        of_days = generate(other, days=40, load=0.6)
-        assert pytest.approx(0.6, rel=0.01) == of_days.load
-        assert pytest.approx(40 * DAY, rel=0.01) == of_days.drawn.submit[-1]
-    again = generate(model, jobs=2000, load=0.6)
-    assert made.drawn.run_time.tolist() == again.drawn.run_time.tolist()
-
-
-@pytest.mark.parametrize(
-    "workload",
-    [
-        Workload.of([0], 60),
-        Workload.of([0, 5, 9], [1, 2, 900], [1, 4, 2], machine=8),
-        Workload.of(np.arange(40) * 500, 60),
-        Workload.of(np.zeros(40), 0, 3),
-        Workload.of(np.arange(200), 60, 2, user=np.arange(200) % 3 + 1),
-    ],
-    ids=["one job", "three jobs", "equal", "at once", "one bag"],
-)
-def test_small_workloads_have_a_model(workload: Workload) -> None:
-    """One job, three, equal ones, all in one second: each option generates from them."""
-    for options in ({}, {"bag_sizes": "heavy"}, {"interleave": True}):
-        model = Comprehensive.fit(workload, **options)
-        assert model == Comprehensive.model_validate(model.model_dump(mode="json"))
-        drawn = model.jobs(np.arange(50) * 70.0, 1, Streams(0))
-        assert {1} == {*drawn.processors.tolist()}
-        assert drawn.run_time.min() >= 0
-
-
-def test_what_cannot_be_fitted_is_said() -> None:
-    """No jobs, and options that are none."""
-    with pytest.raises(ModelFitError, match="model comprehensive: 0 jobs: at least one is needed"):
-        Comprehensive.fit(Workload.of([], []))
-    with pytest.raises(QuantityError, match="bag_sizes 'soup': choose zipf or heavy"):
-        Comprehensive.fit(Workload.of([0], 60), bag_sizes="soup")  # type: ignore[arg-type]
-    with pytest.raises(QuantityError, match="interleave 3: must be yes or no"):
-        Comprehensive.fit(Workload.of([0], 60), interleave=3)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"weights": (0.5,)}, "1 weights, 2 means and 2 deviations"),
-        ({"processors": ((0, 1, 3),)}, "each of 2 classes must have jobs"),
-        (
-            {"processors": ((0, 1, 3), (1, 0, 3))},
-            "must have jobs with processors",
-        ),
-    ],
-)
-def test_damaged_classes_are_refused(change: dict[str, object], message: str) -> None:
-    """Classes have as many of each parameter, and jobs."""
-    known = two_classes((0, 1, 1), (1, 1, 1)).model_dump()
-    with pytest.raises(ValueError, match=message):
-        JobClasses.model_validate(known | change)
-
-
-def test_damaged_bags_are_refused(bursts: Workload) -> None:
-    """A largest bag of one knows no exponent, and there is a share for each class."""
-    with pytest.raises(ValueError, match=r"zipf 2\.0: does not go with a largest bag of 1"):
-        BagSizes(zipf=2.0, single_of_class=(1.0,))
-    with pytest.raises(ValueError, match=r"single 0\.5: must be 1 without larger bags"):
-        BagSizes(single=0.5, single_of_class=(1.0,))
-    known = Comprehensive.fit(bursts).model_dump()
-    known["bags"]["single_of_class"] = (0.5,)
-    with pytest.raises(ValueError, match="bags: 1 shares for 8 classes"):
-        Comprehensive.model_validate(known)
+    assert pytest.approx(40 * DAY, rel=0.01) == made.drawn.submit[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hpcrowd.analysis.models.parts.requests import MachineRequests, steps_of
 from hpcrowd.analysis.models.parts.scaling import Asked, Room, scaled
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import ModelFileError
-from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
+from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.files.toml_text import write_machine
 from hpcrowd.environment.machine.model import Account, Machine, NodeType, Partition, Qos
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
@@ -27,12 +28,12 @@ from hpcrowd.scenarios.kinds.populate import populate
 from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.whatif.machine import made_up
 
+from tests.analysis.features.feature_cases import poisson_workload
+
 Call = Callable[..., tuple[int, str, str]]
+Fitted = Callable[[str], WorkloadModel]
 
 GB = 1024
-
-#: Models with a fit, and what they need besides.
-MODELS = {"locality": "numpy", "mugm": "kmedoids", "feitelson97": "numpy", "lublin": "scipy"}
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +54,9 @@ def workload(log_file: Path) -> Workload:
 
 
 @pytest.fixture(scope="module")
-def models(workload: Workload) -> Callable[[str], WorkloadModel]:
+def models(workload: Workload) -> Fitted:
     """Return a function that fits a model to the log, once."""
-    known: dict[str, WorkloadModel] = {}
-
-    def model(name: str) -> WorkloadModel:
-        pytest.importorskip(MODELS[name])
-        if name not in known:
-            known[name] = fit(name, workload, arrivals="poisson")
-        return known[name]
-
-    return model
+    return cache(lambda name: fit(name, workload, arrivals="poisson"))
 
 
 def gpus_of(requests: Requests) -> np.ndarray[Any, Any]:
@@ -72,11 +65,6 @@ def gpus_of(requests: Requests) -> np.ndarray[Any, Any]:
     return np.maximum.reduce(
         [requests[Ask.GPUS], requests[Ask.GPUS_PER_NODE] * nodes, np.zeros(len(nodes), np.int64)]
     )
-
-
-def classes(size: Any, run_time: Any) -> np.ndarray[Any, Any]:
-    """Return the class of each job: four of size, two of run time."""
-    return 2 * np.searchsorted([4, 8, 16], size, side="right") + (np.asarray(run_time) > 2 * HOUR)
 
 
 def refusals(made: Generated, machine: Machine) -> list[str]:
@@ -89,63 +77,44 @@ def refusals(made: Generated, machine: Machine) -> list[str]:
     return [reason for row in range(len(jobs)) if (reason := admission.refusal(row))]
 
 
-# ---- the joint distribution -------------------------------------------------------------------
-
-
-def test_size_run_time_and_requests_stay_together(
-    workload: Workload, models: Callable[[str], WorkloadModel]
-) -> None:
-    """By class of size and run time: shares of GPUs and partitions, and quantiles of memory."""
+def test_size_run_time_and_requests_stay_together(workload: Workload, models: Fitted) -> None:
+    """By class of size and run time: shares of GPUs and partitions, and memory, as in the log."""
     recorded = workload.requests()
     made = generate(models("locality"), jobs=6000, seed=4)
-    assert recorded is not None
-    assert made.requests is not None
-    then = classes(workload.processors, workload.run_time)
-    now = classes(made.drawn.processors, made.drawn.run_time)
+    then, now = (  # Four classes of size, two of run time.
+        2 * np.searchsorted([4, 8, 16], jobs.processors, side="right") + (jobs.run_time > 2 * HOUR)
+        for jobs in (workload, made.drawn)
+    )
     for one in range(8):
-        before, after = then == one, now == one
-        assert before.sum() > 20
-        assert after.sum() > 50
+        sides = (recorded, then == one), (made.requests, now == one)
+        assert sides[0][1].sum() > 20
+        assert sides[1][1].sum() > 50
         for name in ("normal", "long", "gpu", "scavenger"):
             shares = [
                 np.mean(np.array(asked.texts(Ask.PARTITIONS))[which] == name)
-                for asked, which in ((recorded, before), (made.requests, after))
+                for asked, which in sides
             ]
             assert abs(shares[0] - shares[1]) < 0.12, (one, name)
-        gpu = [(gpus_of(recorded)[before] > 0).mean(), (gpus_of(made.requests)[after] > 0).mean()]
+        gpu = [(gpus_of(asked)[which] > 0).mean() for asked, which in sides]
         assert abs(gpu[0] - gpu[1]) < 0.12, one
-        memory = recorded[Ask.MEMORY_PER_CORE][before], made.requests[Ask.MEMORY_PER_CORE][after]
+        memory = [asked[Ask.MEMORY_PER_CORE][which] for asked, which in sides]
         assert abs(memory[0].mean() - memory[1].mean()) < 0.12 * memory[0].mean(), one
         assert set(memory[1].tolist()) <= set(memory[0].tolist()) | {2 * GB, 3 * GB, 6 * GB}
+    assert gpus_of(made.requests).max() <= gpus_of(recorded).max()
+    assert not any("fewer processors" in note for note in made.notes)
+    assert [] == refusals(made, made_up.made_up_machine())
 
 
-def test_independent_requests_would_not_pass(
-    workload: Workload, models: Callable[[str], WorkloadModel]
-) -> None:
-    """In the log GPUs go with 4 to 15 processors; shuffled requests would have lost that."""
-    made = generate(models("locality"), jobs=4000, seed=4)
-    assert made.requests is not None
-    gpus, size = gpus_of(made.requests) > 0, made.drawn.processors
-    middle = (size >= 4) & (size < 16)
-    assert gpus[middle].mean() > 0.2
-    assert gpus[~middle].mean() < 0.03
-    shuffled = np.random.default_rng(0).permutation(gpus)
-    assert shuffled[~middle].mean() > 0.05
-
-
-def test_kinds_of_jobs_draw_from_their_own_kind(models: Callable[[str], WorkloadModel]) -> None:
-    """Of two kinds with equal sizes and run times one has GPUs, and so have its generated jobs."""
+def test_kinds_of_jobs_draw_from_their_own_kind(models: Fitted) -> None:
+    """One of two kinds of equal jobs, and the groups of MUGM with learners, have the GPUs."""
     size = 4000
     random = np.random.default_rng(1)
     kinds = np.repeat([1, 2], size // 2)
-    donors = tuple((int(kind == 2), int(kind), 4, 20, 100) for kind in (1, 2))
+    room = {"cores": 4, "nodes": 1, "node_cores": 4}
     model = MachineRequests(
         profiles=((("partitions", "cpu"),), (("gpus", 1), ("partitions", "gpu"))),
-        donors=donors,
-        rooms=tuple(
-            {"partitions": name, "cores": 4, "nodes": 1, "node_cores": 4, "node_gpus": gpus}
-            for name, gpus in (("cpu", 0), ("gpu", 1))
-        ),
+        donors=((0, 1, 4, 20, 100), (1, 2, 4, 20, 100)),
+        rooms=({"partitions": "cpu", **room}, {"partitions": "gpu", **room, "node_gpus": 1}),
     )
     drawn = generate(models("feitelson97"), jobs=size, seed=1).drawn.first(size)
     drawn.processors[:], drawn.run_time[:] = 4, 1024.0
@@ -154,26 +123,45 @@ def test_kinds_of_jobs_draw_from_their_own_kind(models: Callable[[str], Workload
     assert {"gpu"} == set(requests.texts(Ask.PARTITIONS)[size // 2 :])
     _, mixed, _ = model.draw(drawn, random)
     assert 0.4 < np.mean(gpus_of(mixed) > 0) < 0.6
-
-
-def test_mugm_keeps_the_requests_of_its_groups(models: Callable[[str], WorkloadModel]) -> None:
-    """The groups that hold learners ask for most of the GPUs."""
     made = generate(models("mugm"), jobs=4000, seed=2)
-    assert made.requests is not None
-    model = models("mugm").machine_requests
-    assert model is not None
-    assert len({kind for _, kind, *_ in model.donors}) > 1
-    share = [np.mean(gpus_of(made.requests)[made.drawn.group == group] > 0)
-             for group in np.unique(made.drawn.group).tolist()]  # fmt: skip
+    gpus, groups = gpus_of(made.requests) > 0, made.drawn.group
+    share = [gpus[groups == group].mean() for group in np.unique(groups)]
     assert max(share) > 3 * min(share)
 
 
-def test_jobs_of_a_bag_and_repetitions_ask_for_the_same(
-    models: Callable[[str], WorkloadModel],
-) -> None:
+#: Requests, the cores they were for, the cores there are, and the requests that become of them.
+SCALED: list[tuple[dict[str, Any], int, int, dict[str, Any]]] = [
+    # The same size: the same request.
+    ({"nodes": 2, "gpus": 2, "memory_per_core": 100}, 8, 8,
+     {"nodes": 2, "gpus": 2, "memory_per_core": 100}),
+    ({}, 4, 8, {}),
+    # Packed stays packed, and spread keeps its cores per node.
+    ({"nodes": 1}, 32, 96, {"nodes": 3}),
+    ({"nodes": 4}, 8, 12, {"nodes": 6}),
+    ({"nodes": 4}, 8, 3, {"nodes": 2}),
+    # GPUs per core, whole, on as many nodes as have them.
+    ({"nodes": 1, "gpus": 1}, 4, 8, {"nodes": 1, "gpus": 2}),
+    ({"nodes": 1, "gpus": 1}, 4, 1, {"nodes": 1, "gpus": 1}),
+    ({"nodes": 1, "gpus": 4}, 8, 16, {"nodes": 2, "gpus": 8}),
+    ({"nodes": 1, "gpus_per_node": 4}, 8, 16, {"nodes": 2, "gpus_per_node": 4}),
+    ({"nodes": 1, "gpus": 4}, 1, 32, {"nodes": 6, "gpus": 24}),
+    # Memory per core, on more nodes if one has too little.
+    ({"nodes": 1, "memory_per_core": 8 * GB}, 8, 32, {"nodes": 2, "memory_per_core": 8 * GB}),
+    ({"nodes": 1, "memory_per_node": 16 * GB}, 8, 16, {"nodes": 1, "memory_per_node": 32 * GB}),
+    ({"memory_per_node": 0, "nodes": 1}, 8, 16, {"memory_per_node": 0, "nodes": 1}),
+    # Tasks as wide as the size divides by.
+    ({"tasks": 4, "cores_per_task": 4}, 16, 8, {"tasks": 2, "cores_per_task": 4}),
+    ({"tasks": 4, "cores_per_task": 4}, 16, 6, {"tasks": 2, "cores_per_task": 3}),
+    ({"nodes": 2, "tasks": 8, "tasks_per_node": 4}, 8, 16,
+     {"nodes": 4, "tasks": 16, "tasks_per_node": 4}),
+    ({"features": "milan", "exclusive": 1, "qos": "high"}, 1, 5,
+     {"features": "milan", "exclusive": 1, "qos": "high"}),
+]  # fmt: skip
+
+
+def test_jobs_of_a_bag_and_repetitions_ask_for_the_same(models: Fitted) -> None:
     """Equal jobs of a bag have equal requests, and so have repetitions of a job."""
     made = generate(models("feitelson97"), jobs=3000, seed=1)
-    assert made.requests is not None
     drawn, partitions = made.drawn, np.array(made.requests.texts(Ask.PARTITIONS))
     repeated = np.flatnonzero(drawn.follows >= 0)
     before = drawn.follows[repeated]
@@ -182,41 +170,10 @@ def test_jobs_of_a_bag_and_repetitions_ask_for_the_same(
     assert (partitions[repeated] == partitions[before])[like].all()
 
 
-# ---- scaling ----------------------------------------------------------------------------------
-
 ROOM = Room(cores=192, nodes=6, node_cores=32, node_gpus=4, node_memory=128 * GB)
 
 
-@pytest.mark.parametrize(
-    ("asked", "before", "cores", "expected"),
-    [
-        # The same size: the same request.
-        ({"nodes": 2, "gpus": 2, "memory_per_core": 100}, 8, 8,
-         {"nodes": 2, "gpus": 2, "memory_per_core": 100}),
-        # Packed stays packed, and spread keeps its cores per node.
-        ({"nodes": 1}, 32, 96, {"nodes": 3}),
-        ({"nodes": 4}, 8, 12, {"nodes": 6}),
-        ({"nodes": 4}, 8, 3, {"nodes": 2}),
-        # GPUs per core, whole, on as many nodes as have them.
-        ({"nodes": 1, "gpus": 1}, 4, 8, {"nodes": 1, "gpus": 2}),
-        ({"nodes": 1, "gpus": 1}, 4, 1, {"nodes": 1, "gpus": 1}),
-        ({"nodes": 1, "gpus": 4}, 8, 16, {"nodes": 2, "gpus": 8}),
-        ({"nodes": 1, "gpus_per_node": 4}, 8, 16, {"nodes": 2, "gpus_per_node": 4}),
-        ({"nodes": 1, "gpus": 4}, 1, 32, {"nodes": 6, "gpus": 24}),
-        # Memory per core, on more nodes if one has too little.
-        ({"nodes": 1, "memory_per_core": 8 * GB}, 8, 32,
-         {"nodes": 2, "memory_per_core": 8 * GB}),
-        ({"nodes": 1, "memory_per_node": 16 * GB}, 8, 16, {"nodes": 1, "memory_per_node": 32 * GB}),
-        ({"memory_per_node": 0, "nodes": 1}, 8, 16, {"memory_per_node": 0, "nodes": 1}),
-        # Tasks as wide as the size divides by.
-        ({"tasks": 4, "cores_per_task": 4}, 16, 8, {"tasks": 2, "cores_per_task": 4}),
-        ({"tasks": 4, "cores_per_task": 4}, 16, 6, {"tasks": 2, "cores_per_task": 3}),
-        ({"nodes": 2, "tasks": 8, "tasks_per_node": 4}, 8, 16,
-         {"nodes": 4, "tasks": 16, "tasks_per_node": 4}),
-        ({"features": "milan", "exclusive": 1, "qos": "high"}, 1, 5,
-         {"features": "milan", "exclusive": 1, "qos": "high"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("asked", "before", "cores", "expected"), SCALED)
 def test_requests_are_scaled_to_the_size(
     asked: dict[str, Any], before: int, cores: int, expected: dict[str, Any]
 ) -> None:
@@ -228,76 +185,49 @@ def test_requests_are_scaled_to_the_size(
 def test_scaled_requests_fit_the_nodes() -> None:
     """Whatever the donor and the size: no more GPUs, memory or nodes than the partition has."""
     random = np.random.default_rng(3)
-    for _ in range(2000):
-        before, cores = random.integers(1, 192, 2, endpoint=True).tolist()
-        asked = Asked.of(
-            {
-                "nodes": int(random.integers(1, min(before, 6), endpoint=True)),
-                "gpus": int(random.integers(1, 24, endpoint=True)),
-                "memory_per_core": int(random.integers(1, 64 * GB)),
-            }
-        )
+    for before, cores in random.integers(1, 192, (2000, 2), endpoint=True).tolist():
+        nodes, gpus, memory = random.integers(1, [min(before, 6) + 1, 25, 64 * GB]).tolist()
+        asked = Asked.of({"nodes": nodes, "gpus": gpus, "memory_per_core": memory})
         found = scaled(asked, before, cores, ROOM)
         nodes = found[Ask.NODES]
         assert 1 <= nodes <= min(ROOM.nodes, cores)
         assert 1 <= found[Ask.GPUS] <= nodes * ROOM.node_gpus
-        assert found[Ask.MEMORY_PER_CORE] <= asked.memory_per_core(before)
+        assert found[Ask.MEMORY_PER_CORE] <= memory
         assert found[Ask.MEMORY_PER_CORE] * -(-cores // nodes) <= ROOM.node_memory
 
 
-# ---- machines ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_generated_jobs_are_accepted(
-    models: Callable[[str], WorkloadModel], name: str, log_file: Path
-) -> None:
+@pytest.mark.parametrize("name", ["locality", "mugm", "feitelson97", "lublin"])
+def test_generated_jobs_are_accepted(models: Fitted, name: str) -> None:
     """No job is rejected by the machine, and no time limit is longer than the partition's."""
     machine = made_up.made_up_machine()
     made = generate(models(name), jobs=2000, seed=3, machine=machine)
     assert [] == refusals(made, machine)
     longest = {one.name: one.max_time for one in machine.partitions}
-    assert made.requests is not None
-    for limit, run_time, partition in zip(
-        made.drawn.requested_time.tolist(),
-        made.drawn.run_time.tolist(),
-        made.requests.texts(Ask.PARTITIONS),
-        strict=True,
-    ):
-        assert limit <= longest[partition]
-        assert run_time <= longest[partition]
+    most = np.array([longest[partition] for partition in made.requests.texts(Ask.PARTITIONS)])
+    assert (made.drawn.requested_time <= most).all()
+    assert (made.drawn.run_time <= most).all()
 
 
-def other_machine() -> Machine:
-    """Return a machine unlike the made-up one: other partitions, small nodes, rules."""
-    return Machine(
+def test_another_machine_accepts_jobs_that_are_cut_to_it(models: Fitted) -> None:
+    """Unknown partitions give way to the default one; sizes, times and memory are cut, and said."""
+    normal = Partition(name="normal", nodes=("a[1-2]",), default=True, max_time=DAY // 4)
+    gpu = Partition(name="gpu", nodes=("b1",), allow_accounts=("two",), allow_qos=("standard",),
+                    max_time=2 * HOUR, max_nodes=1)  # fmt: skip
+    machine = Machine(
         nodes=(
             NodeType(name="a[1-2]", cores=4, memory=8 * GB),
             NodeType(name="b1", cores=8, memory=12 * GB, gpus={"v100": 1}),
         ),
         qos=(Qos(name="standard"),),
         accounts=(Account(account="one"), Account(account="two")),
-        partitions=(
-            Partition(name="normal", nodes=("a[1-2]",), default=True, max_time=DAY // 4),
-            Partition(name="gpu", nodes=("b1",), allow_accounts=("two",), allow_qos=("standard",),
-                      max_time=2 * HOUR, max_nodes=1),
-        ),
-    )  # fmt: skip
-
-
-def test_another_machine_accepts_jobs_that_are_cut_to_it(
-    models: Callable[[str], WorkloadModel],
-) -> None:
-    """Unknown partitions give way to the default one; sizes, times and memory are cut, and said."""
-    machine = other_machine()
+        partitions=(normal, gpu),
+    )
     model = models("locality")
     assert refusals(generate(model, jobs=500, seed=3), machine)
     made = generate(model, jobs=500, seed=3, machine=machine)
     assert [] == refusals(made, machine)
-    assert made.requests is not None
     assert {"normal", "gpu"} == set(made.requests.texts(Ask.PARTITIONS))
-    assert 1 == gpus_of(made.requests).max()
-    assert 8 == made.drawn.processors.max()
+    assert (1, 8) == (gpus_of(made.requests).max(), made.drawn.processors.max())
     notes = "\n".join(made.notes)
     assert "with fewer processors than drawn" in notes
     assert "would run for longer than a partition allows" in notes
@@ -305,11 +235,8 @@ def test_another_machine_accepts_jobs_that_are_cut_to_it(
 
 def test_partitions_without_nodes_give_way_to_the_default_one() -> None:
     """So do unknown ones; features, QOS and GPUs that are not there are no longer asked for."""
-    machine = Machine(
-        nodes=(NodeType(name="a1", cores=4),),
-        partitions=(Partition(name="empty", nodes=()), Partition(name="all", default=True)),
-    )
-    gate = Gate(machine)
+    parts = Partition(name="empty", nodes=()), Partition(name="all", default=True)
+    gate = Gate(Machine(nodes=(NodeType(name="a1", cores=4),), partitions=parts))
     asked = {"partitions": "empty,gone", "features": "fast", "qos": "high", "gpus": 1,
              "gpu_type": "a100", "memory_per_core": 10}  # fmt: skip
     found = gate.adapted(Asked.of(asked))
@@ -317,41 +244,56 @@ def test_partitions_without_nodes_give_way_to_the_default_one() -> None:
     assert Room(cores=4, nodes=1, node_cores=4) == gate.room(found)
     assert gate.refusal(found.values, 5, 60)
     passed = gate.passing(found, 2, 8, gate.room(found), 60)
-    assert passed is not None
     assert 4 == passed[1]
 
 
-def test_without_a_machine_limits_are_those_seen(
-    workload: Workload, models: Callable[[str], WorkloadModel]
-) -> None:
-    """GPUs, nodes and times stay within what the log shows of a partition; sizes are not cut."""
-    recorded = workload.requests()
-    assert recorded is not None
-    free = generate(models("locality"), jobs=2000, seed=3)
-    assert free.requests is not None
-    assert gpus_of(free.requests).max() <= gpus_of(recorded).max()
-    assert not any("fewer processors" in note for note in free.notes)
-    assert [] == refusals(free, made_up.made_up_machine())
+def test_logs_of_many_jobs_or_without_requests(workload: Workload) -> None:
+    """Of many jobs evenly spaced ones are kept; without requests there is no key and no column."""
+    few = MachineRequests.fit(workload, most_donors=50)
+    assert 50 == sum(count for *_, count in few.donors)
+    partitions = {dict(few.profiles[place])["partitions"] for place, *_ in few.donors}
+    assert {"normal", "long", "gpu", "scavenger"} == partitions
+    model = fit("feitelson97", poisson_workload(300, 300, 0))
+    assert model.machine_requests is None
+    assert "machine_requests" not in model.to_json()
+    made = generate(model, jobs=50, machine=made_up.made_up_machine())
+    assert (None, {}) == (made.requests, made.trace().extra)
 
 
-# ---- files ------------------------------------------------------------------------------------
+def test_users_of_a_model_work_on_the_machine(models: Fitted) -> None:
+    """Batches carry their requests; nothing is rejected, and GPUs and partitions are in use."""
+    machine, model = made_up.made_up_machine(), models("locality")
+    pools = population(generate(model, days=5, machine=machine)).pools.values()
+    assert min(len(pool.requests or ()) for pool in pools) > 0
+    run = populate(model, machine=machine, scheduler="slurm", days=5)
+    assert len(run.jobs) == run.jobs.count(State.COMPLETED) > 100
+    assert run.processors == machine.cores
+    assert {"normal", "gpu"} <= set(run.jobs.requests.texts(Ask.PARTITIONS))
+    assert {0, 1} <= set(gpus_of(run.jobs.requests).tolist())
 
 
-def test_the_same_seed_gives_the_same_bytes(
-    models: Callable[[str], WorkloadModel], tmp_path: Path
-) -> None:
-    """In the trace with its requests; another seed has others."""
-    paths = [tmp_path / f"{place}.parquet" for place in range(3)]
-    for path, seed in zip(paths, (1, 1, 2), strict=True):
-        write_trace(generate(models("locality"), jobs=300, seed=seed).trace(), path)
-    first, again, other = (path.read_bytes() for path in paths)
-    assert first == again != other
+def test_commands_take_a_machine(call: Call, log_file: Path, tmp_path: Path) -> None:
+    """Fit and generate; SWF says what it cannot hold, and populate what it cannot have."""
+    site, model = tmp_path / "site.toml", tmp_path / "m.json"
+    write_machine(made_up.made_up_machine(), site)
+    for words, code, told in (
+        (("fit", "feitelson97", log_file, "-o", model), 0,
+         "requests to a machine of 9 kinds go with size and run time"),
+        (("generate", model, "--machine", site, "--jobs", 20, "-o", tmp_path / "x.parquet"), 0, ""),
+        (("generate", model, "--jobs", 20, "-o", tmp_path / "x.swf"), 0,
+         "SWF cannot hold what the jobs ask of a machine; write .parquet"),
+        (("populate", model, "--machine", site, "--days", 1, "--json"), 0, '"jobs_rejected": 0'),
+        (("populate", model, "--machine", site, "--processors", 64), 2,
+         "the machine has 224 cores; give one of the two"),
+        (("populate", model, "--machine", "nowhere.toml"), 2, "nowhere.toml"),
+    ):  # fmt: skip
+        found, out, err = call(*words)
+        assert code == found, err
+        assert told in " ".join(f"{out} {err}".split())
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_generated_traces_keep_the_requests(
-    models: Callable[[str], WorkloadModel], tmp_path: Path, ending: str
-) -> None:
+def test_generated_traces_keep_the_requests(models: Fitted, tmp_path: Path, ending: str) -> None:
     """What is read back is what was generated, and a replay runs all jobs on the machine."""
     machine = made_up.made_up_machine()
     made = generate(models("locality"), jobs=400, seed=5, machine=machine)
@@ -359,8 +301,6 @@ def test_generated_traces_keep_the_requests(
     write_trace(made.trace(), path)
     trace = read_trace(path)
     found = requests_of(trace, np.arange(len(trace)))
-    assert found is not None
-    assert made.requests is not None
     for ask in Ask:
         asked, kept = (
             one.texts(ask) if ask in WORDS else one[ask].tolist() for one in (made.requests, found)
@@ -370,111 +310,17 @@ def test_generated_traces_keep_the_requests(
     assert len(made) == run.jobs.count(State.COMPLETED)
 
 
-def test_models_keep_requests_in_their_files(
-    models: Callable[[str], WorkloadModel], tmp_path: Path
-) -> None:
+def test_models_keep_requests_in_their_files(models: Fitted, tmp_path: Path) -> None:
     """A model that was read generates the same; a damaged one is one line."""
     path = tmp_path / "model.json"
     write_model(models("locality"), path)
     first, again = (
-        generate(model, jobs=200, seed=1) for model in (models("locality"), read_model(path))
+        generate(model, jobs=200, seed=1).requests
+        for model in (models("locality"), read_model(path))
     )
-    assert first.requests is not None
-    assert again.requests is not None
-    assert first.requests.matrix.tobytes() == again.requests.matrix.tobytes()
-    assert first.requests.words == again.requests.words
+    assert (first.matrix.tobytes(), first.words) == (again.matrix.tobytes(), again.words)
     wire = json.loads(path.read_text())
     wire["machine_requests"]["profiles"][0][0] = ["begin", 3]
     path.write_text(json.dumps(wire))
     with pytest.raises(ModelFileError, match="request begin 3: not known"):
         read_model(path)
-
-
-def test_a_large_trace_keeps_few_donors(workload: Workload) -> None:
-    """Of more jobs than wanted evenly spaced ones are kept, so that files stay small."""
-    few = MachineRequests.fit(workload, most_donors=50)
-    assert few is not None
-    assert 50 == sum(count for *_, count in few.donors)
-    partitions = {dict(few.profiles[place])["partitions"] for place, *_ in few.donors}
-    assert {"normal", "long", "gpu", "scavenger"} == partitions
-
-
-def test_a_log_without_requests_leaves_models_as_they_were() -> None:
-    """No requests, no key in the file, no column in the trace."""
-    random = np.random.default_rng(0)
-    plain = Workload.of(
-        np.cumsum(random.integers(1, 900, 300)), random.integers(1, 9000, 300),
-        2 ** random.integers(0, 5, 300), user=random.integers(1, 9, 300), machine=32,
-    )  # fmt: skip
-    model = fit("feitelson97", plain)
-    assert model.machine_requests is None
-    assert "machine_requests" not in model.to_json()
-    made = generate(model, jobs=50, machine=made_up.made_up_machine())
-    assert made.requests is None
-    assert {} == made.trace().extra
-
-
-# ---- users and commands -----------------------------------------------------------------------
-
-
-def test_users_of_a_model_work_on_the_machine(
-    models: Callable[[str], WorkloadModel],
-) -> None:
-    """Batches carry their requests; nothing is rejected, and GPUs and partitions are in use."""
-    machine = made_up.made_up_machine()
-    model = models("locality")
-    made = generate(model, days=5, machine=machine)
-    pools = population(made).pools.values()
-    assert sum(len(pool.requests or ()) for pool in pools) == len(made)
-    run = populate(model, machine=machine, scheduler="slurm", days=5)
-    assert len(run.jobs) == run.jobs.count(State.COMPLETED) > 100
-    assert run.processors == machine.cores
-    assert run.jobs.requests is not None
-    assert {"normal", "gpu"} <= set(run.jobs.requests.texts(Ask.PARTITIONS))
-    assert set(gpus_of(run.jobs.requests).tolist()) >= {0, 1}
-    again = populate(model, machine=machine, scheduler="slurm", days=5)
-    assert run.jobs.matrix[:, : len(run.jobs)].tobytes() == (
-        again.jobs.matrix[:, : len(again.jobs)].tobytes()
-    )
-
-
-def test_commands_take_a_machine(
-    call: Call, log_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fit, generate, replay and populate; SWF says what it cannot hold."""
-    monkeypatch.chdir(tmp_path)
-    write_machine(made_up.made_up_machine(), tmp_path / "site.toml")
-    code, out, err = call("fit", "feitelson97", log_file, "-o", "m.json")
-    assert 0 == code, err
-    assert "requests to a machine of 9 kinds go with size and run time" in " ".join(out.split())
-    code, out, err = call(
-        "generate", "m.json", "--machine", "site.toml", "--jobs", 200, "-o", "x.parquet"
-    )
-    assert 0 == code, err
-    code, out, err = call(
-        "replay", "x.parquet", "--machine", "site.toml", "--scheduler", "slurm", "--json"
-    )
-    assert 0 == code, err
-    assert 200 == json.loads(out)["jobs_completed"]
-    code, out, err = call("generate", "m.json", "--jobs", 20, "-o", "x.swf")
-    assert 0 == code, err
-    assert "SWF cannot hold what the jobs ask of a machine; write .parquet" in err
-    code, out, err = call(
-        "populate", "m.json", "--machine", "site.toml", "--scheduler", "slurm", "--days", 3,
-        "--json", "--out", "run",
-    )  # fmt: skip
-    assert 0 == code, err
-    assert 0 == json.loads(out)["jobs_rejected"]
-    code, out, err = call("populate", "m.json", "--machine", "site.toml", "--processors", 64)
-    assert 0 != code
-    assert "the machine has 224 cores; give one of the two" in err
-    code, out, err = call("populate", "m.json", "--machine", "nowhere.toml")
-    assert 0 != code
-    assert "nowhere.toml" in err
-
-
-def test_unknown_requests_stay_unknown() -> None:
-    """A donor that asks for nothing leaves the job without requests."""
-    found = scaled(Asked.of({}), 4, 8, ROOM)
-    assert {} == found
-    assert UNKNOWN == Requests(1)[Ask.NODES][0]
