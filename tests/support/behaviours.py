@@ -263,6 +263,25 @@ def workloads(draw: st.DrawFn) -> Rows:
     ]
 
 
+def random_jobs(draw: np.random.Generator, last: int, *, users: int, waits: int = 1) -> JobTable:
+    """Up to 40 short jobs of some users, submitted before second ``last``, with short waits."""
+    count = int(draw.integers(6, 40))
+    submit = np.sort(draw.integers(0, last, count))
+    run, wait = draw.integers(1, 200, count), draw.integers(0, waits, count)
+    jobs = JobTable()
+    jobs.append(
+        count,
+        user=draw.integers(1, users + 1, count),
+        processors=draw.integers(1, 4, count),
+        run_time=run,
+        requested_time=2 * run,
+        recorded_submit=submit,
+        recorded_start=submit + wait,
+        recorded_end=submit + wait + run,
+    )
+    return jobs
+
+
 def lively(*users: int) -> Rows:
     """Users with pauses of all lengths inside and between sessions, jobs slower than recorded."""
     rows: Rows = []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import (
+    ActivityWindow,
     BatchOrder,
     Composed,
     DecisionLog,
@@ -29,18 +31,18 @@ from hpcrowd.agents import (
 )
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.environment import ClusterSpec, GridSpec, JobTable, Simulation, State
+from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.jobs import Column
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
+from tests.support.behaviours import both, random_jobs, refused
 from tests.support.populations import small_log
 
 MakeJobs = Callable[..., JobTable]
 SESSIONS = SessionDefinition("arrival", 60)
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 
 @pytest.fixture
@@ -131,21 +133,13 @@ def test_sessions_become_batches(make_jobs: MakeJobs, plain: bool) -> None:
 @both
 def test_windows_hold_back_what_is_late(make_jobs: MakeJobs, plain: bool) -> None:
     """What should have come already comes when the user is next at work."""
-    from hpcrowd.agents import ActivityWindow
-
-    hour = 3600
-    jobs = make_jobs((0, 100, 1), (30 * hour, 100, 1))
-    jobs.run_time[0] = 10
+    jobs = make_jobs((0, 100, 1), (47 * HOUR, 100, 1))
+    jobs.recorded_start[0], jobs.recorded_end[0] = 40 * HOUR, 40 * HOUR + 100
     model, user = start(jobs, "rigid", plain=plain)
-    model.run(until=29 * hour + hour * 18)  # Tuesday, 23:00; nothing is left
-    assert not model.running
-    jobs = make_jobs((0, 100, 1), (47 * hour, 100, 1))
-    jobs.recorded_start[0], jobs.recorded_end[0] = 40 * hour, 40 * hour + 100
-    model, user = start(jobs, "rigid", plain=plain)
-    model.run(until=22 * hour)  # Monday, 22:00: 7 h after the end have passed
-    give_behaviour(model, user, Recipe(window=ActivityWindow(8 * hour, 18 * hour)))
+    model.run(until=22 * HOUR)  # Monday, 22:00: 7 h after the end have passed
+    give_behaviour(model, user, Recipe(window=ActivityWindow(8 * HOUR, 18 * HOUR)))
     model.run()
-    assert [0, 32 * hour] == jobs.submit.tolist()
+    assert [0, 32 * HOUR] == jobs.submit.tolist()
 
 
 @both
@@ -321,49 +315,36 @@ def test_what_cannot_be_given(jobs: JobTable, make_trace: Callable[..., Trace]) 
     model, user = start(jobs)
     model.run(until=50)
     before = user.behaviour
-    for behaviour, words in (
-        ("rigit", "users 'rigit': not known; did you mean rigid"),
-        ("generative", "its users make up their work, and this one replays a record"),
-        (Alarmed, "Alarmed begins with the run, as only its own begin"),
-        (lambda work: Composed(OpenOrder(work)), "OpenOrder has no graph to go on by"),
-        (ThinkTime(Work.of(jobs.copy(), SESSIONS)), "made from the work of other jobs"),
-    ):
-        with pytest.raises(QuantityError, match=words):
-            give_behaviour(model, user, behaviour)
+    of_others = ThinkTime(Work.of(jobs.copy(), SESSIONS))
     user.graph.edges[1, 2]["think_time"] = 20
-    with pytest.raises(QuantityError, match=r"its graph was changed, .* give the behaviour first"):
-        give_behaviour(model, user, "adjusted")
-    with pytest.raises(QuantityError, match="user 99: not in this run"):
-        give_behaviour(model, 99, "rigid")
-    with pytest.raises(QuantityError, match="user 1: of another simulation"):
-        give_behaviour(Simulation(jobs.copy(), 5), user, "rigid")
+    staged = ReplayConfig(users="generative").stage(small_log(make_trace))
+    other = Simulation(jobs.copy(), 5)
+    for run, who, behaviour, told in (
+        (model, user, "rigit", "users 'rigit': not known; did you mean rigid"),
+        (model, user, "generative", "its users make up their work, and this one replays a record"),
+        (model, user, Alarmed, "Alarmed begins with the run, as only its own begin"),
+        (model, user, lambda work: Composed(OpenOrder(work)), "OpenOrder has no graph to go on by"),
+        (model, user, of_others, "made from the work of other jobs"),
+        (model, user, "adjusted", "its graph was changed, "),
+        (model, 99, "rigid", "user 99: not in this run"),
+        (other, user, "rigid", "user 1: of another simulation"),
+        (staged.model, staged.users[0], "rigid", "a SiteUser, who makes up the work as it goes"),
+    ):
+        refused(partial(give_behaviour, run, who, behaviour), told)  # type: ignore[arg-type]
     assert ([], before) == (user.given, user.behaviour)
     give_behaviour(model, user, "rigid")  # waits for nothing, whatever its graph was
     user.remove()
-    with pytest.raises(QuantityError, match="user 1: the user has left the run"):
-        give_behaviour(model, user, "think-time")
+    refused(lambda: give_behaviour(model, user, "think-time"), "user 1: the user has left the run")
+
+
+def test_alarms_have_to_ring_first(jobs: JobTable) -> None:
+    """A behaviour with an alarm of its own stays until then."""
     model, user = start(jobs, Alarmed)
     model.run(until=50)
     with pytest.raises(QuantityError, match="Alarmed has set an alarm for 500 s"):
         give_behaviour(model, user, "rigid")
     model.run(until=501)
     give_behaviour(model, user, "rigid")
-    staged = ReplayConfig(users="generative").stage(small_log(make_trace))
-    with pytest.raises(QuantityError, match="a SiteUser, who makes up the work as it goes"):
-        give_behaviour(staged.model, staged.users[0].number, "rigid")
-
-
-@pytest.mark.parametrize("users", ["rigid", "think-time-windows", "distribution", "fluid"])
-def test_the_same_name_changes_nothing(make_trace: Callable[..., Trace], users: str) -> None:
-    """Not even what is drawn at random."""
-    config = ReplayConfig(users=users)
-    untouched, touched = (config.stage(small_log(make_trace)) for _ in range(2))
-    touched.model.run(until=40_000)
-    for user in touched.users:
-        give_behaviour(touched.model, user, users)
-    untouched.model.run()
-    touched.model.run()
-    assert np.array_equal(untouched.model.jobs.matrix, touched.model.jobs.matrix)
 
 
 def schedule(model: Simulation) -> list[list[int]]:
@@ -387,23 +368,27 @@ EQUAL: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("users", EQUAL)
+NAMES = ("rigid", "think-time-windows", "distribution", "fluid")
+
+
+@pytest.mark.parametrize("users", [*EQUAL, *(f"the same {name}" for name in NAMES)])
 @pytest.mark.parametrize("moment", [0, 40_000, 90_000])
 def test_an_equal_behaviour_changes_nothing(
     make_trace: Callable[..., Trace], users: str, moment: int
 ) -> None:
-    """A new object with the same rules takes over exactly where the old one was."""
-    config = ReplayConfig(users=EQUAL[users])
+    """A new object with the same rules takes over where the old one was, and draws as it would."""
+    maker = EQUAL.get(users, users.removeprefix("the same "))
+    config = ReplayConfig(users=maker)
     untouched, touched = (config.stage(small_log(make_trace)) for _ in range(2))
     touched.model.run(until=moment)
     for user in touched.users:
-        give_behaviour(touched.model, user, EQUAL[users])
+        give_behaviour(touched.model, user, maker)
     untouched.model.run()
     touched.model.run()
     assert schedule(untouched.model) == schedule(touched.model)
 
 
-@pytest.mark.parametrize("users", EQUAL)
+@pytest.mark.parametrize("users", ["adjusted", "linear-windows"])
 def test_an_equal_behaviour_changes_nothing_on_kth(kth: Trace, users: str) -> None:
     """Of 20 users in the middle of a real log."""
     config = ReplayConfig(users=EQUAL[users])
@@ -426,24 +411,11 @@ MAKERS = [*EQUAL.values(), "distribution", "fluid", "rigid", "think-time"]
 def random_run(seed: int, plain: bool) -> list[list[int]]:
     """Users who are given behaviours at random seconds; return the schedule, and check it."""
     draw = np.random.default_rng(seed)
-    count = int(draw.integers(6, 40))
-    submit = np.sort(draw.integers(0, 3000, count))
-    run, wait = draw.integers(1, 200, count), draw.integers(0, 100, count)
-    jobs = JobTable()
-    jobs.append(
-        count,
-        user=draw.integers(1, 4, count),
-        processors=draw.integers(1, 4, count),
-        run_time=run,
-        requested_time=2 * run,
-        recorded_submit=submit,
-        recorded_start=submit + wait,
-        recorded_end=submit + wait + run,
-    )
+    jobs = random_jobs(draw, 3000, users=3, waits=100)
     model = Simulation(jobs, 4, plain=plain)
     work = Work.of(jobs, SessionDefinition("arrival", 120))
     users = add_users(model, work, MAKERS[draw.integers(len(MAKERS))])
-    arrived = np.zeros(count, bool)
+    arrived = np.zeros(len(jobs), bool)
     for second in [0, *np.sort(draw.integers(0, 4000, 6)).tolist()]:
         model.run(until=second)
         assert not (arrived & (jobs.submit >= second)).any()
@@ -454,7 +426,7 @@ def random_run(seed: int, plain: bool) -> list[list[int]]:
                 give_behaviour(model, user, MAKERS[draw.integers(len(MAKERS))])
         assert np.array_equal(before, jobs.submit[arrived])
     model.run()
-    assert count == jobs.count(State.COMPLETED)
+    assert len(jobs) == jobs.count(State.COMPLETED)
     for user in users:
         if isinstance(user.behaviour, Rigid):
             continue
@@ -470,16 +442,12 @@ def random_run(seed: int, plain: bool) -> list[list[int]]:
     return schedule(model)
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_behaviours_at_random(block: int) -> None:
+@pytest.mark.parametrize(
+    "seeds",
+    [range(20), range(20, 40), pytest.param(range(1000, 1300), marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_behaviours_at_random(seeds: range) -> None:
     """Every job comes once, nothing that has come moves, and both engines do the same."""
-    for seed in range(10 * block, 10 * block + 10):
-        assert random_run(seed, False) == random_run(seed, True), seed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(4))
-def test_behaviours_at_random_often(block: int) -> None:
-    """The same in many more cases."""
-    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+    for seed in seeds:
         assert random_run(seed, False) == random_run(seed, True), seed

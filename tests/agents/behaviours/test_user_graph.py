@@ -12,30 +12,34 @@ import networkx as nx
 import numpy as np
 import pytest
 from hpcrowd.agents import (
+    ActivityWindow,
     BatchOrder,
     Composed,
+    DecisionLog,
     Delay,
     During,
     ReplayUser,
+    SameWindow,
     SessionDefinition,
     SessionGraph,
     UserGraph,
     Work,
     add_users,
 )
+from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.analysis.views.moment import Moment
 from hpcrowd.analysis.views.units import own_units
 from hpcrowd.environment import ClusterSpec, JobTable, Simulation, State
+from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
+from tests.support.behaviours import both, join, random_jobs, refused, renounced
 from tests.support.populations import small_log
 
 MakeJobs = Callable[..., JobTable]
 SESSIONS = SessionDefinition("arrival", 60)
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 
 def start(
@@ -44,6 +48,11 @@ def start(
     """A machine of 100 processors and the first user."""
     model = Simulation(jobs, 100, **options)
     return model, add_users(model, Work.of(jobs, SESSIONS), behaviour)[0]
+
+
+def states(user: ReplayUser) -> list[str]:
+    """Return the state of each unit in the graph of a user."""
+    return [state for _, state in user.graph.nodes(data="state")]
 
 
 @pytest.fixture
@@ -57,21 +66,18 @@ def test_what_a_graph_knows(jobs: JobTable) -> None:
     model, user = start(jobs)
     graph = user.graph
     assert graph is user.graph
-    assert isinstance(graph, nx.DiGraph)
-    assert "<UserGraph of user 1: 3 units, 2 edges>" == repr(graph)
     assert {(0, 1): 200, (1, 2): 300} == nx.get_edge_attributes(graph, "think_time")
     assert {(0, 1): "ended", (1, 2): "ended"} == nx.get_edge_attributes(graph, "reason")
     assert [1, 2] == graph.nodes[1]["jobs"]
-    assert ["free", "waits", "waits"] == [state for _, state in graph.nodes(data="state")]
+    assert ["free", "waits", "waits"] == states(user)
     model.run(until=50)
-    assert ["running", "waits", "waits"] == [state for _, state in graph.nodes(data="state")]
+    assert ["running", "waits", "waits"] == states(user)
     model.run(until=200)
     expected = {"start": 0, "jobs": [0], "batches": [[0]], "end": 100, "state": "finished"}
-    expected["waits_for"] = []
-    assert expected | {"submitted": 0, "over": 100} == dict(graph.nodes[0])
-    assert ("free", 300, []) == tuple(
-        graph.nodes[1][key] for key in ("state", "submitted", "waits_for")
-    )
+    expected |= {"waits_for": [], "submitted": 0, "over": 100}
+    assert expected == dict(graph.nodes[0])
+    planned = [graph.nodes[1][key] for key in ("state", "submitted", "waits_for")]
+    assert ["free", 300, []] == planned
     assert [1] == graph.nodes[2]["waits_for"]
     model.run(until=300)  # the arrivals of this second have not happened
     assert "free" == graph.nodes[1]["state"]
@@ -88,44 +94,100 @@ def test_queued_units_are_told_apart(make_jobs: MakeJobs) -> None:
 
 
 @both
-def test_think_times_change_the_run(jobs: JobTable, plain: bool) -> None:
-    """Before the run, and during it also of a session that is planned but has not come."""
-    model, user = start(jobs, plain=plain)
-    user.graph.edges[0, 1]["think_time"] = 20
-    model.run(until=110)
-    user.graph.edges[0, 1]["think_time"] = 5  # that is before now
-    user.graph.edges[1, 2]["think_time"] = 1
+@pytest.mark.parametrize(
+    ("moment", "think", "expected"),
+    [
+        (0, 20, 120),  # before the run
+        (50, 20, 120),  # before the end of the session before
+        (100, 20, 120),  # in the second of its end
+        (110, 20, 120),  # after it
+        (110, 10, 110),  # now
+        (150, 20, 150),  # that has passed
+        (299, 900, 1000),  # put off in the last second
+        (300, 900, 1000),  # the arrivals of this second have not happened
+    ],
+)
+def test_a_think_time_is_changed(
+    jobs: JobTable, plain: bool, moment: int, think: int, expected: int
+) -> None:
+    """The session comes at the end of the one before and the new think time, or now."""
+    log = DecisionLog()
+    model = Simulation(jobs, 100, plain=plain)
+    user = add_users(model, Work.of(jobs, SESSIONS), log=log)[0]
+    model.run(until=moment)
+    user.graph.edges[0, 1]["think_time"] = think
     model.run()
-    assert [0, 110, 120, 211] == jobs.submit.tolist()
+    assert [0, expected, expected + 10, expected + 400] == jobs.submit.tolist()
     assert (3, 3) == (user.submitted, user.finished)
+    # A submission that was planned and moved is in the log as it happened.
+    noted = log.columns()
+    submitted = noted["time"][noted["what"] == What.SUBMITTED]
+    assert [0, expected, expected + 400] == submitted.tolist()
+
+
+@both
+@pytest.mark.parametrize("moment", [50, 350, 390])
+def test_an_edge_is_removed(jobs: JobTable, plain: bool, moment: int) -> None:
+    """Who waits for nothing comes at the recorded second, or now."""
+    jobs.run_time[:2] = 1000
+    model, user = start(jobs, plain=plain)
+    model.run(until=moment)
+    user.graph.remove_edge(0, 1)
+    model.run()
+    second = max(300, moment)
+    assert [0, second, second + 10, second + 1300] == jobs.submit.tolist()
 
 
 @both
 def test_edges_come_and_go(jobs: JobTable, plain: bool) -> None:
-    """A session that waits for nothing comes at its recorded second, or now."""
+    """A session waits for all that it has edges to, and the latest think time decides."""
     model, user = start(jobs, plain=plain)
     user.graph.remove_edge(0, 1)
     model.run(until=50)
     user.graph.add_edge(0, 2, think_time=900)
     user.graph.nodes[1]["start"] = 150
     model.run(until=200)
-    assert [2] == [unit for unit, state in user.graph.nodes(data="state") if state == "waits"]
+    assert "waits" == states(user)[2]
     user.graph.remove_edge(1, 2)
     model.run()
     assert [0, 150, 160, 1000] == jobs.submit.tolist()
+    # Of two edges the one that is left counts from the end of its session, which is over.
+    jobs.run_time[1] = 5000
+    model, user = start(jobs, plain=plain)
+    model.run(until=150)
+    user.graph.add_edge(0, 2, think_time=1000)
+    model.run(until=500)
+    user.graph.remove_edge(1, 2)
+    model.run()
+    assert [0, 300, 310, 1100] == jobs.submit.tolist()
 
 
 @both
 def test_a_planned_session_can_be_held_back(jobs: JobTable, plain: bool) -> None:
-    """A new edge to a session that is to come lets it wait again."""
+    """A new edge to a session that is to come lets it wait again, or come later."""
     model, user = start(jobs, plain=plain)
     user.graph.remove_edge(1, 2)
     model.run(until=50)
-    assert ["running", "waits", "free"] == [state for _, state in user.graph.nodes(data="state")]
+    assert ["running", "waits", "free"] == states(user)
     user.graph.add_edge(1, 2)  # without a think time
+    model.run(until=350)
+    user.graph.add_edge(0, 2, think_time=2000)
     model.run()
-    assert [0, 300, 310, 400] == jobs.submit.tolist()
+    assert [0, 300, 310, 2100] == jobs.submit.tolist()
     assert (3, 3) == (user.submitted, user.finished)
+
+
+@both
+def test_late_sessions_come_in_working_hours(make_jobs: MakeJobs, plain: bool) -> None:
+    """What should have come already comes when the user is next at work."""
+    jobs = make_jobs((8 * HOUR, 100, 1), (33 * HOUR, 100, 1))
+    window = SameWindow(ActivityWindow(8 * HOUR, 18 * HOUR))
+    model = Simulation(jobs, 100, plain=plain)
+    (user,) = join(model, when=SessionGraph, sessions=SESSIONS, parts={"window": window})
+    model.run(until=20 * HOUR)
+    user.graph.edges[0, 1]["think_time"] = HOUR
+    model.run()
+    assert [8 * HOUR, 32 * HOUR] == jobs.submit.tolist()
 
 
 @both
@@ -136,7 +198,7 @@ def test_a_session_is_left_out(jobs: JobTable, plain: bool) -> None:
     assert {(0, 2): 600} == nx.get_edge_attributes(user.graph, "think_time")
     model.run()
     assert [0, -1, -1, 700] == jobs.submit.tolist()
-    assert [1, 4, 4, 1] == [{State.RENOUNCED: 4}.get(State(one), int(one)) for one in jobs.state]
+    assert [1, 2] == renounced(jobs)
     assert (2, 2) == (user.submitted, user.finished)
 
 
@@ -164,39 +226,39 @@ def test_a_session_of_ones_own(jobs: JobTable, plain: bool) -> None:
 
 def test_what_cannot_be_changed(make_jobs: MakeJobs) -> None:
     """Each mistake is one line, and changes nothing."""
-    jobs = make_jobs(
-        (0, 100, 1), (300, 100, 1), (700, 100, 1), (0, 10, 1, 9, 7), (500, 10, 1, 9, 7)
-    )
-    model = Simulation(jobs, 100)
-    user = add_users(model, Work.of(jobs, SESSIONS))[0]
-    graph = user.graph
-    with pytest.raises(QuantityError, match="edge 2 -> 1: closes the cycle 2 -> 1 -> 2"):
-        graph.add_edge(2, 1)
-    with pytest.raises(QuantityError, match="edge 1 -> 1: closes the cycle"):
-        graph.add_edge(1, 1)
-    with pytest.raises(QuantityError, match=r"edge 3 -> 2: unit 3 is of user 7; .* of user 1"):
-        graph.add_edge(3, 2)
-    with pytest.raises(QuantityError, match="edge 0 -> 99: user 1 has no unit 99"):
-        graph.add_edge(0, 99)
-    with pytest.raises(QuantityError, match="think_time of edge 0 -> 1: -5: must be a whole"):
-        graph.edges[0, 1]["think_time"] = -5
-    with pytest.raises(QuantityError, match=r"think_time of edge 0 -> 2: 1\.5: must be a whole"):
-        graph.add_edge(0, 2, think_time=1.5)
-    with pytest.raises(QuantityError, match=r"unit 'mine' of user 1: there is none; .*add_unit"):
-        graph.add_node("mine", jobs=[1])
-    with pytest.raises(QuantityError, match="state of unit 0: what the run makes of it"):
-        graph.nodes[0]["state"] = "finished"
-    with pytest.raises(QuantityError, match="think_time of edge 0 -> 1: all that it waits for"):
-        del graph.edges[0, 1]["think_time"]
-    with pytest.raises(SimulationError, match=r"job 2 \(row 1\): belongs to another unit"):
-        graph.add_unit([1])
-    assert user.changed_graph is None
+    other = (0, 10, 1, 9, 7), (500, 10, 1, 9, 7)
+    model, user = start(make_jobs((0, 100, 1), (300, 100, 1), (700, 100, 1), *other))
+    graph: Any = user.graph
+    edge = graph.edges[0, 1]
+    for change, told in (
+        (lambda: graph.add_edge(2, 1), "edge 2 -> 1: closes the cycle 2 -> 1 -> 2"),
+        (lambda: graph.add_edge(1, 1), "edge 1 -> 1: closes the cycle"),
+        (lambda: graph.add_edge(3, 2), "edge 3 -> 2: unit 3 is of user 7; users wait for their"),
+        (lambda: graph.add_edge(0, 99), "edge 0 -> 99: user 1 has no unit 99"),
+        (lambda: edge.update(think_time=-5), "think_time of edge 0 -> 1: -5: must be a whole"),
+        (lambda: graph.add_edge(0, 2, think_time=1.5), "edge 0 -> 2: 1.5: must be a whole"),
+        (lambda: graph.add_node("mine", jobs=[1]), "unit 'mine' of user 1: there is none; "),
+        (
+            lambda: graph.nodes[0].__setitem__("state", "over"),
+            "state of unit 0: what the run makes of",
+        ),
+        (
+            lambda: edge.__delitem__("think_time"),
+            "think_time of edge 0 -> 1: all that it waits for",
+        ),
+        (lambda: graph.add_unit([1]), "job 2 (row 1): belongs to another unit"),
+    ):
+        refused(change, told)
     model.run(until=350)
-    with pytest.raises(SimulationError, match="unit 1 of user 1: submitted at 300 s, and"):
-        graph.remove_edge(0, 1)
-    with pytest.raises(SimulationError, match="unit 0 of user 1: submitted at 0 s"):
-        graph.remove_node(0)
-    assert graph.has_edge(0, 1)
+    begun = "unit 1 of user 1: submitted at 300 s, and it is 350 s; only what is still to come"
+    for change, told in (
+        (lambda: graph.add_edge(0, 1, think_time=5), begun),
+        (lambda: graph.remove_edge(0, 1), begun),
+        (lambda: edge.update(think_time=7), begun),
+        (lambda: graph.remove_node(0), "unit 0 of user 1: submitted at 0 s"),
+    ):
+        refused(change, told, SimulationError)
+    assert (None, False, True) == (user.changed_graph, user.edited, graph.has_edge(0, 1))
 
 
 def test_rigid_users_do_not_go_by_a_graph(jobs: JobTable) -> None:
@@ -367,20 +429,7 @@ def test_users_with_made_up_work_show_theirs(make_trace: Callable[..., Trace]) -
 def random_run(seed: int, plain: bool) -> list[list[int]]:
     """Users who change their graphs at random seconds; return the table, and check the rules."""
     draw = np.random.default_rng(seed)
-    count = int(draw.integers(6, 40))
-    submit = np.sort(draw.integers(0, 2000, count))
-    jobs = JobTable()
-    run = draw.integers(1, 200, count)
-    jobs.append(
-        count,
-        user=draw.integers(1, 3, count),
-        processors=draw.integers(1, 4, count),
-        run_time=run,
-        requested_time=2 * run,
-        recorded_submit=submit,
-        recorded_start=submit,
-        recorded_end=submit + run,
-    )
+    jobs = random_jobs(draw, 2000, users=2)
     model = Simulation(jobs, 4, plain=plain)
     behaviour = [SessionGraph, BatchOrder][seed % 2]
     users = add_users(model, Work.of(jobs, SESSIONS), lambda work: Composed(behaviour(work)))
@@ -428,16 +477,12 @@ def change(graph: UserGraph, model: Simulation, draw: np.random.Generator) -> No
                 graph.add_edge(graph.add_unit(rows), unit, think_time=10)
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_changes_at_random(block: int) -> None:
+@pytest.mark.parametrize(
+    "seeds",
+    [range(20), range(20, 40), pytest.param(range(1000, 1400), marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_changes_at_random(seeds: range) -> None:
     """Whatever changes when: every session comes once, not before it may, in both engines alike."""
-    for seed in range(10 * block, 10 * block + 10):
-        assert random_run(seed, False) == random_run(seed, True), seed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(4))
-def test_changes_at_random_often(block: int) -> None:
-    """The same in many more cases."""
-    for seed in range(1000 + 250 * block, 1250 + 250 * block):
+    for seed in seeds:
         assert random_run(seed, False) == random_run(seed, True), seed
