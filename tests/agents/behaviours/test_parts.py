@@ -1,4 +1,4 @@
-"""Parts of behaviours by name and from plain data: what settings mean, every mistake in one line."""
+"""Parts of behaviours from plain data: what settings mean, and every mistake in one line."""
 
 from __future__ import annotations
 

@@ -431,7 +431,7 @@ def test_broken_table_of_reactions(tmp_path: Path) -> None:
     run, path = replay(parse_swf(SMALL), users="rigid"), tmp_path / "reactions.parquet"
     path.write_bytes(b"no")
     for _ in range(2):
-        with pytest.raises(ResultsError, match="reactions.parquet: cannot be read as reactions"):
+        with pytest.raises(ResultsError, match=r"reactions.parquet: cannot be read as reactions"):
             read_reactions(path, run.jobs)
         write_jobs(run.jobs, path)  # another table
 
