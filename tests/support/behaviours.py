@@ -120,12 +120,13 @@ def run(
     seed: int = 0,
     plain: bool = False,
     clock: Clock = SPRING,
+    log: DecisionLog | None = None,
 ) -> tuple[JobTable, Work]:
     """The jobs after a run on a copy of the table, and the recorded work."""
     jobs = jobs.copy()
     work = Work.of(jobs, SessionDefinition.parse(definition))
     model = Simulation(jobs, processors, scheduler, plain=plain, clock=clock, seed=seed)
-    users = add_users(model, work, make)
+    users = add_users(model, work, make, log=log)
     model.run()
     assert sum(user.submitted for user in users) == sum(len(user.units) for user in users)
     return jobs, work

@@ -23,10 +23,10 @@ from hpcrowd.agents import (
 )
 from hpcrowd.environment import JobTable, Simulation, State
 
-MakeJobs = Callable[..., JobTable]
-START, ENDED, FOLLOWS = Reason.START, Reason.ENDED, Reason.FOLLOWS
+from tests.support.behaviours import both
 
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+MakeJobs = Callable[..., JobTable]
+ENDED, FOLLOWS = Reason.ENDED, Reason.FOLLOWS
 
 
 class Diary(RecordedPauses):
@@ -103,37 +103,56 @@ def test_nothing_moves_when_all_runs_as_recorded(make_jobs: MakeJobs, plain: boo
     assert jobs.recorded_submit.tolist() == jobs.submit.tolist()
 
 
-@both
-def test_reason_is_what_came_later(make_jobs: MakeJobs, plain: bool) -> None:
-    """A dependency that ends after the last submission before leads to the think time."""
-    # Batch 1 begins its own session while batch 0 runs; batch 2 waits for 0 and follows 1.
-    record = (0, 4500, 1), (4000, 10_000, 1), (8000, 10, 1)
-    jobs = make_jobs(*record)
-    assert [(1, 0, FOLLOWS, 4000, -1), (2, 4500, ENDED, 3500, 0)] == run(jobs, plain=plain)
-    jobs = make_jobs(*record)
-    jobs.run_time[0] = 3000  # now over before batch 1 is submitted
-    assert [(1, 0, FOLLOWS, 4000, -1), (2, 4000, FOLLOWS, 4000, 0)] == run(jobs, plain=plain)
-    assert 8000 == jobs.submit[2]
+#: Batch 1 begins its own session while batch 0 runs; batch 2 waits for 0 and follows 1.
+OVERLAP = (0, 4500, 1), (4000, 10_000, 1), (8000, 10, 1)
+TWO_USERS = (0, 100, 1, 100, 1), (10, 100, 1, 100, 2), (150, 10, 1, 10, 1), (160, 10, 1, 10, 2)
+
+BATCHES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], list[Any], list[int]]] = {
+    # What leads is what comes later, the end of a dependency or the last submission before.
+    "end": (OVERLAP, {}, {}, [(1, 0, FOLLOWS, 4000, -1), (2, 4500, ENDED, 3500, 0)],
+            [0, 4000, 8000]),
+    "submission": (OVERLAP, {"run_time": {0: 3000}}, {},
+                   [(1, 0, FOLLOWS, 4000, -1), (2, 4000, FOLLOWS, 4000, 0)], [0, 4000, 8000]),
+    # In an instant submissions come after ends, so a tie goes to the submission,
+    "tie": (OVERLAP, {"run_time": {0: 4000}}, {},
+            [(1, 0, FOLLOWS, 4000, -1), (2, 4000, FOLLOWS, 4000, 0)], [0, 4000, 8000]),
+    # but that of a batch over in the second of its own last submission to its end.
+    "tie with itself": ([(0, 100, 1), (300, 10, 1)], {"run_time": {0: 0}}, {},
+                        [(1, 0, ENDED, 200, 0)], [0, 200]),
+    # The rest of a batch decides, and the last job of it may be the rejected one.
+    "part rejected": ([(0, 100, 1), (50, 100, 9), (200, 5, 1)], {}, {"processors": 4},
+                      [(1, 100, ENDED, 50, 0)], [0, 50, 150]),
+    "last rejected": ([(0, 100, 9), (90, 100, 9), (200, 5, 1)], {}, {"processors": 4},
+                      [(1, 90, ENDED, 10, 0)], [0, 90, 100]),
+    # Jobs without run time and think time follow each other within one second.
+    "no length": ([(7, 0, 1), (7, 0, 1), (7, 0, 1), (9, 0, 1)], {}, {},
+                  [(1, 7, ENDED, 0, 0), (2, 7, ENDED, 0, 1), (3, 7, ENDED, 2, 2)], [7, 7, 7, 9]),
+    # The jobs of a batch are as far apart as recorded; who follows starts from the last one.
+    # The next session begins while this one runs.
+    "gaps": ([(0, 100, 1), (200, 90, 1), (230, 90, 1), (9000, 5, 1)],
+             {"run_time": {0: 150}, "recorded_end": {2: 20_000}}, {},
+             [(1, 150, ENDED, 100, 0), (2, 280, FOLLOWS, 8770, -1)], [0, 250, 280, 9050]),
+    # Under ``last`` a batch that began before the one before had ended follows it.
+    "last": ([(0, 1000, 1), (10, 10, 1), (50, 20, 1), (1100, 10, 1)], {"run_time": {0: 3000}},
+             {"definition": "last:20m"}, [(1, 10, FOLLOWS, 40, -1), (2, 3000, ENDED, 100, 0)],
+             [0, 10, 50, 3100]),
+    # Two users on one processor, recorded on a larger machine: who waits thinks later.
+    "queue": (TWO_USERS, {"recorded_end": {0: 100, 1: 110, 2: 160, 3: 170}}, {"processors": 1},
+              [(1, 100, ENDED, 50, 0), (3, 200, ENDED, 50, 2)], [0, 10, 150, 250]),
+}  # fmt: skip
 
 
 @both
-def test_tie_goes_to_the_submission(make_jobs: MakeJobs, plain: bool) -> None:
-    """A dependency that is over in the second of the last submission before: an inter-arrival time.
-
-    Submissions come after ends in an instant.
-    """
-    jobs = make_jobs((0, 4500, 1), (4000, 10_000, 1), (8000, 10, 1))
-    jobs.run_time[0] = 4000
-    assert (2, 4000, FOLLOWS, 4000, 0) == run(jobs, plain=plain)[-1]
-
-
-@both
-def test_tie_of_a_batch_with_itself_goes_to_its_end(make_jobs: MakeJobs, plain: bool) -> None:
-    """A batch over in the second of its own last submission leads to the think time."""
-    jobs = make_jobs((0, 100, 1), (300, 10, 1))
-    jobs.run_time[0] = 0
-    assert [(1, 0, ENDED, 200, 0)] == run(jobs, plain=plain)
-    assert [0, 200] == jobs.submit.tolist()
+@pytest.mark.parametrize("story", BATCHES)
+def test_batches(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+    """What releases each batch, and when its jobs come."""
+    rows, changes, how, releases, submit = BATCHES[story]
+    jobs = make_jobs(*rows)
+    for column, values in changes.items():
+        for row, value in values.items():
+            getattr(jobs, column)[row] = value
+    assert releases == run(jobs, plain=plain, **how)
+    assert submit == jobs.submit.tolist()
 
 
 @both
@@ -148,64 +167,21 @@ def test_rejected_batch_ends_at_once(make_jobs: MakeJobs, definition: str, plain
 
 
 @both
-def test_batch_of_which_a_part_is_rejected(make_jobs: MakeJobs, plain: bool) -> None:
-    """The rest of the batch decides, and the last job of it may be the rejected one."""
-    jobs = make_jobs((0, 100, 1), (50, 100, 9), (200, 5, 1))
-    assert [(1, 100, ENDED, 50, 0)] == run(jobs, processors=4, plain=plain)
-    jobs = make_jobs((0, 100, 9), (90, 100, 9), (200, 5, 1))
-    assert [(1, 90, ENDED, 10, 0)] == run(jobs, processors=4, plain=plain)
-
-
-@both
-def test_chain_of_batches_without_length(make_jobs: MakeJobs, plain: bool) -> None:
-    """Jobs without run time and think time follow each other within one second."""
-    jobs = make_jobs((7, 0, 1), (7, 0, 1), (7, 0, 1), (9, 0, 1))
-    releases = run(jobs, plain=plain)
-    assert [(1, 7, ENDED, 0, 0), (2, 7, ENDED, 0, 1), (3, 7, ENDED, 2, 2)] == releases
-    assert [7, 7, 7, 9] == jobs.submit.tolist()
-
-
-@both
-def test_batch_keeps_its_gaps(make_jobs: MakeJobs, plain: bool) -> None:
-    """The jobs of a batch are as far apart as recorded; who follows starts from the last one."""
-    jobs = make_jobs((0, 100, 1), (200, 90, 1), (230, 90, 1), (9000, 5, 1))
-    jobs.recorded_end[2] = 20_000  # the next session begins while this one runs
-    jobs.run_time[0] = 150
-    releases = run(jobs, plain=plain)
-    assert [(1, 150, ENDED, 100, 0), (2, 280, FOLLOWS, 8770, -1)] == releases
-    assert [0, 250, 280, 9050] == jobs.submit.tolist()
-
-
-@both
-def test_overlapping_batches_of_last(make_jobs: MakeJobs, plain: bool) -> None:
-    """Under ``last`` a batch that began before the one before had ended follows it."""
-    jobs = make_jobs((0, 1000, 1), (10, 10, 1), (50, 20, 1), (1100, 10, 1))
-    jobs.run_time[0] = 3000
-    releases = run(jobs, definition="last:20m", plain=plain)
-    assert [(1, 10, FOLLOWS, 40, -1), (2, 3000, ENDED, 100, 0)] == releases
-    assert [0, 10, 50, 3100] == jobs.submit.tolist()
-
-
-@both
-def test_queue_makes_users_wait(make_jobs: MakeJobs, plain: bool) -> None:
-    """Two users on one processor: who waits in the queue thinks later, in its own order."""
-    jobs = make_jobs(
-        (0, 100, 1, 100, 1), (10, 100, 1, 100, 2), (150, 10, 1, 10, 1), (160, 10, 1, 10, 2)
-    )
-    jobs.recorded_end[:] = 100, 110, 160, 170  # recorded on a larger machine
-    run(jobs, processors=1, plain=plain)
-    assert [0, 10, 150, 250] == jobs.submit.tolist()
-    assert [0, 100, 200, 250] == jobs.start.tolist()
-
-
-@both
-def test_sessions_wait_for_the_latest_think_time(make_jobs: MakeJobs, plain: bool) -> None:
+@pytest.mark.parametrize(
+    ("runs", "release", "second"),
+    [
+        ([60, 20], (2, 60, ENDED, 190, 0), 250),  # ready at 60 + 190 and at 21 + 100
+        ([10, 49], (2, 50, ENDED, 150, 1), 200),  # ready at 10 + 190 and at 50 + 100
+    ],
+)
+def test_sessions_wait_for_the_latest_think_time(
+    make_jobs: MakeJobs, plain: bool, runs: list[int], release: Any, second: int
+) -> None:
     """The last end releases a session; its pause ends at the latest end plus think time."""
     jobs = make_jobs((0, 10, 1), (1, 99, 1), (200, 10, 1))
-    jobs.run_time[:] = 60, 20, 10  # ready at 60 + 190 and at 21 + 100
-    releases = run(jobs, SessionGraph, definition="arrival:job", plain=plain)
-    assert [(2, 60, ENDED, 190, 0)] == releases
-    assert [0, 1, 250] == jobs.submit.tolist()
+    jobs.run_time[:2] = runs
+    assert [release] == run(jobs, SessionGraph, definition="arrival:job", plain=plain)
+    assert [0, 1, second] == jobs.submit.tolist()
 
 
 @both
@@ -214,12 +190,11 @@ def test_sessions_overtake_each_other(make_jobs: MakeJobs, plain: bool) -> None:
 
     Session 1 waits for nothing and comes as recorded; session 2 waits for session 0, which is fast.
     """
-    jobs = make_jobs((0, 150, 1), (100, 9000, 1), (200, 10, 1))
-    jobs.run_time[0] = 10
-    run(jobs, SessionGraph, definition="arrival:job", plain=plain)
-    assert [0, 100, 60] == jobs.submit.tolist()
-    run(jobs, BatchOrder, definition="arrival:job", plain=plain)
-    assert [0, 100, 200] == jobs.submit.tolist()
+    for when, expected in ((SessionGraph, [0, 100, 60]), (BatchOrder, [0, 100, 200])):
+        jobs = make_jobs((0, 150, 1), (100, 9000, 1), (200, 10, 1))
+        jobs.run_time[0] = 10
+        run(jobs, when, definition="arrival:job", plain=plain)
+        assert expected == jobs.submit.tolist()
 
 
 @both
@@ -238,4 +213,3 @@ def test_presets_that_wait_for_nothing_are_not_called(make_jobs: MakeJobs) -> No
         Composed(when(work)).reacts for when in (Recorded, SessionGraph, BatchOrder)
     ]
     assert [False, True] == [Recipe(when)(work).reacts for when in ("recorded", "sessions")]
-    assert "<Composed BatchOrder x RecordedPauses>" == repr(Recipe("batches")(work))

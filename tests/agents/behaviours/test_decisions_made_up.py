@@ -1,0 +1,443 @@
+"""The log of decisions of users who make up their work, and of populations that come and go.
+
+A submission is the sum of its parts, whatever the work and the users.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.agents import Casting, Consequences, ContinuationLaw, SessionDefinition, Work
+from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, What, Why
+from hpcrowd.agents.behaviours.hooks import note_generating
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.generative.archetypes import (
+    ARCHETYPES,
+    Debugger,
+    DebuggerHabits,
+    NightScript,
+    NightScriptHabits,
+    ParameterSweeper,
+    Stage,
+    SweeperHabits,
+    demo_population,
+)
+from hpcrowd.agents.generative.generated import GeneratedUser
+from hpcrowd.agents.generative.pool_users import (
+    BatchPool,
+    DrawFromPool,
+    PoolMember,
+    add_pool_users,
+)
+from hpcrowd.agents.generative.shmueli import PUBLISHED
+from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
+from hpcrowd.agents.populations.components import Pool
+from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, Living, SiteWork
+from hpcrowd.agents.populations.openness import Openness, PoolRules
+from hpcrowd.agents.populations.satisfaction import Formula, Habit, Requested
+from hpcrowd.agents.populations.semi_open import add_members, draw_roster
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.analysis.run import Run
+from hpcrowd.environment import JobTable, Simulation, Streams
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios.kinds.resample import resample
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.agents.generative.archetype_cases import PLAIN_OFFICE, fixed
+from tests.support.behaviours import SPRING, Rows, table, workloads
+from tests.support.populations import record, small_log
+
+# ---- what holds of any log --------------------------------------------------------------------
+
+#: After these a user submits nothing more, and comes and goes no more.
+LAST = (What.DONE, What.GAVE_UP)
+
+
+def ends_of(jobs: JobTable, *, hears: bool = True) -> dict[int, int]:
+    """When each unit ended for its user: a job that never ran ended at once."""
+    heard = np.where(jobs.end >= 0, jobs.end, jobs.submit)
+    over = heard if hears else jobs.submit + jobs.run_time
+    ends: dict[int, int] = {}
+    for unit, end in zip(jobs.batch.tolist(), over.tolist(), strict=True):
+        ends[unit] = max(end, ends.get(unit, 0))
+    return ends
+
+
+def check_sums(jobs: JobTable, found: Iterable[Decision], *, hears: bool = True) -> None:
+    """Each unit is submitted once, by its user, at the sum of what the log says of it."""
+    ends = ends_of(jobs, hears=hears)
+    owner = dict(zip(jobs.batch.tolist(), jobs.user.tolist(), strict=True))
+    first: dict[int, int] = {}
+    for unit, at in zip(jobs.batch.tolist(), jobs.submit.tolist(), strict=True):
+        first[unit] = min(at, first.get(unit, at))
+    submitted: dict[int, Decision] = {}
+    waits: dict[int, list[Decision]] = defaultdict(list)
+    for one in found:
+        if one.what == What.SUBMITTED:
+            assert one.unit not in submitted
+            submitted[one.unit] = one
+        elif one.what == What.WAITS:
+            waits[one.unit].append(one)
+    assert first == {unit: one.time for unit, one in submitted.items()}
+    assert set(waits) <= set(submitted)
+    for unit, one in submitted.items():
+        assert owner[unit] == one.user
+        put_off = sum(wait.seconds for wait in waits[unit])
+        if one.why in (Why.ENDED, Why.BREAK):
+            assert one.user == owner[one.cause]
+            assert one.seconds >= 0
+            assert one.time == ends[one.cause] + one.seconds + put_off
+        else:
+            assert (-1, -1) == (one.cause, one.seconds)
+        # Each wait begins where what came before it ends.
+        at = one.time - put_off
+        for wait in sorted(waits[unit], key=lambda wait: wait.why != Why.PACE):
+            came = at + min(wait.seconds, 0)  # what shortens a pause is noted when it has
+            assert (came, one.user, one.cause) == (wait.time, wait.user, wait.cause)
+            at += wait.seconds
+
+
+def check_gone(found: Iterable[Decision]) -> None:
+    """Nothing is noted of who is gone, and who is away submits nothing."""
+    gone: dict[int, Decision] = {}
+    away: dict[int, bool] = defaultdict(bool)
+    for one in sorted(found, key=lambda one: one.time):
+        before = gone.get(one.user)
+        assert before is None or one.time == before.time, one
+        if one.what in LAST:
+            gone[one.user] = one
+        elif one.what in (What.WENT_AWAY, What.CAME_BACK):
+            away[one.user] = one.what == What.WENT_AWAY
+        elif one.what == What.SUBMITTED:
+            assert not away[one.user]
+
+
+# ---- whole runs -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def log(make_trace: Callable[..., Trace]) -> Trace:
+    """Return a log of 12 users, half of them long-term."""
+    return small_log(make_trace)
+
+
+def check_run(run: Run, silent: Run) -> set[Why]:
+    """Check that the log is true and changed nothing; return the reasons in it.
+
+    Each batch has one submission, at the sum of its parts, and follows what the run says.
+    """
+    told, untold = (one.jobs.matrix[:, : len(one.jobs)].tobytes() for one in (run, silent))
+    assert untold == told
+    assert silent.decisions is None
+    assert run.decisions is not None
+    assert run.after is not None
+    check_sums(run.jobs, run.decisions)
+    check_gone(run.decisions)
+    for one in run.decisions:
+        if one.what == What.SUBMITTED:
+            assert run.after[one.unit] == one.cause
+    return {one.why for one in run.decisions}
+
+
+@pytest.mark.parametrize("users", ["shmueli-feitelson", "generative"])
+def test_replayed_site_users(log: Trace, users: str) -> None:
+    """Users of a site say what they waited for, whether they rested, and when they slept."""
+    reasons = check_run(*(replay(log, users=users, log=one) for one in (DecisionLog(), None)))
+    assert {Why.FIRST, Why.BREAK, Why.WINDOW} <= reasons
+
+
+def test_pace(log: Trace) -> None:
+    """Members whose pauses pass at their pace say how much that puts them off."""
+    choices: dict[str, Any] = {"users": "think-time-windows", "days": 42}
+    assert Why.PACE in check_run(
+        *(resample(log, log=one, **choices) for one in (DecisionLog(), None))
+    )
+
+
+def test_satisfaction(log: Trace) -> None:
+    """Who minds has its mood in the log, and away users have waits; visits are there as well."""
+    # On a machine of a third of the speed everybody is discontent.
+    choices: dict[str, Any] = {
+        "satisfaction": "habit", "speed": "0.3x", "days": 56,
+        "consequences": {"leave": 1.0, "tolerance": 0.1, "returns": 1.0, "away": 1.0},
+    }  # fmt: skip
+    run, silent = (resample(log, log=one, **choices) for one in (DecisionLog(), None))
+    assert Why.AWAY in check_run(run, silent)
+    assert run.decisions is not None
+    away = [one for one in run.decisions if one.what == What.WENT_AWAY]
+    assert away
+    assert all(one.mood > 0.1 and one.why == Why.MOOD for one in away)
+    noted = [(d.time, d.user, d.what.name) for d in run.decisions if d.what >= What.THERE]
+    assert sorted((v.at, v.user, v.what.name) for v in run.visits) == sorted(noted)
+
+
+# ---- stories ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hears", [True, False])
+def test_pool_users(hears: bool) -> None:
+    """A batch from a pool follows the end of the one before, or what an oblivious user takes."""
+    model = Simulation(JobTable(), 1)
+    pool = BatchPool(*(np.array(values) for values in ([0, 1], [60], [60], [1])))
+    members = [PoolMember(number, 1, wakes=5, pauses=np.array([10])) for number in (1, 2)]
+    users = add_pool_users(model, members, {1: pool}, horizon=100, hears=hears)
+    book = DecisionLog()
+    note_generating(book, users)
+    model.run()
+    found = [(d.time, d.user, d.why, d.unit, d.cause, d.seconds) for d in Decisions.of(book)]
+    # The second user waits for the machine: it hears of its end at 125, after its horizon.
+    expected = [
+        (5, 1, Why.FIRST, 0, -1, -1),
+        (5, 2, Why.FIRST, 1, -1, -1),
+        (75, 1, Why.ENDED, 2, 0, 10),
+        (75, 2, Why.ENDED, 3, 1, 10),
+    ]
+    assert expected[: 3 if hears else 4] == found
+
+
+#: Tests of 60 s, each an hour after the end of the one before.
+STEADY = {"office": PLAIN_OFFICE, "processors": (1,), "run_time": fixed(60), "think": fixed(HOUR)}
+SWEEPER = SweeperHabits(
+    PLAIN_OFFICE, jobs=(2, 2), run_time=fixed(60), unlike=0.0, think=fixed(7 * HOUR)
+)
+STAGES = (Stage(1, 1, fixed(60), 60), Stage(1, 1, fixed(90), 90))
+MORNING = [
+    (0, What.WAITS, Why.WINDOW, 0, -1, 8 * HOUR),
+    (8 * HOUR, What.SUBMITTED, Why.FIRST, 0, -1, -1),
+]
+SECOND, THIRD = 15 * HOUR + 60, 14 * HOUR + 60
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "days", "expected"),
+    [
+        # Who thinks for long after the office has closed waits for it, which is no think time.
+        (
+            lambda: ParameterSweeper(SWEEPER),
+            2,
+            [
+                *MORNING,
+                (SECOND, What.SUBMITTED, Why.ENDED, 1, 0, 7 * HOUR),
+                (SECOND + 7 * HOUR + 60, What.WAITS, Why.WINDOW, 2, 1, 10 * HOUR - 120),
+                (DAY + 8 * HOUR, What.SUBMITTED, Why.ENDED, 2, 1, 7 * HOUR),
+            ],
+        ),
+        # Inside a session a debugger thinks, and nothing is left of the wait before it.
+        (
+            lambda: Debugger(DebuggerHabits(**STEADY, law=ContinuationLaw(1.0, 0.0))),
+            1,
+            [
+                *MORNING,
+                *(
+                    (at * (HOUR + 60) + 8 * HOUR, What.SUBMITTED, Why.ENDED, at, at - 1, HOUR)
+                    for at in range(1, 10)
+                ),
+            ],
+        ),
+        # Who does not continue takes a break, and comes back in its hours.
+        (
+            lambda: Debugger(
+                DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), law=ContinuationLaw(0.0))
+            ),
+            2,
+            [
+                *MORNING,
+                (THIRD, What.SUBMITTED, Why.BREAK, 1, 0, 6 * HOUR),
+                (THIRD + 60 + 6 * HOUR, What.WAITS, Why.WINDOW, 2, 1, 12 * HOUR - 120),
+                (DAY + 8 * HOUR, What.SUBMITTED, Why.BREAK, 2, 1, 6 * HOUR),
+            ],
+        ),
+        # A script comes at its hour, and continues as soon as a stage has ended.
+        (
+            lambda: NightScript(NightScriptHabits(hour=21 * HOUR, shift=0, stages=STAGES)),
+            2,
+            [
+                (21 * HOUR, What.SUBMITTED, Why.HOUR, 0, -1, -1),
+                (21 * HOUR + 60, What.SUBMITTED, Why.ENDED, 1, 0, 0),
+                (DAY + 21 * HOUR, What.SUBMITTED, Why.HOUR, 2, -1, -1),
+                (DAY + 21 * HOUR + 60, What.SUBMITTED, Why.ENDED, 3, 2, 0),
+            ],
+        ),
+    ],
+    ids=["sweeper", "session", "break", "night script"],
+)
+def test_archetype(
+    behaviour: Callable[[], Behaviour[GeneratedUser]], days: int, expected: list[Any]
+) -> None:
+    """Rows of one user on an empty machine: time, what, why, unit, cause, seconds."""
+    model = Simulation(JobTable(), 128, "fcfs", seed=0)
+    made, book = behaviour(), DecisionLog()
+    user = GeneratedUser(model, 1, made, horizon=days * DAY, hears=True)
+    made.begin(user)
+    note_generating(book, [user])
+    model.run()
+    found = [(d.time, d.what, d.why, d.unit, d.cause, d.seconds) for d in Decisions.of(book)]
+    assert expected == found[: len(expected)]
+
+
+class Hasty(DrawFromPool):
+    """Submits the next batch as soon as one has ended, without an alarm."""
+
+    def finished(self, user: Any, unit: int, now: int) -> None:
+        """Go on at once."""
+        if now < 4 * WEEK:
+            self.wake(user, unit)
+
+
+def test_what_made_an_alarm_late_is_forgotten() -> None:
+    """Only what an alarm submits was late with it: what follows without one is not."""
+    model = Simulation(JobTable(), 1)
+    pool = BatchPool(*(np.array(values) for values in ([0, 1], [WEEK], [WEEK], [1])))
+    hasty = Hasty([PoolMember(1, 1, 5, np.array([10]))], {1: pool})
+    user = GeneratedUser(model, 1, hasty, group=1, horizon=5 * WEEK)
+    user.absent_until = 10
+    book = DecisionLog()
+    note_generating(book, [user])
+    user.behaviour.begin(user)
+    model.run()
+    assert [
+        (5, What.WAITS, Why.AWAY, WEEK),
+        (WEEK + 5, What.SUBMITTED, Why.FIRST, -1),
+        (2 * WEEK + 5, What.SUBMITTED, Why.ENDED, 0),
+        (3 * WEEK + 5, What.SUBMITTED, Why.ENDED, 0),
+    ] == [(d.time, d.what, d.why, d.seconds) for d in Decisions.of(book)]
+
+
+# ---- any users --------------------------------------------------------------------------------
+
+#: Weeks that populations live.
+WEEKS = 4
+
+#: Users who are soon discontent, leave often and come back often.
+TOUCHY = Consequences(leave=1.0, tolerance=0.0, returns=0.7, away=1.0, again=1.0)
+
+seconds = st.integers(300, 12 * HOUR)
+
+
+@st.composite
+def weekly_records(draw: st.DrawFn) -> JobTable:
+    """Jobs of up to four users over three weeks, most of them by day."""
+    job = st.tuples(
+        st.integers(1, 4),
+        st.integers(0, 20),
+        st.integers(0, DAY - 1),
+        seconds,
+        st.integers(1, 4),
+        st.integers(0, 3 * HOUR),
+    )
+    jobs = draw(st.lists(job, min_size=2, max_size=25))
+    # A log of several weeks, whatever else is drawn.
+    jobs += [(1, 0, 9 * HOUR, HOUR, 1, 0), (1, 20, 9 * HOUR, HOUR, 1, 0)]
+    rows = [(user, day * DAY + at, run, width, wait) for user, day, at, run, width, wait in jobs]
+    return record(sorted(rows, key=lambda row: row[1]))
+
+
+def groups(pool: Pool) -> GroupWork:
+    """Members who draw from three batches, whoever they are."""
+    users = pool.work.sessions.users.tolist()
+    columns = [0, 1, 3], [60, HOUR, 5], [90, HOUR, 9], [1, 4, 2]
+    batches = BatchPool(*(np.array(column) for column in columns))
+    pauses = np.array([0, HOUR, 2 * DAY])
+    return GroupWork(pool, [PoolMember(user, 0, 0, pauses) for user in users], {0: batches})
+
+
+LIVING: dict[str, Callable[[Pool], Living]] = {
+    "rigid": lambda pool: ComponentWork(pool, AsRecorded()),
+    "think-time": lambda pool: ComponentWork(pool, ClosedLoop()),
+    "think-time-windows": lambda pool: ComponentWork(pool, ClosedLoop(pool.profiles)),
+    "groups": groups,
+    "shmueli-feitelson": lambda pool: SiteWork(pool, PUBLISHED),
+    "generative": lambda pool: SiteWork(pool, PRESETS["generative"]),  # type: ignore[arg-type]
+}
+
+
+def lived(
+    jobs: JobTable,
+    make: Callable[[Pool], Living],
+    *,
+    formula: Formula | None,
+    log: DecisionLog | None,
+    seed: int,
+) -> tuple[JobTable, list[Decision], list[Any]]:
+    """The jobs of a population, what it decided, and its visits."""
+    pool = Pool.of(Work.of(jobs.copy()), SPRING, PoolRules(least=1))
+    living = make(pool)
+    model = Simulation(JobTable(), 4, clock=SPRING, seed=seed)
+    living.visits.log = log
+    users = add_members(
+        model,
+        living,
+        draw_roster(living.pool, WEEKS, Openness(), Streams(seed)),
+        horizon=SPRING.second_at(SPRING.wall(0) + WEEKS * WEEK),
+        formula=formula,
+        consequences=TOUCHY,
+    )
+    if log is not None:
+        note_generating(log, users)
+    model.run()
+    return model.jobs, [] if log is None else list(Decisions.of(log)), living.visits.notes
+
+
+@pytest.mark.parametrize("doing", LIVING)
+@settings(max_examples=12)
+@given(jobs=weekly_records(), minds=st.booleans(), seed=st.integers(0, 9))
+def test_populations(doing: str, jobs: JobTable, minds: bool, seed: int) -> None:
+    """Members of populations, content or not; who is gone does nothing, and nothing changes."""
+    log = DecisionLog()
+    makes_up = doing in ("groups", "shmueli-feitelson", "generative")
+    how: dict[str, Any] = {"seed": seed, "formula": None}
+    if minds and doing != "rigid":
+        how["formula"] = Requested() if makes_up else Habit()
+    after, found, visits = lived(jobs, LIVING[doing], log=log, **how)
+    silent, _, _ = lived(jobs, LIVING[doing], log=None, **how)
+    assert silent.matrix[:, : len(silent)].tobytes() == after.matrix[:, : len(after)].tobytes()
+    check_sums(after, found)
+    check_gone(found)
+    noted = sorted((one.time, one.user, one.what.name) for one in found if one.what >= What.THERE)
+    assert noted == sorted((visit.at, visit.user, visit.what.name) for visit in visits)
+    reasons = {one.why for one in found}
+    assert doing == "think-time-windows" or Why.PACE not in reasons
+    assert doing != "rigid" or {Why.RECORDED} == {
+        one.why for one in found if one.what == What.SUBMITTED
+    }
+
+
+@pytest.mark.parametrize("users", ["shmueli-feitelson", "generative"])
+@settings(max_examples=15)
+@given(rows=workloads(), seed=st.integers(0, 9))
+def test_site_users(users: str, rows: Rows, seed: int) -> None:
+    """Users of a site on random records, also of jobs that the machine cannot run."""
+    work = Work.of(table(rows), SessionDefinition.parse("arrival:60m"))
+    casting = Casting.of(work, users, Streams(seed))
+    model = Simulation(casting.jobs, 4, clock=SPRING, seed=seed)
+    log = DecisionLog()
+    casting.join(model, log=log)
+    model.run()
+    found = list(Decisions.of(log))
+    check_sums(model.jobs, found)
+    assert {Why.FIRST, Why.ENDED, Why.BREAK, Why.WINDOW} >= {one.why for one in found}
+
+
+@pytest.mark.parametrize("hears", [True, False])
+@settings(max_examples=12)
+@given(counts=st.fixed_dictionaries({name: st.integers(0, 2) for name in ARCHETYPES}),
+       seed=st.integers(0, 99), processors=st.sampled_from([32, 128]))  # fmt: skip
+def test_archetypes(hears: bool, counts: dict[str, int], seed: int, processors: int) -> None:
+    """People with office hours and nightly scripts, whether they hear of their results or not."""
+    model = Simulation(JobTable(), processors, clock=SPRING, seed=seed)
+    users = demo_population(model, counts, horizon=10 * DAY, hears=hears)
+    log = DecisionLog()
+    note_generating(log, users)
+    model.run()
+    found = list(Decisions.of(log))
+    check_sums(model.jobs, found, hears=hears)
+    assert Why.OWN not in {one.why for one in found}
+    wakes = {one.user for one in found if one.why in (Why.FIRST, Why.HOUR)}
+    assert {one.user for one in found} == wakes
