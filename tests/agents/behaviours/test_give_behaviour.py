@@ -43,6 +43,7 @@ from tests.support.populations import small_log
 
 MakeJobs = Callable[..., JobTable]
 SESSIONS = SessionDefinition("arrival", 60)
+DELAYED = Recipe(reactions=(Delay(During([(320, 400)]), by=1000),))
 
 
 @pytest.fixture
@@ -63,48 +64,37 @@ def start(
 
 @both
 @pytest.mark.parametrize(
-    ("moment", "expected"),
+    ("behaviours", "moment", "expected"),
     [
-        (0, [0, 350, 360, 750]),
-        (50, [0, 350, 360, 750]),
-        (200, [0, 350, 360, 750]),  # after the end of the first session
-        (305, [0, 300, 310, 700]),  # the second session has begun, and goes on
-        (500, [0, 300, 310, 700]),
+        # Planned submissions are taken back, and come a think time after what they wait for.
+        (("rigid", "think-time"), 0, [0, 350, 360, 750]),
+        (("rigid", "think-time"), 50, [0, 350, 360, 750]),
+        (("rigid", "think-time"), 200, [0, 350, 360, 750]),  # after the end of the first session
+        (("rigid", "think-time"), 305, [0, 300, 310, 700]),  # the second has begun, and goes on
+        (("rigid", "think-time"), 500, [0, 300, 310, 700]),
+        # What is still to come is submitted at its recorded second, or now.
+        (("think-time", "rigid"), 100, [0, 300, 310, 700]),
+        (("think-time", "rigid"), 310, [0, 310, 310, 700]),  # 300 s has passed
+        (("think-time", "rigid"), 355, [0, 350, 355, 700]),  # the second job was still to come
+        (("think-time", "rigid"), 720, [0, 350, 360, 720]),
+        # Reactions are given and taken.
+        ((DELAYED, "think-time"), 200, [0, 350, 360, 750]),
+        (("rigid", DELAYED), 200, [0, 1350, 1360, 1750]),
     ],
 )
-def test_rigid_users_begin_to_wait(
-    jobs: JobTable, plain: bool, moment: int, expected: list[int]
+def test_users_begin_and_stop_to_wait(
+    jobs: JobTable, plain: bool, behaviours: tuple[Any, Any], moment: int, expected: list[int]
 ) -> None:
-    """Their planned submissions are taken back, and come a think time after what they wait for."""
-    model, user = start(jobs, "rigid", plain=plain)
+    """From the second at which a behaviour is given, its rules decide what is still to come."""
+    model, user = start(jobs, behaviours[0], plain=plain)
     model.run(until=moment)
-    given = give_behaviour(model, user, "think-time")
-    assert given is user.behaviour
+    assert give_behaviour(model, user.number, behaviours[1]) is user.behaviour
+    assert isinstance(user.behaviour, Rigid) == (behaviours[1] == "rigid")
     model.run()
     assert expected == jobs.submit.tolist()
     assert 4 == jobs.count(State.COMPLETED)
-    assert (3, 3) == (user.submitted, user.finished)
-
-
-@both
-@pytest.mark.parametrize(
-    ("moment", "expected"),
-    [
-        (100, [0, 300, 310, 700]),
-        (310, [0, 310, 310, 700]),  # 300 s has passed
-        (355, [0, 350, 355, 700]),  # the second job of the session was still to come
-        (720, [0, 350, 360, 720]),
-    ],
-)
-def test_users_become_rigid(jobs: JobTable, plain: bool, moment: int, expected: list[int]) -> None:
-    """What is still to come is submitted at its recorded second, or now."""
-    model, user = start(jobs, plain=plain)
-    model.run(until=moment)
-    give_behaviour(model, user.number, "rigid")
-    assert isinstance(user.behaviour, Rigid)
-    model.run()
-    assert expected == jobs.submit.tolist()
-    assert 4 == jobs.count(State.COMPLETED)
+    if behaviours[1] != "rigid":
+        assert (3, 3) == (user.submitted, user.finished)
 
 
 @both
@@ -199,23 +189,6 @@ def test_added_units_stay_with_a_rigid_user(jobs: JobTable, plain: bool) -> None
     model.run()
     assert [0, 300, 310, 700, 250, 900] == jobs.submit.tolist()
     assert 6 == jobs.count(State.COMPLETED)
-
-
-@both
-def test_reactions_are_given_and_taken(jobs: JobTable, plain: bool) -> None:
-    """A user who would have delayed a session no longer does, and the other way round."""
-    delay = Delay(During([(320, 400)]), by=1000)
-    model, user = start(jobs, Recipe(reactions=(delay,)), plain=plain)
-    model.run(until=200)
-    give_behaviour(model, user, "think-time")
-    model.run()
-    assert [0, 350, 360, 750] == jobs.submit.tolist()
-    other = jobs.copy()
-    model, user = start(other, "rigid", plain=plain)
-    model.run(until=200)
-    give_behaviour(model, user, Recipe(reactions=(delay,)))
-    model.run()
-    assert [0, 1350, 1360, 1750] == other.submit.tolist()
 
 
 @both

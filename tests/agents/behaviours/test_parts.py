@@ -85,6 +85,12 @@ PRICE = Signal([0, 100], [1.0, 5.0])
             {"trigger.week.pieces": [(5 * DAY + 16 * HOUR, 5 * DAY + 20 * HOUR)]},
         ),
         (
+            {"do": "degrade", "when": "budget", "kwh": 2.5, "rebound": 0.3, "rebound_after": "7d",
+             "fatigue": 0.9, "recovery": "30d"},
+            {"trigger.kwh": 2.5, "rebound": 0.3, "rebound_after": WEEK, "fatigue": 0.9,
+             "recovery": 30 * DAY},
+        ),
+        (
             {"do": "cut", "when": "always", "how": "at-once", "limit": "4h", "most": 8},
             {"how": "at-once", "limit": 4 * HOUR, "most": 8},
         ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -24,7 +23,6 @@ from hpcrowd.agents import (
     During,
     LookAgain,
     Reaction,
-    Recipe,
     Reconfigure,
     Recorded,
     Renounce,
@@ -33,8 +31,6 @@ from hpcrowd.agents import (
     SessionDefinition,
     SessionGraph,
     Switch,
-    Work,
-    add_users,
 )
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.agents.behaviours.energy.budget import Calendar
@@ -45,11 +41,10 @@ from hpcrowd.analysis import account, notes_of
 from hpcrowd.environment import Clock, JobTable, QuantityError, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, second_of
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.scenarios.kinds.population_files import read_population
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.behaviours import STOCKHOLM, both, react, renounced
+from tests.support.behaviours import STOCKHOLM, both, join, react, renounced
 from tests.support.populations import pool_of, simulated, submissions
 
 MakeJobs = Callable[..., JobTable]
@@ -83,47 +78,35 @@ TWO_USERS = ((0, HOUR, 5, HOUR, 1), (1, HOUR, 1, HOUR, 2))
 LARGE = (9 * HOUR, 2, 10 * HOUR)  # 20 kWh as requested
 
 
+STORIES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    # Requested times count while jobs run, what was used once they are over.
+    "CCRC": (((0, *LARGE), (1, *LARGE), (2, *LARGE), (3, HOUR, 1)), {"kwh": 50}, {}),
+    "CC": (((0, HOUR, 1, 4 * HOUR), (HOUR + 1, HOUR, 1, 4 * HOUR)), {"kwh": 5}, {}),
+    "CR": (((0, HOUR, 1, 4 * HOUR), (HOUR - 1, HOUR, 1, 4 * HOUR)), {"kwh": 5}, {}),
+    "KC": (((0, 9 * HOUR, 1, 2 * HOUR), (3 * HOUR, HOUR, 1)), {"kwh": 3}, {"overrun": "kill"}),
+    "XC": (((0, HOUR, 9), (1, HOUR, 8)), {"kwh": 9}, {}),  # a rejected job uses none
+    # Each user counts alone; jobs of a unit count one after the other.
+    "CCRC alone": (
+        [(0, HOUR, 2, HOUR, 1), *((at, HOUR, 1, HOUR, 1 + at % 2) for at in (1, 2, 3))],
+        {"kwh": 2},
+        {},
+    ),
+    "CCR": (((0, HOUR, 2),) * 3, {"kwh": 4}, TOGETHER),
+    # The budget of a machine: 3 kWh each of 6, or 5 and 1 kWh as they have worked.
+    "RC": (TWO_USERS, {"machine_kwh": 6}, {}),
+    "CC by record": (TWO_USERS, {"machine_kwh": 6, "fair": "record"}, {}),
+    "RR": (TWO_USERS, {"machine_kwh": 5.9, "fair": "record"}, {}),
+}
+
+
 @both
-@pytest.mark.parametrize(
-    ("rows", "budget", "options", "states"),
-    [
-        # Requested times count while jobs run, what was used once they are over.
-        (((0, *LARGE), (1, *LARGE), (2, *LARGE), (3, HOUR, 1)), {"kwh": 50}, {}, "CCRC"),
-        (((0, HOUR, 1, 4 * HOUR), (HOUR + 1, HOUR, 1, 4 * HOUR)), {"kwh": 5}, {}, "CC"),
-        (((0, HOUR, 1, 4 * HOUR), (HOUR - 1, HOUR, 1, 4 * HOUR)), {"kwh": 5}, {}, "CR"),
-        (
-            ((0, 9 * HOUR, 1, 2 * HOUR), (3 * HOUR, HOUR, 1)),
-            {"kwh": 3},
-            {"overrun": "kill"},
-            "KC",
-        ),
-        (((0, HOUR, 9), (1, HOUR, 8)), {"kwh": 9}, {}, "XC"),  # a rejected job uses none
-        # Each user counts alone; jobs of a unit count one after the other.
-        (
-            tuple((at, HOUR, 1 + (at == 0), HOUR, 1 + at % 2) for at in range(4)),
-            {"kwh": 2},
-            {},
-            "CCRC",
-        ),
-        (((0, HOUR, 2),) * 3, {"kwh": 4}, TOGETHER, "CCR"),
-        # The budget of a machine: 3 kWh each of 6, or 5 and 1 kWh as they have worked.
-        (TWO_USERS, {"machine_kwh": 6}, {}, "RC"),
-        (TWO_USERS, {"machine_kwh": 6, "fair": "record"}, {}, "CC"),
-        (TWO_USERS, {"machine_kwh": 5.9, "fair": "record"}, {}, "RR"),
-    ],
-)
-def test_what_counts_against_a_budget(
-    make_jobs: MakeJobs,
-    plain: bool,
-    rows: tuple[Any, ...],
-    budget: dict[str, Any],
-    options: dict[str, Any],
-    states: str,
-) -> None:
+@pytest.mark.parametrize("states", STORIES)
+def test_what_counts_against_a_budget(make_jobs: MakeJobs, plain: bool, states: str) -> None:
     """Users renounce the jobs that would exceed their budget, and no others."""
+    rows, budget, options = STORIES[states]
     jobs = make_jobs(*rows)
     run(jobs, Renounce(Budget(**budget)), plain=plain, **options)
-    assert states == "".join(LETTERS[State(one)] for one in jobs.state)
+    assert states.split()[0] == "".join(LETTERS[State(one)] for one in jobs.state)
 
 
 @both
@@ -241,29 +224,22 @@ def every(gap: int, count: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize(
     ("rows", "recovery", "options", "followed"),
     [
-        (every(10, 4), {}, {}, [0]),  # the second request is seen and not followed
-        (every(30, 9), {"recovery": 30}, {}, list(range(9))),
+        (every(10, 4), 1000, {}, [0]),  # the second request is seen and not followed
+        (every(30, 9), 30, {}, list(range(9))),
         # Also one that was not followed is forgotten only after 100 s.
-        ([(0, 1, 1), (60, 1, 1), (110, 1, 1), (230, 1, 1)], {"recovery": 100}, {}, [0, 3]),
+        ([(0, 1, 1), (60, 1, 1), (110, 1, 1), (230, 1, 1)], 100, {}, [0, 3]),
         # All jobs of a session are one request.
-        ([(0, 1, 1), (1, 1, 1), (1000, 1, 1), (1001, 1, 1)], {}, TOGETHER, [0, 1]),
+        ([(0, 1, 1), (1, 1, 1), (1000, 1, 1), (1001, 1, 1)], 2000, TOGETHER, [0, 1]),
     ],
 )
 def test_who_tires_at_once_follows_one_request(
-    make_jobs: MakeJobs,
-    rows: list[tuple[int, ...]],
-    recovery: dict[str, int],
-    options: dict[str, Any],
-    followed: list[int],
+    make_jobs: MakeJobs, rows: Any, recovery: int, options: dict[str, Any], followed: list[int]
 ) -> None:
     """With a fatigue of 0 only a request is followed before which all others are forgotten."""
     jobs = make_jobs(*rows)
-    run(jobs, Renounce(Always(), fatigue=0.0, **recovery), **options)  # type: ignore[arg-type]
+    run(jobs, Renounce(Always(), fatigue=0.0, recovery=recovery), **options)
     assert followed == renounced(jobs)
-
-
-def test_looking_again_is_the_same_request(make_jobs: MakeJobs) -> None:
-    """A user who waits for the end of a period does not tire of looking."""
+    # To look again until a period has ended is the same request.
     jobs = make_jobs((0, 1, 1), (1000, 1, 1))
     run(jobs, LookAgain(During([(0, 500), (1000, 1500)]), every=100, fatigue=0.0))
     assert [500, 1000] == jobs.submit.tolist()
@@ -328,24 +304,18 @@ def test_what_a_degraded_job_lacks_comes_back(make_jobs: MakeJobs, plain: bool) 
 
 
 def test_it_comes_back_when_the_user_is_at_work(make_jobs: MakeJobs) -> None:
-    """A job of Monday, 10:00, would come back at 22:00; it comes at 8:00 on Tuesday."""
-    jobs = make_jobs((10 * HOUR, 100, 1))
+    """A job of 10:00 would come back at 22:00; it comes at 8:00, or not if the user has left."""
     reaction = Renounce(Always(), rebound=1.0, rebound_after=12 * HOUR)
-    window = SameWindow(ActivityWindow(8 * HOUR, 18 * HOUR))
-    run(jobs, reaction, when=SessionGraph, parts={"window": window})
-    assert [UNKNOWN, DAY + 8 * HOUR] == jobs.submit.tolist()
-
-
-def test_nothing_comes_back_of_users_who_left(make_jobs: MakeJobs) -> None:
-    """A user who is removed meanwhile submits nothing more."""
-    jobs = make_jobs((0, 100, 1))
-    model = Simulation(jobs, 8)
-    reaction = Renounce(Always(), rebound=1.0, rebound_after=1000)
-    [user] = add_users(model, Work.of(jobs), Recipe("recorded", reactions=(reaction,)))
-    model.run(until=500)
-    user.remove()
-    model.run()
-    assert [State.RENOUNCED] == jobs.state.tolist()
+    window = {"window": SameWindow(ActivityWindow(8 * HOUR, 18 * HOUR))}
+    for leaves in (False, True):
+        jobs = make_jobs((10 * HOUR, 100, 1))
+        model = Simulation(jobs, 8)
+        [user] = join(model, reaction, when=SessionGraph, parts=window)
+        model.run(until=20 * HOUR)
+        if leaves:
+            user.remove()
+        model.run()
+        assert [UNKNOWN, DAY + 8 * HOUR][: 2 - leaves] == jobs.submit.tolist()
 
 
 chosen = st.tuples(
@@ -424,12 +394,9 @@ def test_lost_work_of_a_population_comes_back() -> None:
     assert sorted(jobs.unit.tolist()) == jobs.unit.tolist()
     jobs, _ = population(Degrade(Always(), rebound=1.0, rebound_after=9 * WEEK))
     assert 4 == len(jobs)
-
-
-def test_a_population_draws_the_same_again() -> None:
-    """Fatigue, probability and rebound work for made-up jobs; the same seed gives the same run."""
-    reaction = partial(Renounce, Always(), probability=0.5, fatigue=0.5, rebound=0.5)
-    one, other = (population(reaction())[0] for _ in range(2))
+    # Draws work for made-up jobs; the same seed gives the same run.
+    half = partial(Renounce, Always(), probability=0.5, fatigue=0.5, rebound=0.5)
+    one, other = (population(half())[0] for _ in range(2))
     assert one.matrix[:, : len(one)].tolist() == other.matrix[:, : len(other)].tolist()
 
 
@@ -452,42 +419,3 @@ def test_some_reactions_need_a_record(reaction: Reaction) -> None:
     """They put off or divide recorded units, or need another cluster: one line before the run."""
     with pytest.raises(QuantityError, match="not for a population that comes and goes"):
         population(reaction)
-
-
-HALF = """
-[[users]]
-behaviour = "adjusted"
-
-[[users.reactions]]
-do = "delay"
-when = "signal"
-file = "carbon.csv"     # g/kWh
-above = 300
-share = 0.5             # half of the users
-fatigue = 0.9           # each request seen in the last weeks is followed a tenth less
-recovery = "30d"
-
-[[users.reactions]]
-do = "degrade"
-when = "budget"
-kwh = 2.5               # each user, each month
-rebound = 0.3
-rebound_after = "7d"
-"""
-
-
-def test_half_of_the_users_delay_while_carbon_is_high(make_jobs: MakeJobs, tmp_path: Path) -> None:
-    """From a file: half of 400 users wait for clean energy, within what chance allows."""
-    (tmp_path / "carbon.csv").write_text("time,value\n0,400\n1000,200\n2000,200\n")
-    (tmp_path / "half.toml").write_text(HALF)
-    config = read_population(tmp_path / "half.toml")
-    jobs = make_jobs(*((200, 10, 1, 10, user) for user in range(1, 401)))
-    model = Simulation(jobs, 500)
-    model.power = OneKilowatt(jobs)  # type: ignore[attr-defined,assignment,unused-ignore]
-    add_users(model, Work.of(jobs), config.mixture())
-    model.run()
-    delayed = jobs.submit == 1000
-    assert (delayed | (jobs.submit == 200)).all()
-    assert abs(delayed.mean() - 0.5) < 5 * np.sqrt(0.25 / 400)
-    _, degrade = config.users[0].recipe(tmp_path).reactions  # type: ignore[union-attr]
-    assert (0.3, WEEK, 2.5) == (degrade.rebound, degrade.rebound_after, degrade.trigger.kwh)  # type: ignore[attr-defined]
