@@ -76,123 +76,58 @@ def with_parts(when: Any = BatchOrder, *parts: Any, **more: Any) -> Callable[[Wo
     return lambda work: Composed(when(work), *parts, **more)
 
 
+OPENING = (0, SUBMITTED, RECORDED, 0, NONE, 0)
+SOON = During([(50, 100)])
 HOURS = SameWindow(ActivityWindow())  # 8:00 to 18:00 on weekdays
 
-STORIES: dict[str, tuple[Any, Any, list[tuple[Any, ...]], list[str]]] = {
-    "rigid users submit as recorded": (
-        TWO,
-        "rigid",
-        [(0, SUBMITTED, RECORDED, 0, NONE, NONE), (70, SUBMITTED, RECORDED, 1, NONE, NONE)],
-        [],
-    ),
-    "think time after a completion": (
-        TWO,
-        "think-time",
-        [(0, SUBMITTED, RECORDED, 0, NONE, 0), (70, SUBMITTED, ENDED, 1, 0, 10)],
-        [],
-    ),
+STORIES: dict[str, tuple[Any, Any, list[tuple[Any, ...]], str]] = {
+    "rigid users submit as recorded": (TWO, "rigid", [
+        (0, SUBMITTED, RECORDED, 0, NONE, NONE), (70, SUBMITTED, RECORDED, 1, NONE, NONE)], ""),
+    "think time after a completion": (TWO, "think-time", [
+        OPENING, (70, SUBMITTED, ENDED, 1, 0, 10)], ""),
     # User 2 holds the machine for 100 s; user 1 submits at 5 and thinks 10 s as recorded.
     "waiting moves the release": (
-        ((0, 100, 8, 100, 2), (5, 60, 8, 60, 1), (75, 10, 2, 10, 1)),
-        "think-time",
-        [
-            (0, SUBMITTED, RECORDED, 2, NONE, 0),
-            (5, SUBMITTED, RECORDED, 0, NONE, 0),
-            (170, SUBMITTED, ENDED, 1, 0, 10),
-        ],
-        [],
-    ),
-    "a batch that follows a submission": (
-        ((40, 500, 1), (60, 5, 1)),
-        "adjusted",
-        [(40, SUBMITTED, RECORDED, 0, NONE, 0), (60, SUBMITTED, Why.FOLLOWS, 1, 0, 20)],
-        [],
-    ),
+        ((0, 100, 8, 100, 2), (5, 60, 8, 60, 1), (75, 10, 2, 10, 1)), "think-time", [
+        (0, SUBMITTED, RECORDED, 2, NONE, 0), (5, SUBMITTED, RECORDED, 0, NONE, 0),
+        (170, SUBMITTED, ENDED, 1, 0, 10)], ""),
+    "a batch that follows a submission": (((0, 500, 1), (60, 5, 1)), "adjusted", [
+        OPENING, (60, SUBMITTED, Why.FOLLOWS, 1, 0, 60)], ""),
     "who thinks into the night waits for the morning": (
-        ((17 * HOUR, HOUR // 2, 1), (18 * HOUR, 10, 1)),
-        with_parts(SessionGraph, window=HOURS),
-        [
-            (17 * HOUR, SUBMITTED, RECORDED, 0, NONE, 0),
-            (18 * HOUR, WAITS, Why.WINDOW, 1, 0, 14 * HOUR),
-            (DAY + 8 * HOUR, SUBMITTED, ENDED, 1, 0, HOUR // 2),
-        ],
-        ["session 1 waits 14.0 h, until the user is at work"],
-    ),
+        ((17 * HOUR, HOUR // 2, 1), (18 * HOUR, 10, 1)), with_parts(SessionGraph, window=HOURS), [
+        (17 * HOUR, SUBMITTED, RECORDED, 0, NONE, 0),
+        (18 * HOUR, WAITS, Why.WINDOW, 1, 0, 14 * HOUR),
+        (DAY + 8 * HOUR, SUBMITTED, ENDED, 1, 0, HOUR // 2)],
+        "session 1 waits 14.0 h, until the user is at work"),
     "who is absent does not think": (
         ((17 * HOUR, 2 * HOUR, 1), (20 * HOUR, 10, 1)),
-        with_parts(SessionGraph, window=HOURS, waits=True),
-        [
-            (17 * HOUR, SUBMITTED, RECORDED, 0, NONE, 0),
-            (19 * HOUR, WAITS, Why.WINDOW, 1, 0, 13 * HOUR),
-            (DAY + 8 * HOUR, SUBMITTED, ENDED, 1, 0, 0),
-        ],
-        [],
-    ),
-    "a think time that is computed": (
-        TWO,
-        with_parts(BatchOrder, LinearThink(0.5, 3)),
-        [(0, SUBMITTED, RECORDED, 0, NONE, 0), (93, SUBMITTED, ENDED, 1, 0, 33)],
-        [],
-    ),
-    "a delay when the unit is due": (
-        TWO,
-        with_parts(reactions=[Delay(During([(50, 100)]), name="clean")]),
-        [
-            (0, SUBMITTED, RECORDED, 0, NONE, 0),
-            (70, What.DELAYED, Why.REACTION, 1, 2, 30),
-            (100, SUBMITTED, ENDED, 1, 0, 10),
-        ],
-        ["batch 1: job 2 delayed by 30 s, reaction clean"],
-    ),
+        with_parts(SessionGraph, window=HOURS, waits=True), [
+        (17 * HOUR, SUBMITTED, RECORDED, 0, NONE, 0),
+        (19 * HOUR, WAITS, Why.WINDOW, 1, 0, 13 * HOUR),
+        (DAY + 8 * HOUR, SUBMITTED, ENDED, 1, 0, 0)], ""),
+    "a think time that is computed": (TWO, with_parts(BatchOrder, LinearThink(0.5, 3)), [
+        OPENING, (93, SUBMITTED, ENDED, 1, 0, 33)], ""),
+    "a delay when the unit is due": (TWO, with_parts(reactions=[Delay(SOON, name="clean")]), [
+        OPENING, (70, What.DELAYED, Why.REACTION, 1, 2, 30), (100, SUBMITTED, ENDED, 1, 0, 10)],
+        "batch 1: job 2 delayed by 30 s, reaction clean"),
     "who waited for what is renounced continues at once": (
-        (*TWO, (90, 5, 1)),
-        with_parts(reactions=[Renounce(During([(50, 80)]))]),
-        [
-            (0, SUBMITTED, RECORDED, 0, NONE, 0),
-            (70, What.RENOUNCED, Why.REACTION, 1, 2, NONE),
-            (80, SUBMITTED, ENDED, 2, 1, 10),
-        ],
-        [],
-    ),
+        (*TWO, (90, 5, 1)), with_parts(reactions=[Renounce(During([(50, 80)]))]), [
+        OPENING, (70, What.RENOUNCED, Why.REACTION, 1, 2, NONE),
+        (80, SUBMITTED, ENDED, 2, 1, 10)], ""),
     "a switch says where to": (
-        TWO[:1],
-        with_parts(reactions=[Switch(During([(0, 100)]), to="other", name="move")]),
-        [
-            (0, What.SWITCHED, Why.REACTION, 0, 1, NONE),
-            (0, SUBMITTED, RECORDED, 0, NONE, 0),
-        ],
-        ["batch 0: job 1 switched, reaction move to other"],
-    ),
-    "a behaviour that knows nothing of the log": (
-        TWO,
-        lambda work: AtOnce(),
-        [(5, SUBMITTED, OWN, unit, NONE, NONE) for unit in (0, 1)],
-        [],
-    ),
-    "submissions besides those of the parts": (
-        TWO,
-        lambda work: Again(First(work)),
-        [(0, SUBMITTED, RECORDED, 0, NONE, 0), (20, SUBMITTED, OWN, 1, NONE, NONE)],
-        [],
-    ),
-    "an arrival of one's own": (
-        TWO,
-        lambda work: Later(SessionGraph(work)),
-        [
-            (0, WAITS, OWN, 0, NONE, 7),
-            (7, SUBMITTED, RECORDED, 0, NONE, 0),
-            (77, WAITS, OWN, 1, 0, 7),
-            (84, SUBMITTED, ENDED, 1, 0, 10),
-        ],
-        [],
-    ),
-    "a running job that was stopped": (
-        ((0, 100, 8),),
-        "adjusted",
-        [(0, SUBMITTED, RECORDED, 0, NONE, 0), (60, What.LOST, Why.STOPPED, 0, 1, 600)],
-        ["batch 0: job 1 was stopped, the user submits it again after 10.0 min"],
-    ),
-}
+        TWO[:1], with_parts(reactions=[Switch(During([(0, 9)]), to="other", name="move")]), [
+        (0, What.SWITCHED, Why.REACTION, 0, 1, NONE), OPENING],
+        "batch 0: job 1 switched, reaction move to other"),
+    "a behaviour that knows nothing of the log": (TWO, lambda work: AtOnce(), [
+        (5, SUBMITTED, OWN, unit, NONE, NONE) for unit in (0, 1)], ""),
+    "submissions besides those of the parts": (TWO, lambda work: Again(First(work)), [
+        OPENING, (20, SUBMITTED, OWN, 1, NONE, NONE)], ""),
+    "an arrival of one's own": (TWO, lambda work: Later(SessionGraph(work)), [
+        (0, WAITS, OWN, 0, NONE, 7), (7, SUBMITTED, RECORDED, 0, NONE, 0),
+        (77, WAITS, OWN, 1, 0, 7), (84, SUBMITTED, ENDED, 1, 0, 10)], ""),
+    "a running job that was stopped": (((0, 100, 8),), "adjusted", [
+        OPENING, (60, What.LOST, Why.STOPPED, 0, 1, 600)],
+        "batch 0: job 1 was stopped, the user submits it again after 10.0 min"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -206,7 +141,7 @@ def test_story(make_jobs: MakeJobs, story: str) -> None:
     model.run()
     found = list(Decisions.of(log))
     assert expected == [(d.time, d.what, d.why, d.unit, d.cause, d.seconds) for d in found]
-    assert set(words) <= {one.words() for one in found}
+    assert not words or words in {one.words() for one in found}
 
 
 def test_log_is_bounded() -> None:

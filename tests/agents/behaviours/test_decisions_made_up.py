@@ -41,11 +41,9 @@ from hpcrowd.agents.populations.openness import Openness, PoolRules
 from hpcrowd.agents.populations.satisfaction import Formula, Habit, Requested
 from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.agents.presets import PRESETS
-from hpcrowd.analysis.run import Run
 from hpcrowd.environment import JobTable, Simulation, Streams
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.kinds.resample import resample
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +51,8 @@ from hypothesis import strategies as st
 from tests.agents.generative.archetype_cases import PLAIN_OFFICE, fixed
 from tests.support.behaviours import SPRING, Rows, table, workloads
 from tests.support.populations import record, small_log
+
+SUBMITTED = What.SUBMITTED
 
 # ---- what holds of any log --------------------------------------------------------------------
 
@@ -119,66 +119,30 @@ def check_gone(found: Iterable[Decision]) -> None:
             assert not away[one.user]
 
 
-# ---- whole runs -------------------------------------------------------------------------------
+# ---- stories ----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def log(make_trace: Callable[..., Trace]) -> Trace:
-    """Return a log of 12 users, half of them long-term."""
-    return small_log(make_trace)
-
-
-def check_run(run: Run, silent: Run) -> set[Why]:
-    """Check that the log is true and changed nothing; return the reasons in it.
-
-    Each batch has one submission, at the sum of its parts, and follows what the run says.
-    """
-    told, untold = (one.jobs.matrix[:, : len(one.jobs)].tobytes() for one in (run, silent))
-    assert untold == told
-    assert silent.decisions is None
-    assert run.decisions is not None
-    assert run.after is not None
-    check_sums(run.jobs, run.decisions)
-    check_gone(run.decisions)
-    for one in run.decisions:
-        if one.what == What.SUBMITTED:
-            assert run.after[one.unit] == one.cause
-    return {one.why for one in run.decisions}
-
-
-@pytest.mark.parametrize("users", ["shmueli-feitelson", "generative"])
-def test_replayed_site_users(log: Trace, users: str) -> None:
-    """Users of a site say what they waited for, whether they rested, and when they slept."""
-    reasons = check_run(*(replay(log, users=users, log=one) for one in (DecisionLog(), None)))
-    assert {Why.FIRST, Why.BREAK, Why.WINDOW} <= reasons
-
-
-def test_pace(log: Trace) -> None:
-    """Members whose pauses pass at their pace say how much that puts them off."""
-    choices: dict[str, Any] = {"users": "think-time-windows", "days": 42}
-    assert Why.PACE in check_run(
-        *(resample(log, log=one, **choices) for one in (DecisionLog(), None))
-    )
-
-
-def test_satisfaction(log: Trace) -> None:
-    """Who minds has its mood in the log, and away users have waits; visits are there as well."""
+def test_satisfaction(make_trace: Callable[..., Trace]) -> None:
+    """Who minds has its mood in the log, and away users have waits; a run has it all."""
     # On a machine of a third of the speed everybody is discontent.
     choices: dict[str, Any] = {
         "satisfaction": "habit", "speed": "0.3x", "days": 56,
         "consequences": {"leave": 1.0, "tolerance": 0.1, "returns": 1.0, "away": 1.0},
     }  # fmt: skip
-    run, silent = (resample(log, log=one, **choices) for one in (DecisionLog(), None))
-    assert Why.AWAY in check_run(run, silent)
+    trace = small_log(make_trace)
+    run, silent = (resample(trace, log=log, **choices) for log in (DecisionLog(), None))
+    assert silent.decisions is None
     assert run.decisions is not None
+    assert run.after is not None
+    told, untold = (one.jobs.matrix[:, : len(one.jobs)].tobytes() for one in (run, silent))
+    assert untold == told
+    check_sums(run.jobs, run.decisions)
+    check_gone(run.decisions)
+    assert {Why.AWAY, Why.MOOD} <= {one.why for one in run.decisions}
     away = [one for one in run.decisions if one.what == What.WENT_AWAY]
-    assert away
     assert all(one.mood > 0.1 and one.why == Why.MOOD for one in away)
-    noted = [(d.time, d.user, d.what.name) for d in run.decisions if d.what >= What.THERE]
-    assert sorted((v.at, v.user, v.what.name) for v in run.visits) == sorted(noted)
-
-
-# ---- stories ----------------------------------------------------------------------------------
+    submitted = [one for one in run.decisions if one.what == What.SUBMITTED]
+    assert [one.cause for one in submitted] == [run.after[one.unit] for one in submitted]
 
 
 @pytest.mark.parametrize("hears", [True, False])
@@ -210,71 +174,42 @@ SWEEPER = SweeperHabits(
 STAGES = (Stage(1, 1, fixed(60), 60), Stage(1, 1, fixed(90), 90))
 MORNING = [
     (0, What.WAITS, Why.WINDOW, 0, -1, 8 * HOUR),
-    (8 * HOUR, What.SUBMITTED, Why.FIRST, 0, -1, -1),
+    (8 * HOUR, SUBMITTED, Why.FIRST, 0, -1, -1),
 ]
+BREAKS = DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), law=ContinuationLaw(0.0))
 SECOND, THIRD = 15 * HOUR + 60, 14 * HOUR + 60
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "days", "expected"),
-    [
-        # Who thinks for long after the office has closed waits for it, which is no think time.
-        (
-            lambda: ParameterSweeper(SWEEPER),
-            2,
-            [
-                *MORNING,
-                (SECOND, What.SUBMITTED, Why.ENDED, 1, 0, 7 * HOUR),
-                (SECOND + 7 * HOUR + 60, What.WAITS, Why.WINDOW, 2, 1, 10 * HOUR - 120),
-                (DAY + 8 * HOUR, What.SUBMITTED, Why.ENDED, 2, 1, 7 * HOUR),
-            ],
-        ),
-        # Inside a session a debugger thinks, and nothing is left of the wait before it.
-        (
-            lambda: Debugger(DebuggerHabits(**STEADY, law=ContinuationLaw(1.0, 0.0))),
-            1,
-            [
-                *MORNING,
-                *(
-                    (at * (HOUR + 60) + 8 * HOUR, What.SUBMITTED, Why.ENDED, at, at - 1, HOUR)
-                    for at in range(1, 10)
-                ),
-            ],
-        ),
-        # Who does not continue takes a break, and comes back in its hours.
-        (
-            lambda: Debugger(
-                DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), law=ContinuationLaw(0.0))
-            ),
-            2,
-            [
-                *MORNING,
-                (THIRD, What.SUBMITTED, Why.BREAK, 1, 0, 6 * HOUR),
-                (THIRD + 60 + 6 * HOUR, What.WAITS, Why.WINDOW, 2, 1, 12 * HOUR - 120),
-                (DAY + 8 * HOUR, What.SUBMITTED, Why.BREAK, 2, 1, 6 * HOUR),
-            ],
-        ),
-        # A script comes at its hour, and continues as soon as a stage has ended.
-        (
-            lambda: NightScript(NightScriptHabits(hour=21 * HOUR, shift=0, stages=STAGES)),
-            2,
-            [
-                (21 * HOUR, What.SUBMITTED, Why.HOUR, 0, -1, -1),
-                (21 * HOUR + 60, What.SUBMITTED, Why.ENDED, 1, 0, 0),
-                (DAY + 21 * HOUR, What.SUBMITTED, Why.HOUR, 2, -1, -1),
-                (DAY + 21 * HOUR + 60, What.SUBMITTED, Why.ENDED, 3, 2, 0),
-            ],
-        ),
-    ],
-    ids=["sweeper", "session", "break", "night script"],
-)
-def test_archetype(
-    behaviour: Callable[[], Behaviour[GeneratedUser]], days: int, expected: list[Any]
-) -> None:
+ARCHETYPE: dict[str, tuple[Callable[[], Behaviour[GeneratedUser]], list[Any]]] = {
+    # Who thinks for long after the office has closed waits for it, which is no think time.
+    "sweeper": (lambda: ParameterSweeper(SWEEPER), [
+        *MORNING, (SECOND, SUBMITTED, Why.ENDED, 1, 0, 7 * HOUR),
+        (SECOND + 7 * HOUR + 60, What.WAITS, Why.WINDOW, 2, 1, 10 * HOUR - 120),
+        (DAY + 8 * HOUR, SUBMITTED, Why.ENDED, 2, 1, 7 * HOUR)]),
+    # Inside a session a debugger thinks, and nothing is left of the wait before it.
+    "session": (lambda: Debugger(DebuggerHabits(**STEADY, law=ContinuationLaw(1.0, 0.0))), [
+        *MORNING, *((at * (HOUR + 60) + 8 * HOUR, SUBMITTED, Why.ENDED, at, at - 1, HOUR)
+                    for at in range(1, 10))]),
+    # Who does not continue takes a break, and comes back in its hours.
+    "break": (lambda: Debugger(BREAKS), [
+        *MORNING, (THIRD, SUBMITTED, Why.BREAK, 1, 0, 6 * HOUR),
+        (THIRD + 60 + 6 * HOUR, What.WAITS, Why.WINDOW, 2, 1, 12 * HOUR - 120),
+        (DAY + 8 * HOUR, SUBMITTED, Why.BREAK, 2, 1, 6 * HOUR)]),
+    # A script comes at its hour, and continues as soon as a stage has ended.
+    "script": (lambda: NightScript(NightScriptHabits(hour=21 * HOUR, shift=0, stages=STAGES)), [
+        (21 * HOUR, SUBMITTED, Why.HOUR, 0, -1, -1),
+        (21 * HOUR + 60, SUBMITTED, Why.ENDED, 1, 0, 0),
+        (DAY + 21 * HOUR, SUBMITTED, Why.HOUR, 2, -1, -1),
+        (DAY + 21 * HOUR + 60, SUBMITTED, Why.ENDED, 3, 2, 0)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARCHETYPE)
+def test_archetype(name: str) -> None:
     """Rows of one user on an empty machine: time, what, why, unit, cause, seconds."""
-    model = Simulation(JobTable(), 128, "fcfs", seed=0)
-    made, book = behaviour(), DecisionLog()
-    user = GeneratedUser(model, 1, made, horizon=days * DAY, hears=True)
+    make, expected = ARCHETYPE[name]
+    model, made, book = Simulation(JobTable(), 128, "fcfs", seed=0), make(), DecisionLog()
+    user = GeneratedUser(model, 1, made, horizon=2 * DAY, hears=True)
     made.begin(user)
     note_generating(book, [user])
     model.run()
@@ -324,14 +259,8 @@ seconds = st.integers(300, 12 * HOUR)
 @st.composite
 def weekly_records(draw: st.DrawFn) -> JobTable:
     """Jobs of up to four users over three weeks, most of them by day."""
-    job = st.tuples(
-        st.integers(1, 4),
-        st.integers(0, 20),
-        st.integers(0, DAY - 1),
-        seconds,
-        st.integers(1, 4),
-        st.integers(0, 3 * HOUR),
-    )
+    few, day, at = st.integers(1, 4), st.integers(0, 20), st.integers(0, DAY - 1)
+    job = st.tuples(few, day, at, seconds, few, st.integers(0, 3 * HOUR))
     jobs = draw(st.lists(job, min_size=2, max_size=25))
     # A log of several weeks, whatever else is drawn.
     jobs += [(1, 0, 9 * HOUR, HOUR, 1, 0), (1, 20, 9 * HOUR, HOUR, 1, 0)]

@@ -177,17 +177,9 @@ def test_what_a_run_lacks_is_told_before_it_begins(make_jobs: MakeJobs) -> None:
         run(make_jobs((0, 1, 1)), Renounce(Always(), rebound=1.0), scheduler="recorded")
 
 
-jobs_of_a_run = st.lists(
-    st.tuples(
-        st.integers(0, 3 * WEEK),
-        st.integers(1, 2 * HOUR),
-        st.integers(1, 8),
-        st.integers(1, 2 * HOUR),
-        st.integers(1, 3),
-    ),
-    min_size=1,
-    max_size=20,
-)
+length = st.integers(1, 2 * HOUR)
+job = st.tuples(st.integers(0, 3 * WEEK), length, st.integers(1, 8), length, st.integers(1, 3))
+jobs_of_a_run = st.lists(job, min_size=1, max_size=20)
 mechanics = st.sampled_from([Recorded, SessionGraph, BatchOrder])
 
 

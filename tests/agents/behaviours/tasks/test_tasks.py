@@ -66,64 +66,40 @@ def pieces(cut: Cut, jobs: JobTable, row: int = 0) -> list[tuple[int, int, int]]
 WIDE = ((0, 100, 6, 100, 2), (1, 50, 8, 50, 3), (10, 100, 4, 100))
 
 
+STORIES: dict[str, tuple[Any, dict[str, Any], dict[int, list[tuple[int, int, int]]]]] = {
+    # With 2 s for each piece and 3 s between them: 8 + 8 + 8 + 1 s of work.
+    "overhead": ([(0, 25, 3, 25)], {"limit": 10, "overhead": 2, "pause": 3},
+                 {0: [(0, 10, 3), (13, 23, 3), (26, 36, 3), (39, 42, 3)]}),
+    # Two jobs in the system at once, whole ones too: the third comes when one ends.
+    "most": ([(0, 25, 1, 25), (0, 5, 1, 5), (0, 30, 1, 30, 2)],
+             {"how": "at-once", "limit": 10, "most": 2},
+             {0: [(0, 10, 1), (0, 10, 1), (10, 15, 1)], 1: [(10, 15, 1)],
+              2: [(0, 10, 1), (0, 10, 1), (10, 20, 1)]}),  # of another user
+    "all at once": ([(0, 30, 1, 30)], {"how": "at-once", "limit": 10, "most": 3},
+                    {0: [(0, 10, 1), (0, 10, 1), (0, 10, 1)]}),
+    # The same work on fewer processors for longer: 150 = 80 + 70, rounded up to 72.
+    "narrow": ([(0, 25, 6, 50)], {"processors": 4, "time": 20, "limit": 30},
+               {0: [(0, 20, 4), (20, 38, 4)]}),
+    # In an empty machine twice the processors for half the time.
+    "adaptive": ([(0, 40, 4, 40)], {"how": "adaptive"}, {0: [(0, 20, 8)]}),
+    # Half of the processors do a part before a wide job starts at 100: 400 = 2 x 50 + 2 x 25 + 250;
+    # then four do the rest soonest, behind the wide job.
+    "gap": (WIDE, {"how": "adaptive", "processors": 4},
+            {2: [(10, 60, 2), (60, 85, 2), (150, 213, 4)]}),
+}  # fmt: skip
+
+
 @both
-@pytest.mark.parametrize(
-    ("rows", "cut", "expected"),
-    [
-        # With 2 s for each piece and 3 s between them: 8 + 8 + 8 + 1 s of work.
-        (
-            [(0, 25, 3, 25)],
-            {"limit": 10, "overhead": 2, "pause": 3},
-            {0: [(0, 10, 3), (13, 23, 3), (26, 36, 3), (39, 42, 3)]},
-        ),
-        # Two jobs in the system at once, whole ones too: the third comes when one ends.
-        (
-            [(0, 25, 1, 25), (0, 5, 1, 5), (0, 30, 1, 30, 2)],
-            {"how": "at-once", "limit": 10, "most": 2},
-            {
-                0: [(0, 10, 1), (0, 10, 1), (10, 15, 1)],
-                1: [(10, 15, 1)],
-                2: [(0, 10, 1), (0, 10, 1), (10, 20, 1)],  # of another user
-            },
-        ),
-        (
-            [(0, 30, 1, 30)],
-            {"how": "at-once", "limit": 10, "most": 3},
-            {0: [(0, 10, 1), (0, 10, 1), (0, 10, 1)]},
-        ),
-        # The same work on fewer processors for longer: 150 = 80 + 70, rounded up to 72.
-        (
-            [(0, 25, 6, 50)],
-            {"processors": 4, "time": 20, "limit": 30},
-            {0: [(0, 20, 4), (20, 38, 4)]},
-        ),
-        # In an empty machine twice the processors for half the time.
-        ([(0, 40, 4, 40)], {"how": "adaptive"}, {0: [(0, 20, 8)]}),
-        # Half of the processors do a part before a wide job starts at 100: 400 = 2 x 50 + 2 x 25
-        # + 250; then four do the rest soonest, behind the wide job.
-        (
-            WIDE,
-            {"how": "adaptive", "processors": 4},
-            {2: [(10, 60, 2), (60, 85, 2), (150, 213, 4)]},
-        ),
-    ],
-    ids=["overhead", "most", "all at once", "narrow", "adaptive", "gap"],
-)
-def test_pieces(
-    make_jobs: MakeJobs,
-    plain: bool,
-    rows: list[tuple[int, ...]],
-    cut: dict[str, Any],
-    expected: dict[int, list[tuple[int, int, int]]],
-) -> None:
+@pytest.mark.parametrize("story", STORIES)
+def test_pieces(make_jobs: MakeJobs, plain: bool, story: str) -> None:
     """Start, end and processors of each piece of a task."""
+    rows, settings, expected = STORIES[story]
     jobs = make_jobs(*rows)
-    made = Cut(During([(10, 11)]) if rows is WIDE else Always(), **cut)
-    run(jobs, made, when=Recorded, plain=plain)
-    assert expected == {row: pieces(made, jobs, row) for row in expected}
-    if made.limit:
-        for task in made.tasks.values():
-            assert jobs.requested_time[task.pieces].max() <= made.limit
+    cut = Cut(During([(10, 11)]) if rows is WIDE else Always(), **settings)
+    run(jobs, cut, when=Recorded, plain=plain)
+    assert expected == {row: pieces(cut, jobs, row) for row in expected}
+    longest = max(jobs.requested_time[task.pieces].max() for task in cut.tasks.values())
+    assert cut.limit is None or longest <= cut.limit
 
 
 @both
@@ -144,23 +120,18 @@ def test_preferred_pieces_follow_each_other(make_jobs: MakeJobs, plain: bool) ->
 
 @both
 @pytest.mark.parametrize(
-    ("run_time", "processors", "expected", "following"),
+    ("job", "expected", "following"),
     [
         # The recorded job is the last piece; in one second it comes first.
-        (25, 3, [(0, 10, 3), (5, 15, 3), (0, 5, 3)], 20),
-        (21, 1, [(0, 10, 1), (0, 10, 1), (0, 1, 1)], 19),
+        ((25, 3), [(0, 10, 3), (5, 15, 3), (0, 5, 3)], 20),
+        ((21, 1), [(0, 10, 1), (0, 10, 1), (0, 1, 1)], 19),
     ],
 )
 def test_all_at_once(
-    make_jobs: MakeJobs,
-    plain: bool,
-    run_time: int,
-    processors: int,
-    expected: list[tuple[int, ...]],
-    following: int,
+    make_jobs: MakeJobs, plain: bool, job: tuple[int, int], expected: Any, following: int
 ) -> None:
     """Pieces run side by side; the user goes on after the last to end, whichever piece that is."""
-    jobs = make_jobs((0, run_time, processors, run_time), (30, 5, 1, 5))
+    jobs = make_jobs((0, *job), (30, 5, 1, 5))
     cut = Cut(Always(), how="at-once", limit=10)
     users = run(jobs, cut, plain=plain)
     assert (expected, following) == (pieces(cut, jobs), jobs.submit[1])
@@ -295,17 +266,10 @@ def test_machine_of_nodes() -> None:
 
 # ---- what always holds ------------------------------------------------------------------------
 
-tasks = st.lists(
-    st.tuples(
-        st.integers(0, 60),
-        st.integers(0, 40),
-        st.integers(1, 6),
-        st.integers(0, 50),
-        st.integers(1, 3),
-    ),
-    min_size=1,
-    max_size=12,
+job = st.tuples(
+    st.integers(0, 60), st.integers(0, 40), st.integers(1, 6), st.integers(0, 50), st.integers(1, 3)
 )
+tasks = st.lists(job, min_size=1, max_size=12)
 settings_of_users = st.fixed_dictionaries(
     {
         "how": st.sampled_from(HOW),
