@@ -82,99 +82,83 @@ def test_what_a_graph_knows(jobs: JobTable) -> None:
     model.run(until=300)  # the arrivals of this second have not happened
     assert "free" == graph.nodes[1]["state"]
     assert user.changed_graph is None
+    jobs.processors[3] = 100  # a unit that was submitted and has no processors is queued
+    other = jobs.append(1, user=2, processors=1, run_time=500, requested_time=500)
+    model.cluster.submit(other, 650)
+    model.run(until=720)
+    assert "queued" == states(user)[2]
 
 
-def test_queued_units_are_told_apart(make_jobs: MakeJobs) -> None:
-    """A unit that was submitted and has no processors is queued."""
-    jobs = make_jobs((0, 100, 100), (10, 100, 100, 100, 2))
-    model = Simulation(jobs, 100)
-    users = add_users(model, Work.of(jobs, SESSIONS))
-    model.run(until=50)
-    assert ["running", "queued"] == [user.graph.nodes[user.units.start]["state"] for user in users]
+def think(before: int, after: int, time: int) -> Callable[[Any], Any]:
+    """Return the change of a think time."""
+    return lambda graph: graph.edges[before, after].update(think_time=time)
+
+
+def add(before: int, after: int, **times: int) -> Callable[[Any], Any]:
+    """Return the change that adds an edge."""
+    return lambda graph: graph.add_edge(before, after, **times)
+
+
+def remove(before: int, after: int) -> Callable[[Any], Any]:
+    """Return the change that removes an edge."""
+    return lambda graph: graph.remove_edge(before, after)
+
+
+def begin(unit: int, second: int) -> Callable[[Any], Any]:
+    """Return the change of the start of a unit."""
+    return lambda graph: graph.nodes[unit].update(start=second)
+
+
+LONG = {0: 1000, 1: 1000}
+
+#: Run times of some jobs, what is changed at which seconds, and the submissions of all jobs.
+STORIES: dict[str, tuple[dict[int, int], list[tuple[int, Callable[[Any], Any]]], list[int]]] = {
+    # A session comes at the end of the one before and the new think time, or now.
+    "before the run": ({}, [(0, think(0, 1, 20))], [0, 120, 130, 520]),
+    "before the end": ({}, [(50, think(0, 1, 20))], [0, 120, 130, 520]),
+    "in the second of the end": ({}, [(100, think(0, 1, 20))], [0, 120, 130, 520]),
+    "after the end": ({}, [(110, think(0, 1, 20))], [0, 120, 130, 520]),
+    "now": ({}, [(110, think(0, 1, 10))], [0, 110, 120, 510]),
+    "that has passed": ({}, [(150, think(0, 1, 20))], [0, 150, 160, 550]),
+    "in the last second": ({}, [(299, think(0, 1, 900))], [0, 1000, 1010, 1400]),
+    # The arrivals of this second have not happened.
+    "in its second": ({}, [(300, think(0, 1, 900))], [0, 1000, 1010, 1400]),
+    "twice": ({}, [(0, think(0, 1, 20)), (110, think(0, 1, 5)), (110, think(1, 2, 1))],
+              [0, 110, 120, 211]),
+    # Who waits for nothing comes at its recorded second, or now.
+    "removed early": (LONG, [(50, remove(0, 1))], [0, 300, 310, 1600]),
+    "removed late": (LONG, [(390, remove(0, 1))], [0, 390, 400, 1690]),
+    "another start": ({}, [(0, remove(0, 1)), (50, add(0, 2, think_time=900)), (50, begin(1, 150)),
+                           (200, remove(1, 2))], [0, 150, 160, 1000]),
+    # Of two edges the latest think time decides; one that is left counts from its end.
+    "added": ({}, [(450, add(0, 2, think_time=2000))], [0, 300, 310, 2100]),
+    "one is left": ({1: 5000}, [(150, add(0, 2, think_time=1000)), (500, remove(1, 2))],
+                    [0, 300, 310, 1100]),
+    # A new edge to a session that is to come lets it wait again, without a think time.
+    "held back": ({}, [(0, remove(1, 2)), (50, add(1, 2))], [0, 300, 310, 400]),
+}  # fmt: skip
 
 
 @both
-@pytest.mark.parametrize(
-    ("moment", "think", "expected"),
-    [
-        (0, 20, 120),  # before the run
-        (50, 20, 120),  # before the end of the session before
-        (100, 20, 120),  # in the second of its end
-        (110, 20, 120),  # after it
-        (110, 10, 110),  # now
-        (150, 20, 150),  # that has passed
-        (299, 900, 1000),  # put off in the last second
-        (300, 900, 1000),  # the arrivals of this second have not happened
-    ],
-)
-def test_a_think_time_is_changed(
-    jobs: JobTable, plain: bool, moment: int, think: int, expected: int
-) -> None:
-    """The session comes at the end of the one before and the new think time, or now."""
+@pytest.mark.parametrize("story", STORIES)
+def test_changes_of_edges(jobs: JobTable, plain: bool, story: str) -> None:
+    """When sessions come whose edges are changed while they wait, or are planned already."""
+    runs, changes, expected = STORIES[story]
+    for row, run in runs.items():
+        jobs.run_time[row] = run
     log = DecisionLog()
     model = Simulation(jobs, 100, plain=plain)
     user = add_users(model, Work.of(jobs, SESSIONS), log=log)[0]
-    model.run(until=moment)
-    user.graph.edges[0, 1]["think_time"] = think
+    for second, change in changes:
+        model.run(until=second)
+        change(user.graph)
     model.run()
-    assert [0, expected, expected + 10, expected + 400] == jobs.submit.tolist()
+    assert expected == jobs.submit.tolist()
     assert (3, 3) == (user.submitted, user.finished)
     # A submission that was planned and moved is in the log as it happened.
     noted = log.columns()
     submitted = noted["time"][noted["what"] == What.SUBMITTED]
-    assert [0, expected, expected + 400] == submitted.tolist()
-
-
-@both
-@pytest.mark.parametrize("moment", [50, 350, 390])
-def test_an_edge_is_removed(jobs: JobTable, plain: bool, moment: int) -> None:
-    """Who waits for nothing comes at the recorded second, or now."""
-    jobs.run_time[:2] = 1000
-    model, user = start(jobs, plain=plain)
-    model.run(until=moment)
-    user.graph.remove_edge(0, 1)
-    model.run()
-    second = max(300, moment)
-    assert [0, second, second + 10, second + 1300] == jobs.submit.tolist()
-
-
-@both
-def test_edges_come_and_go(jobs: JobTable, plain: bool) -> None:
-    """A session waits for all that it has edges to, and the latest think time decides."""
-    model, user = start(jobs, plain=plain)
-    user.graph.remove_edge(0, 1)
-    model.run(until=50)
-    user.graph.add_edge(0, 2, think_time=900)
-    user.graph.nodes[1]["start"] = 150
-    model.run(until=200)
-    assert "waits" == states(user)[2]
-    user.graph.remove_edge(1, 2)
-    model.run()
-    assert [0, 150, 160, 1000] == jobs.submit.tolist()
-    # Of two edges the one that is left counts from the end of its session, which is over.
-    jobs.run_time[1] = 5000
-    model, user = start(jobs, plain=plain)
-    model.run(until=150)
-    user.graph.add_edge(0, 2, think_time=1000)
-    model.run(until=500)
-    user.graph.remove_edge(1, 2)
-    model.run()
-    assert [0, 300, 310, 1100] == jobs.submit.tolist()
-
-
-@both
-def test_a_planned_session_can_be_held_back(jobs: JobTable, plain: bool) -> None:
-    """A new edge to a session that is to come lets it wait again, or come later."""
-    model, user = start(jobs, plain=plain)
-    user.graph.remove_edge(1, 2)
-    model.run(until=50)
-    assert ["running", "waits", "free"] == states(user)
-    user.graph.add_edge(1, 2)  # without a think time
-    model.run(until=350)
-    user.graph.add_edge(0, 2, think_time=2000)
-    model.run()
-    assert [0, 300, 310, 2100] == jobs.submit.tolist()
-    assert (3, 3) == (user.submitted, user.finished)
+    assert sorted([expected[0], expected[1], expected[3]]) == submitted.tolist()
 
 
 @both
@@ -344,28 +328,22 @@ class Halved(SessionGraph):
         super().__init__(half)
 
 
-def halve(users: list[Any]) -> None:
-    """Halve all think times in the graphs of users."""
-    for user in users:
-        for *_, times in user.graph.edges(data=True):
-            times["think_time"] //= 2
-
-
 def test_halved_think_times_on_kth(kth: Trace) -> None:
     """Done by graphs and by a behaviour, the schedule is the same, second for second."""
     by_graph = ReplayConfig().stage(kth)
-    halve(by_graph.users)
-    by_graph.model.run()
-    halved = ReplayConfig(users=lambda work: Composed(Halved(work)))
-    by_behaviour = halved.stage(kth)
-    by_behaviour.model.run()
+    for user in by_graph.users:
+        for *_, times in user.graph.edges(data=True):
+            times["think_time"] //= 2
+    by_behaviour = ReplayConfig(users=lambda work: Composed(Halved(work))).stage(kth)
+    for one in (by_graph, by_behaviour):
+        one.model.run()
     assert np.array_equal(by_graph.model.jobs.matrix, by_behaviour.model.jobs.matrix)
     assert all(user.submitted == user.finished for user in by_graph.users)
-    run = by_graph.finish()
-    trace, other = run.to_trace(), by_behaviour.finish().to_trace()
+    run, other = by_graph.finish(), by_behaviour.finish()
     assert len(run.configuration["changed_graphs"]) > 100
+    traces = run.to_trace(), other.to_trace()
     for name in ("submit", "wait", "preceding"):
-        assert np.array_equal(trace[name], other[name]), name
+        assert np.array_equal(traces[0][name], traces[1][name]), name
 
 
 @pytest.mark.parametrize("users", ["think-time", "adjusted", "think-time-windows"])
