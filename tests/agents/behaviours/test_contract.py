@@ -16,7 +16,7 @@ from hpcrowd.agents.behaviours.decisions import DecisionLog, Decisions, What, Wh
 from hpcrowd.agents.behaviours.when import BatchOrder
 from hpcrowd.environment import JobTable, State, Trace
 from hpcrowd.scenarios import replay
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.behaviours import (
@@ -73,6 +73,37 @@ def told_truly(recipe: Recipe, jobs: JobTable, work: Work, found: Decisions) -> 
             assert first == jobs.submit[rows_of(unit - 1)].max() + one.seconds + waits[unit]
 
 
+def comes_exactly(recipe: Recipe, jobs: JobTable, work: Work) -> None:
+    """Check the second of each unit of users with recorded pauses, from the ends of the others.
+
+    A session comes after the latest end plus think time. A batch comes a think time after the last
+    end of what it waits for, or an inter-arrival time after the submission before it, whichever end
+    or submission is later; the submission if both are in one second, unless that batch has ended.
+    """
+    batches = recipe.when == "batches"
+    units = work.by_batch if batches else work.by_session
+    edges, rows = units.dependencies, np.split(units.rows, units.first[1:-1])
+    waits: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for edge, after in enumerate(edges.successor.tolist()):
+        waits[after].append((int(edges.predecessor[edge]), int(edges.think[edge])))
+    opening = set(units.user_first[:-1].tolist())
+    for unit in range(len(units)):
+        found = int(jobs.submit[rows[unit][0]])
+        ends = {before: over(jobs, rows[before]) for before, _ in waits[unit]}
+        if unit in opening or not (batches or ends):
+            expected = {int(units.start[unit])}
+        elif not batches:
+            expected = {max(ends[before] + think for before, think in waits[unit])}
+        else:
+            sent, ended = int(jobs.submit[rows[unit - 1]].max()), max(ends.values(), default=-1)
+            follows, thinks = sent + units.inter_arrival[unit], ended + units.think_time[unit]
+            last = {before for before, end in ends.items() if end == ended}
+            expected = {int(thinks if ended > sent else follows)}
+            if ended == sent and unit - 1 in last:
+                expected = {int(thinks)} if len(last) == 1 else {int(thinks), int(follows)}
+        assert found in expected, unit
+
+
 @every
 @settings(max_examples=12)
 @given(rows=workloads(), definition=DEFINITIONS, scheduler=st.sampled_from(["fcfs", "easy"]))
@@ -94,6 +125,18 @@ def test_contract(name: str, rows: Rows, definition: str, scheduler: str) -> Non
     holds(recipe, other, work, 5)
     if not draws(recipe):
         assert outcome(found) == outcome(other)
+
+
+@pytest.mark.parametrize("when", ["sessions", "batches"])
+@settings(max_examples=60)
+@given(rows=workloads(), definition=DEFINITIONS, processors=st.sampled_from([1, 5, 100]))
+@example(rows=lively(1, 2), definition="arrival:60m", processors=1)
+@example(rows=lively(1, 2), definition="arrival:job", processors=1)
+def test_recorded_pauses_are_exact(when: str, rows: Rows, definition: str, processors: int) -> None:
+    """Users who only keep their recorded pauses come at the second that the rules give."""
+    recipe = Recipe(when)
+    how: dict[str, Any] = {"definition": definition, "processors": processors}
+    comes_exactly(recipe, *run(table(rows), recipe, **how))
 
 
 @every
@@ -146,17 +189,10 @@ def test_as_recorded_if_it_runs_as_recorded(name: str) -> None:
 
 
 LOGS = [
-    "CEA-Curie-2011-2.1-cln",
-    "DAS2-fs1-2003-1",
-    "HPC2N-2002-2.1-cln",
-    "HPC2N-2002-2.2-cln",
-    "KTH-SP2-1996-2.1-cln",
-    "LANL-CM5-1994-4.1-cln",
-    "LCG-2005-1",
-    "LLNL-Thunder-2007-1.1-cln",
-    "NASA-iPSC-1993-3.1-cln",
-    "SDSC-DS-2004-2.1-cln",
-]
+    "CEA-Curie-2011-2.1-cln", "DAS2-fs1-2003-1", "HPC2N-2002-2.1-cln", "HPC2N-2002-2.2-cln",
+    "KTH-SP2-1996-2.1-cln", "LANL-CM5-1994-4.1-cln", "LCG-2005-1", "LLNL-Thunder-2007-1.1-cln",
+    "NASA-iPSC-1993-3.1-cln", "SDSC-DS-2004-2.1-cln",
+]  # fmt: skip
 CUTS = ["arrival:job", "last:20m", "max:20m", "last:20m+cut:1h"]
 
 

@@ -31,7 +31,6 @@ from hpcrowd.agents.generative.pool_users import (
     BatchPool,
     DrawFromPool,
     PoolMember,
-    add_pool_users,
 )
 from hpcrowd.agents.generative.shmueli import PUBLISHED
 from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
@@ -143,27 +142,6 @@ def test_satisfaction(make_trace: Callable[..., Trace]) -> None:
     assert all(one.mood > 0.1 and one.why == Why.MOOD for one in away)
     submitted = [one for one in run.decisions if one.what == What.SUBMITTED]
     assert [one.cause for one in submitted] == [run.after[one.unit] for one in submitted]
-
-
-@pytest.mark.parametrize("hears", [True, False])
-def test_pool_users(hears: bool) -> None:
-    """A batch from a pool follows the end of the one before, or what an oblivious user takes."""
-    model = Simulation(JobTable(), 1)
-    pool = BatchPool(*(np.array(values) for values in ([0, 1], [60], [60], [1])))
-    members = [PoolMember(number, 1, wakes=5, pauses=np.array([10])) for number in (1, 2)]
-    users = add_pool_users(model, members, {1: pool}, horizon=100, hears=hears)
-    book = DecisionLog()
-    note_generating(book, users)
-    model.run()
-    found = [(d.time, d.user, d.why, d.unit, d.cause, d.seconds) for d in Decisions.of(book)]
-    # The second user waits for the machine: it hears of its end at 125, after its horizon.
-    expected = [
-        (5, 1, Why.FIRST, 0, -1, -1),
-        (5, 2, Why.FIRST, 1, -1, -1),
-        (75, 1, Why.ENDED, 2, 0, 10),
-        (75, 2, Why.ENDED, 3, 1, 10),
-    ]
-    assert expected[: 3 if hears else 4] == found
 
 
 #: Tests of 60 s, each an hour after the end of the one before.

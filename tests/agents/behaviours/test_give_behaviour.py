@@ -42,6 +42,7 @@ from tests.support.behaviours import both, random_jobs, refused
 from tests.support.populations import small_log
 
 MakeJobs = Callable[..., JobTable]
+MakeTrace = Callable[..., Trace]
 SESSIONS = SessionDefinition("arrival", 60)
 DELAYED = Recipe(reactions=(Delay(During([(320, 400)]), by=1000),))
 
@@ -147,48 +148,39 @@ def test_what_waits_and_runs_stays(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_changed_edges_stay(jobs: JobTable, plain: bool) -> None:
-    """If the new behaviour waits for the same units, changes of the graph count on."""
-    model, user = start(jobs, plain=plain)
+def test_changes_of_the_graph_count_on(jobs: JobTable, plain: bool) -> None:
+    """If the new behaviour waits for the same units; the graph is the same object.
+
+    It has the edges of the new behaviour, and can be changed; added units stay.
+    """
+    model, user = start(jobs.copy(), plain=plain)
     graph = user.graph
     graph.edges[1, 2]["think_time"] = 20
     model.run(until=50)
     give_behaviour(model, user, lambda work: Composed(SessionGraph(work)))
-    assert graph is user.graph
     graph.edges[0, 1]["think_time"] = 10
     model.run()
-    assert [0, 160, 170, 280] == jobs.submit.tolist()
-
-
-@both
-def test_graphs_of_given_behaviours_can_be_changed(jobs: JobTable, plain: bool) -> None:
-    """The graph is the same object, with the edges of the new behaviour and added units."""
+    assert [0, 160, 170, 280] == model.jobs.submit.tolist()
     model, user = start(jobs, "rigid", plain=plain)
     graph = user.graph
     model.run(until=50)
     give_behaviour(model, user, "think-time")
     assert [(0, 1), (1, 2)] == list(graph.edges)
-    rows = jobs.append(1, user=1, processors=1, run_time=30, requested_time=60)
-    unit = graph.add_unit(rows)
-    graph.add_edge(0, unit, think_time=50)
-    graph.add_edge(unit, 2, think_time=1000)
+    units = [
+        graph.add_unit(
+            jobs.append(1, user=1, processors=1, run_time=30, requested_time=60), **start
+        )
+        for start in ({}, {"start": 900})
+    ]
+    graph.add_edge(0, units[0], think_time=50)
+    graph.add_edge(units[0], 2, think_time=1000)
+    graph.add_edge(1, units[1], think_time=5000)
+    model.run(until=500)
+    assert graph is user.graph
+    give_behaviour(model, user, "rigid")  # added units wait for nothing then
     model.run()
-    assert [0, 350, 360, 1230, 200] == jobs.submit.tolist()
-    assert (4, 4) == (user.submitted, user.finished)
-
-
-@both
-def test_added_units_stay_with_a_rigid_user(jobs: JobTable, plain: bool) -> None:
-    """They wait for nothing then, and come at their start or now."""
-    model, user = start(jobs, plain=plain)
-    for second in (200, 900):
-        rows = jobs.append(1, user=1, processors=1, run_time=30, requested_time=60)
-        user.graph.add_edge(1, user.graph.add_unit(rows, start=second), think_time=5000)
-    model.run(until=250)
-    give_behaviour(model, user, "rigid")
-    model.run()
-    assert [0, 300, 310, 700, 250, 900] == jobs.submit.tolist()
-    assert 6 == jobs.count(State.COMPLETED)
+    assert [0, 350, 360, 700, 200, 900] == jobs.submit.tolist()
+    assert (6, 5) == (jobs.count(State.COMPLETED), user.submitted)
 
 
 @both
@@ -206,7 +198,7 @@ def test_patience_counts_from_the_submission(make_jobs: MakeJobs, plain: bool) -
 
 
 @both
-def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain: bool) -> None:
+def test_users_of_other_clusters(make_jobs: MakeJobs, plain: bool) -> None:
     """A job taken back and submitted again runs as long as if it had been submitted once."""
     jobs = make_jobs((0, 100, 1), (500, 100, 1))
     model = Simulation(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
@@ -217,21 +209,14 @@ def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain:
     give_behaviour(model, user, "think-time")
     model.run()
     assert ([0, 450], [50, 500]) == (jobs.submit.tolist(), jobs.end.tolist())
-
-
-@both
-def test_users_of_a_grid(make_jobs: MakeJobs, plain: bool) -> None:
-    """Jobs that the broker does not have yet are taken back from it."""
-    jobs = make_jobs((0, 100, 1), (500, 100, 1))
-    jobs.run_time[0] = 150
-    model = Simulation(
-        jobs, 10, others={"b": ClusterSpec(10)}, grid=GridSpec("worst-fit"), plain=plain
-    )
+    # Jobs that the broker of a grid does not have yet are taken back from it.
+    how = {"others": {"b": ClusterSpec(10)}, "grid": GridSpec("worst-fit")}
+    model = Simulation(jobs, 10, plain=plain, **how)
     user = add_users(model, Work.of(jobs, SESSIONS), "rigid", sites=["grid"])[0]
     model.run(until=100)
     give_behaviour(model, user, "think-time")
     model.run()
-    assert [0, 550] == jobs.submit.tolist()
+    assert [0, int(jobs.end[0]) + 400] == jobs.submit.tolist()
 
 
 @both
@@ -283,7 +268,7 @@ class Alarmed(ThinkTime):
         """Look."""
 
 
-def test_what_cannot_be_given(jobs: JobTable, make_trace: Callable[..., Trace]) -> None:
+def test_what_cannot_be_given(jobs: JobTable, make_trace: MakeTrace) -> None:
     """Each refusal is one line with the cure, and changes nothing."""
     model, user = start(jobs)
     model.run(until=50)
@@ -328,16 +313,11 @@ def schedule(model: Simulation) -> list[list[int]]:
 
 EQUAL: dict[str, Any] = {
     "rigid": lambda work: Rigid(),
-    **{
-        name: Recipe(*parts)
-        for name, parts in {
-            "think-time": ("sessions",),
-            "think-time-windows": ("sessions", "recorded", "fitted"),
-            "adjusted": ("batches",),
-            "linear": ("batches", LinearThink(0.5, 300)),
-            "linear-windows": ("batches", LinearThink(0.5, 300), "fitted"),
-        }.items()
-    },
+    "think-time": Recipe("sessions"),
+    "think-time-windows": Recipe("sessions", "recorded", "fitted"),
+    "adjusted": Recipe("batches"),
+    "linear": Recipe("batches", LinearThink(0.5, 300)),
+    "linear-windows": Recipe("batches", LinearThink(0.5, 300), "fitted"),
 }
 
 
@@ -346,9 +326,7 @@ NAMES = ("rigid", "think-time-windows", "distribution", "fluid")
 
 @pytest.mark.parametrize("users", [*EQUAL, *(f"the same {name}" for name in NAMES)])
 @pytest.mark.parametrize("moment", [0, 40_000, 90_000])
-def test_an_equal_behaviour_changes_nothing(
-    make_trace: Callable[..., Trace], users: str, moment: int
-) -> None:
+def test_an_equal_behaviour_changes_nothing(make_trace: MakeTrace, users: str, moment: int) -> None:
     """A new object with the same rules takes over where the old one was, and draws as it would."""
     maker = EQUAL.get(users, users.removeprefix("the same "))
     config = ReplayConfig(users=maker)
@@ -359,22 +337,9 @@ def test_an_equal_behaviour_changes_nothing(
     untouched.model.run()
     touched.model.run()
     assert schedule(untouched.model) == schedule(touched.model)
-
-
-@pytest.mark.parametrize("users", ["adjusted", "linear-windows"])
-def test_an_equal_behaviour_changes_nothing_on_kth(kth: Trace, users: str) -> None:
-    """Of 20 users in the middle of a real log."""
-    config = ReplayConfig(users=EQUAL[users])
-    untouched, touched = config.stage(kth), config.stage(kth)
-    touched.model.run(until=int(kth["submit"].max()) // 2)
-    made: Any = EQUAL[users](touched.users[0].work)
-    for user in touched.users[:20]:
-        give_behaviour(touched.model, user, made)
-    untouched.model.run()
-    touched.model.run()
-    assert schedule(untouched.model) == schedule(touched.model)
     told = touched.finish().configuration
-    assert [str(user.number) for user in touched.users[:20]] == list(told["given_behaviours"])
+    given = [str(user.number) for user in touched.users if users in EQUAL]
+    assert given == list(told.get("given_behaviours", ()))
     assert "changed_graphs" not in told
 
 

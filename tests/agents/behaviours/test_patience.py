@@ -47,6 +47,7 @@ from tests.support.behaviours import both, react
 from tests.support.populations import small_log
 
 MakeJobs = Callable[..., JobTable]
+MakeTrace = Callable[..., Trace]
 
 
 def run(
@@ -158,32 +159,6 @@ def test_jobs_that_would_wait_are_renounced(make_jobs: MakeJobs, plain: bool) ->
     assert [State.COMPLETED, State.RENOUNCED, State.COMPLETED] == jobs.state.tolist()
 
 
-class OwnLook(Reaction):
-    """Submits at the expected start of its job, and renounces what it would not live to see."""
-
-    looks = True
-
-    @override
-    def react(self, user: ReplayUser, intention: Intention) -> None:
-        """Look, and decide."""
-        jobs, row = user.model.jobs, intention.rows[0]
-        state = user.site.look()
-        start = state.expected_start(int(jobs.processors[row]), int(jobs.requested_time[row]))
-        if start > 200:
-            intention.renounce(0, "too late")
-        elif start > state.now:
-            intention.look_again(start)
-
-
-@both
-def test_own_looks(make_jobs: MakeJobs, plain: bool) -> None:
-    """A reaction sees the state, and names the second at which it looks again."""
-    jobs = make_jobs((0, 100, 4), (10, 120, 4, 120, 2), (20, 10, 4, 10, 3))
-    run(jobs, OwnLook(), plain=plain)
-    assert jobs.submit.tolist() in ([0, 100, 100], [0, 100, -1])
-    assert 0 == (jobs.start - jobs.submit)[:2].max()
-
-
 class Hasty(Reaction):
     """Looks again at once, which never ends."""
 
@@ -202,50 +177,47 @@ def test_looking_again_now_is_an_error(make_jobs: MakeJobs) -> None:
 # ---- patience ---------------------------------------------------------------------------------
 
 
+BUSY = (0, 1000, 4, 1000, 2)
+C, LEFT = State.COMPLETED, State.CANCELLED
+
+#: Jobs, patience; states, starts and ends; row, second, wait and delay of each note, what is lost.
+STORIES: dict[str, tuple[Any, Patience, list[State], list[int], list[int], list[Any], int]] = {
+    # A job is over for its user when it leaves, at 40 s, who goes on after 100 s.
+    "for good": ([(0, 100, 4, 100, 2), (10, 50, 4), (160, 10, 1)], Patience(30), [C, LEFT, C],
+                 [0, -1, 140], [100, 40, 150], [(1, 40, 30, 0)], 200),
+    # As often as is said, then jobs stay.
+    "later": ([BUSY, (10, 50, 4)], Patience(100, then="later", after=200, most=2), [C, C],
+              [0, 1000], [1000, 1050], [(1, 110, 100, 300), (1, 410, 100, 300)], 0),
+    # With half the processors and twice the time, until one is left.
+    "smaller": ([(0, 1000, 3, 1000, 2), (10, 50, 4, 60)], Patience(100, then="smaller", most=9),
+                [C, C], [0, 210], [1000, 410], [(1, 110, 100, 100), (1, 210, 100, 100)], 0),
+    # A job of a minute waits for three minutes, one of an hour for three hours.
+    "proportion": ([(0, 2000, 4, 2000, 3), (0, 50, 4, 60), (0, 900, 4, 900, 2)], Patience(times=3),
+                   [C, LEFT, C], [0, -1, 2000], [2000, 180, 2900], [(1, 180, 180, 0)], 200),
+}  # fmt: skip
+
+
 @both
-def test_jobs_leave_the_queue_for_good(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job is over for its user then, who goes on after the think time."""
-    jobs, log = make_jobs((0, 100, 4, 100, 2), (10, 50, 4), (160, 10, 1)), DecisionLog()
-    users = run(jobs, patience=Patience(30), plain=plain, log=log)
-    assert [0, -1, 140] == jobs.start.tolist()  # leaves at 40 s, thinks for 100 s
-    assert (State.CANCELLED, 40) == (jobs.state[1], jobs.end[1])
+@pytest.mark.parametrize("story", STORIES)
+def test_jobs_leave_the_queue(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+    """When users have waited for long, their jobs leave for good, or come back."""
+    rows, patience, states, starts, ends, noted, lost = STORIES[story]
+    jobs, log = make_jobs(*rows), DecisionLog()
+    recorded = int((jobs.processors * jobs.run_time).sum())
+    users = run(jobs, patience=patience, plain=plain, log=log)
+    assert (states, starts, ends) == (list(jobs.state), jobs.start.tolist(), jobs.end.tolist())
     assert all(user.submitted == user.finished for user in users)
-    words = [one.words() for one in Decisions.of(log, 1)]
-    assert "session 0: job 2 leaves the queue for good" in words
+    notes = [(note.row, note.decided, note.waited, note.delay) for note in notes_of(users)]
+    assert noted == notes
     found = account(jobs, notes_of(users))
-    names = "jobs_left_queue", "waited_in_vain_s", "work_lost_processor_s"
-    assert [1, 30, 200] == [found[name] for name in names]
-    assert found["work_recorded_processor_s"] == 400 + 200 + 10
-
-
-@both
-def test_jobs_come_back_later(make_jobs: MakeJobs, plain: bool) -> None:
-    """As often as is said, then they stay."""
-    jobs = make_jobs((0, 1000, 4, 1000, 2), (10, 50, 4))
-    patience = Patience(100, then="later", after=200, most=2)
-    users = run(jobs, patience=patience, plain=plain)
-    assert (610, 1000, State.COMPLETED) == (jobs.submit[1], jobs.start[1], jobs.state[1])
-    notes = [(note.decided, note.waited, note.delay) for note in users[0].notes]
-    assert [(110, 100, 300), (410, 100, 300)] == notes
-
-
-@both
-def test_jobs_come_back_smaller(make_jobs: MakeJobs, plain: bool) -> None:
-    """With half the processors and twice the time, until one is left."""
-    jobs = make_jobs((0, 1000, 3, 1000, 2), (10, 50, 4, 60))
-    users = run(jobs, patience=Patience(100, then="smaller", most=9), plain=plain)
-    columns = jobs.processors, jobs.submit, jobs.start, jobs.end, jobs.requested_time
-    assert [1, 210, 210, 410, 240] == [int(column[1]) for column in columns]
-    assert 0 == account(jobs, notes_of(users))["work_lost_processor_s"]
-
-
-@both
-def test_patience_in_proportion(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job of a minute waits for three minutes, one of an hour for three hours."""
-    jobs = make_jobs((0, 2000, 4, 2000, 3), (0, 50, 4, 60), (0, 900, 4, 900, 2))
-    run(jobs, patience=Patience(times=3), plain=plain)
-    assert [State.COMPLETED, State.CANCELLED, State.COMPLETED] == jobs.state.tolist()
-    assert 180 == jobs.end[1]
+    names = "work_recorded_processor_s", "work_lost_processor_s", "waited_in_vain_s"
+    assert [recorded, lost, sum(waited for _, _, waited, _ in noted)] == [
+        found[name] for name in names
+    ]
+    if story == "smaller":
+        assert (1, 240) == (jobs.processors[1], jobs.requested_time[1])
+    words = {one.words() for one in Decisions.of(log)}
+    assert (story in ("for good", "proportion")) == any("for good" in one for one in words)
 
 
 def test_drawn_patience_is_each_user_own(make_jobs: MakeJobs) -> None:
@@ -272,19 +244,14 @@ def test_removed_users_have_no_patience(make_jobs: MakeJobs) -> None:
     assert State.COMPLETED == jobs.state[1]
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "then"), [("rigid", "smaller"), ("think-time", "never"), ("adjusted", "later")]
-)
-def test_patience_in_files(make_trace: Callable[..., Trace], then: str, behaviour: str) -> None:
+def test_patience_in_files(make_trace: MakeTrace) -> None:
     """A table of an entry; all jobs are accounted for."""
-    entry: dict[str, Any] = {"behaviour": behaviour, "patience": {"wait": "1h", "then": then}}
     looks = {"do": "look-again", "when": "queue", "longer_than": 3, "every": "20m", "most": 5}
-    entry |= {"reactions": [looks]} if behaviour == "adjusted" else {}
+    entry = {"behaviour": "adjusted", "patience": {"wait": "1h"}, "reactions": [looks]}
     population = PopulationConfig.configure(users=[entry])
     found = replay(small_log(make_trace), users=population, processors="4")
-    assert found.metrics["jobs_unfinished"] == 0
-    assert (found.metrics["jobs_cancelled"] > 10) == (then == "never")
-    assert found.accounts["jobs_left_queue"] > 10
+    assert 0 == found.metrics["jobs_unfinished"]
+    assert found.metrics["jobs_cancelled"] == found.accounts["jobs_left_queue"] > 10
 
 
 def crowded(trace: Trace, then: Any, *options: Any, **more: Any) -> Simulation:
@@ -301,7 +268,7 @@ def crowded(trace: Trace, then: Any, *options: Any, **more: Any) -> Simulation:
     ("scheduler", "then"),
     [("easy", "never"), ("conservative", "later"), ("fair-share", "smaller")],
 )
-def test_engines_agree(make_trace: Callable[..., Trace], scheduler: str, then: str) -> None:
+def test_engines_agree(make_trace: MakeTrace, scheduler: str, then: str) -> None:
     """Users who look and users who leave see the same in both engines."""
     found = []
     for plain in (False, True):
@@ -311,7 +278,7 @@ def test_engines_agree(make_trace: Callable[..., Trace], scheduler: str, then: s
     assert found[0] == found[1]
 
 
-def test_forks_keep_alarms_and_draws(make_trace: Callable[..., Trace]) -> None:
+def test_forks_keep_alarms_and_draws(make_trace: MakeTrace) -> None:
     """Users who look and leave do the same in a copy of the run."""
     model = crowded(small_log(make_trace), "later")
     model.run(until=25 * 86_400)

@@ -121,34 +121,19 @@ def test_as_many_active_seconds_as_recorded(
         # Two hours within the day; the second of them continues the next morning.
         (9 * HOUR, 10 * HOUR, 2 * HOUR, 12 * HOUR),
         (9 * HOUR, 17 * HOUR, 2 * HOUR, DAY + 9 * HOUR),
-        # Over the weekend, and over the end of the week.
-        (9 * HOUR, 4 * DAY + 17 * HOUR, 2 * HOUR, WEEK + 9 * HOUR),
         # Recorded over night, released at noon: only working hours are waited for.
         (17 * HOUR, DAY + 12 * HOUR, 16 * HOUR, DAY + 14 * HOUR),
         # Released at night or at the weekend: from the morning on.
         (9 * HOUR, DAY + 3 * HOUR, HOUR, DAY + 9 * HOUR),
-        (9 * HOUR, 5 * DAY, 0, WEEK + 8 * HOUR),
         # All that is left of the day is used up: the next morning, not at closing.
         (9 * HOUR, DAY + 16 * HOUR, 2 * HOUR, 2 * DAY + 8 * HOUR),
-        # A recorded week is a week, longer ones too.
-        (9 * HOUR, 10 * HOUR, WEEK, WEEK + 10 * HOUR),
+        # Recorded weeks are weeks.
         (9 * HOUR, 10 * HOUR, 3 * WEEK + HOUR, 3 * WEEK + 11 * HOUR),
     ],
 )
 def test_office_hours(recorded: int, released: int, pause: int, expected: int) -> None:
     """Pauses of who works from 8:00 to 18:00 on weekdays."""
     assert expected == arrival(WeeklyProfile(OFFICE), PLAIN, recorded, released, pause)
-
-
-@pytest.mark.parametrize(("clock", "hour"), [(SPRING, -HOUR), (AUTUMN, HOUR)])
-def test_local_hours_are_kept_over_a_change_of_the_clocks(clock: Clock, hour: int) -> None:
-    """From Friday 17:00 two working hours last until Monday 9:00 on the wall."""
-    released = 4 * DAY + 17 * HOUR
-    found = arrival(WeeklyProfile(OFFICE), clock, 9 * HOUR, released, 2 * HOUR)
-    assert WEEK + 9 * HOUR + hour == found
-    # Recorded over the change, replayed before it: 2 working hours as well.
-    pause = WEEK + 9 * HOUR + hour - released
-    assert 12 * HOUR == arrival(WeeklyProfile(OFFICE), clock, released, 10 * HOUR, pause)
 
 
 def test_a_little_later_is_a_little_later() -> None:

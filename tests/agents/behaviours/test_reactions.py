@@ -303,23 +303,19 @@ def test_jobs_work_and_dependencies_are_kept(
 
 
 @pytest.mark.traces
-@pytest.mark.parametrize(
-    ("when", "response"),
-    [(BatchOrder, Delay), (Recorded, Degrade), (BatchOrder, Reconfigure), (Recorded, Renounce)],
-)
-def test_work_of_kth_is_conserved(kth: Trace, when: Any, response: Callable[..., Reaction]) -> None:
+def test_work_of_kth_is_conserved(kth: Trace) -> None:
     """On a real trace, to the processor-second: recorded work = done + lost - added."""
-    week = During([(100 * 86400, 107 * 86400)])
-    untouched = replay(kth, users="rigid").jobs
-    run = replay(kth, users=lambda work: Composed(when(work), reactions=[response(week)]))
-    accounts, jobs = run.accounts, run.jobs
+    day = 86400
+    reactions = [
+        respond(During([((100 + 9 * place) * day, (107 + 9 * place) * day)]))
+        for place, respond in enumerate((Delay, Degrade, Reconfigure, Renounce))
+    ]
+    run = replay(kth, users=lambda work: Composed(BatchOrder(work), reactions=reactions))
+    jobs, untouched = run.jobs, replay(kth, users="rigid").jobs
     assert len(untouched) == jobs.count(State.COMPLETED) + jobs.count(State.RENOUNCED)
-    assert int((untouched.processors * untouched.run_time).sum()) == (
-        accounts["work_done_processor_s"]
-        + accounts["work_lost_processor_s"]
-        - accounts["work_added_processor_s"]
-    )
-    assert accounts["jobs"] > 0
+    done, lost, added = (run.accounts[f"work_{x}_processor_s"] for x in ("done", "lost", "added"))
+    assert int((untouched.processors * untouched.run_time).sum()) == done + lost - added
+    assert 4 == len(run.accounts["by_reaction"])
 
 
 # ---- results of a run -------------------------------------------------------------------------

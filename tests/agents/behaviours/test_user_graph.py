@@ -39,6 +39,7 @@ from tests.support.behaviours import both, join, random_jobs, refused, renounced
 from tests.support.populations import small_log
 
 MakeJobs = Callable[..., JobTable]
+MakeTrace = Callable[..., Trace]
 SESSIONS = SessionDefinition("arrival", 60)
 
 
@@ -349,7 +350,7 @@ def test_halved_think_times_on_kth(kth: Trace) -> None:
 @pytest.mark.parametrize("users", ["think-time", "adjusted", "think-time-windows"])
 @pytest.mark.parametrize("moment", [0, 40_000])
 def test_graphs_in_charge_change_nothing_by_themselves(
-    make_trace: Callable[..., Trace], users: str, moment: int
+    make_trace: MakeTrace, users: str, moment: int
 ) -> None:
     """A user whose graph was changed and changed back goes on as if nothing had happened."""
     log = small_log(make_trace)
@@ -393,7 +394,7 @@ def test_removed_users_go_by_no_graph(jobs: JobTable) -> None:
     assert [0, -1, -1, -1] == jobs.submit.tolist()
 
 
-def test_users_with_made_up_work_show_theirs(make_trace: Callable[..., Trace]) -> None:
+def test_users_with_made_up_work_show_theirs(make_trace: MakeTrace) -> None:
     """Their graph grows with the run, and is read only."""
     staged = ReplayConfig(users="shmueli-feitelson").stage(small_log(make_trace))
     staged.model.run()

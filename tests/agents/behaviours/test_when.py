@@ -103,58 +103,6 @@ def test_nothing_moves_when_all_runs_as_recorded(make_jobs: MakeJobs, plain: boo
     assert jobs.recorded_submit.tolist() == jobs.submit.tolist()
 
 
-#: Batch 1 begins its own session while batch 0 runs; batch 2 waits for 0 and follows 1.
-OVERLAP = (0, 4500, 1), (4000, 10_000, 1), (8000, 10, 1)
-TWO_USERS = (0, 100, 1, 100, 1), (10, 100, 1, 100, 2), (150, 10, 1, 10, 1), (160, 10, 1, 10, 2)
-
-BATCHES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], list[Any], list[int]]] = {
-    # What leads is what comes later, the end of a dependency or the last submission before.
-    "end": (OVERLAP, {}, {}, [(1, 0, FOLLOWS, 4000, -1), (2, 4500, ENDED, 3500, 0)],
-            [0, 4000, 8000]),
-    "submission": (OVERLAP, {"run_time": {0: 3000}}, {},
-                   [(1, 0, FOLLOWS, 4000, -1), (2, 4000, FOLLOWS, 4000, 0)], [0, 4000, 8000]),
-    # In an instant submissions come after ends, so a tie goes to the submission,
-    "tie": (OVERLAP, {"run_time": {0: 4000}}, {},
-            [(1, 0, FOLLOWS, 4000, -1), (2, 4000, FOLLOWS, 4000, 0)], [0, 4000, 8000]),
-    # but that of a batch over in the second of its own last submission to its end.
-    "tie with itself": ([(0, 100, 1), (300, 10, 1)], {"run_time": {0: 0}}, {},
-                        [(1, 0, ENDED, 200, 0)], [0, 200]),
-    # The rest of a batch decides, and the last job of it may be the rejected one.
-    "part rejected": ([(0, 100, 1), (50, 100, 9), (200, 5, 1)], {}, {"processors": 4},
-                      [(1, 100, ENDED, 50, 0)], [0, 50, 150]),
-    "last rejected": ([(0, 100, 9), (90, 100, 9), (200, 5, 1)], {}, {"processors": 4},
-                      [(1, 90, ENDED, 10, 0)], [0, 90, 100]),
-    # Jobs without run time and think time follow each other within one second.
-    "no length": ([(7, 0, 1), (7, 0, 1), (7, 0, 1), (9, 0, 1)], {}, {},
-                  [(1, 7, ENDED, 0, 0), (2, 7, ENDED, 0, 1), (3, 7, ENDED, 2, 2)], [7, 7, 7, 9]),
-    # The jobs of a batch are as far apart as recorded; who follows starts from the last one.
-    # The next session begins while this one runs.
-    "gaps": ([(0, 100, 1), (200, 90, 1), (230, 90, 1), (9000, 5, 1)],
-             {"run_time": {0: 150}, "recorded_end": {2: 20_000}}, {},
-             [(1, 150, ENDED, 100, 0), (2, 280, FOLLOWS, 8770, -1)], [0, 250, 280, 9050]),
-    # Under ``last`` a batch that began before the one before had ended follows it.
-    "last": ([(0, 1000, 1), (10, 10, 1), (50, 20, 1), (1100, 10, 1)], {"run_time": {0: 3000}},
-             {"definition": "last:20m"}, [(1, 10, FOLLOWS, 40, -1), (2, 3000, ENDED, 100, 0)],
-             [0, 10, 50, 3100]),
-    # Two users on one processor, recorded on a larger machine: who waits thinks later.
-    "queue": (TWO_USERS, {"recorded_end": {0: 100, 1: 110, 2: 160, 3: 170}}, {"processors": 1},
-              [(1, 100, ENDED, 50, 0), (3, 200, ENDED, 50, 2)], [0, 10, 150, 250]),
-}  # fmt: skip
-
-
-@both
-@pytest.mark.parametrize("story", BATCHES)
-def test_batches(make_jobs: MakeJobs, plain: bool, story: str) -> None:
-    """What releases each batch, and when its jobs come."""
-    rows, changes, how, releases, submit = BATCHES[story]
-    jobs = make_jobs(*rows)
-    for column, values in changes.items():
-        for row, value in values.items():
-            getattr(jobs, column)[row] = value
-    assert releases == run(jobs, plain=plain, **how)
-    assert submit == jobs.submit.tolist()
-
-
 @both
 @pytest.mark.parametrize("definition", ["arrival:60m", "arrival:job", "last:20m", "max:20m"])
 def test_rejected_batch_ends_at_once(make_jobs: MakeJobs, definition: str, plain: bool) -> None:
@@ -164,37 +112,6 @@ def test_rejected_batch_ends_at_once(make_jobs: MakeJobs, definition: str, plain
     assert [(1, 0, ENDED, 50, 0), (2, 50, ENDED, 40, 1)] == releases
     assert [0, 50, 90] == jobs.submit.tolist()
     assert [State.REJECTED, State.REJECTED, State.COMPLETED] == jobs.state.tolist()
-
-
-@both
-@pytest.mark.parametrize(
-    ("runs", "release", "second"),
-    [
-        ([60, 20], (2, 60, ENDED, 190, 0), 250),  # ready at 60 + 190 and at 21 + 100
-        ([10, 49], (2, 50, ENDED, 150, 1), 200),  # ready at 10 + 190 and at 50 + 100
-    ],
-)
-def test_sessions_wait_for_the_latest_think_time(
-    make_jobs: MakeJobs, plain: bool, runs: list[int], release: Any, second: int
-) -> None:
-    """The last end releases a session; its pause ends at the latest end plus think time."""
-    jobs = make_jobs((0, 10, 1), (1, 99, 1), (200, 10, 1))
-    jobs.run_time[:2] = runs
-    assert [release] == run(jobs, SessionGraph, definition="arrival:job", plain=plain)
-    assert [0, 1, second] == jobs.submit.tolist()
-
-
-@both
-def test_sessions_overtake_each_other(make_jobs: MakeJobs, plain: bool) -> None:
-    """Sessions keep no order of their own, batches do.
-
-    Session 1 waits for nothing and comes as recorded; session 2 waits for session 0, which is fast.
-    """
-    for when, expected in ((SessionGraph, [0, 100, 60]), (BatchOrder, [0, 100, 200])):
-        jobs = make_jobs((0, 150, 1), (100, 9000, 1), (200, 10, 1))
-        jobs.run_time[0] = 10
-        run(jobs, when, definition="arrival:job", plain=plain)
-        assert expected == jobs.submit.tolist()
 
 
 @both

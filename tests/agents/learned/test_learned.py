@@ -35,11 +35,14 @@ from hpcrowd.scenarios import populate, replay, resample
 
 from tests.support.populations import small_log
 
+MakeJobs = Callable[..., JobTable]
+MakeTrace = Callable[..., Trace]
+
 pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
 
 
 @pytest.fixture(scope="module")
-def record(make_trace: Callable[..., Trace]) -> tuple[Work, Clock]:
+def record(make_trace: MakeTrace) -> tuple[Work, Clock]:
     """The work of twelve users over eight weeks."""
     trace = small_log(make_trace)
     return Work.of(jobs_from_trace(trace).jobs), Clock.of(trace.header)
@@ -166,7 +169,7 @@ def test_users_become_themselves(record: tuple[Work, Clock], model: LearnedModel
         assert shares[-1] == pytest.approx(known / (known + model.forest.own))
 
 
-def test_responses_count(make_jobs: Callable[..., JobTable]) -> None:
+def test_responses_count(make_jobs: MakeJobs) -> None:
     """Users who think as long as their jobs took are foreseen by the response."""
     rows = []
     random = np.random.default_rng(0)
@@ -238,7 +241,7 @@ def test_files_of_other_kinds_are_refused(model: LearnedModel, tmp_path: Path) -
             LearnedModel.load(path)
 
 
-def test_a_record_without_pauses_teaches_nothing(make_jobs: Callable[..., JobTable]) -> None:
+def test_a_record_without_pauses_teaches_nothing(make_jobs: MakeJobs) -> None:
     """Users who came once cannot be learned from."""
     work = Work.of(make_jobs((0, 10, 1, 10, 1), (5, 10, 1, 10, 2)))
     with pytest.raises(TraceError, match="no user submitted twice"):
@@ -246,7 +249,7 @@ def test_a_record_without_pauses_teaches_nothing(make_jobs: Callable[..., JobTab
 
 
 @pytest.fixture
-def log(make_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def log(make_trace: MakeTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The small log on disk, in the folder of work."""
     monkeypatch.chdir(tmp_path)
     write_swf(small_log(make_trace), tmp_path / "log.swf")
@@ -310,9 +313,7 @@ def test_the_shipped_model_says_what_it_is_from() -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_users_choose_to_wait_and_to_repeat(
-    make_jobs: Callable[..., JobTable], waits: bool
-) -> None:
+def test_users_choose_to_wait_and_to_repeat(make_jobs: MakeJobs, waits: bool) -> None:
     """Those who learned from people who always do so wait and submit the same; others do not."""
     rows = []
     for user in range(1, 7):

@@ -265,7 +265,11 @@ def test_looking_changes_nothing(jobs: list[dict[str, Any]], period: int, schedu
     assert found[0] == found[1]
 
 
-# ---- another partition ------------------------------------------------------------------------
+# ---- what they ask for instead ----------------------------------------------------------------
+
+SPARED = two(partitions=(*TWO, Partition(name="spare", nodes=("d1",))))
+GPUS = machine(NodeType(name="g1", cores=8, memory=1000, gpus={"a": 4}))
+ONE = machine(NodeType(name="n1", cores=4))
 
 QUEUE = [
     BUSY,
@@ -273,44 +277,99 @@ QUEUE = [
     {**FULL, "at": 20, "run": 20, "limit": 2000, "user": 3},  # too long for debug
     {**FULL, "at": 30, "run": 60, "user": 4},  # behind both in normal
 ]
-SPARE = Partition(name="spare", nodes=("d1",))
+GPU_JOBS = [
+    {"gpus": 2, "run": 500, "user": 1},
+    {"gpus": 4, "at": 10, "run": 100, "limit": 200, "user": 2},
+    {"gpus_per_node": 1, "at": 700, "run": 100, "user": 2},
+]
+GAP = [
+    {"cores": 3, "run": 100, "user": 1},
+    {"cores": 4, "at": 1, "run": 50, "user": 2},
+    {"cores": 1, "at": 10, "run": 60, "limit": 500, "user": 3},
+]
+MEMORY = [
+    {"memory_per_node": 500, "run": 500},
+    {"memory_per_node": 900, "at": 10},
+    {"memory_per_core": 401, "cores": 2, "at": 200, "user": 2},
+    {"memory_per_node": 0, "at": 300, "user": 2},
+]
+SHORT = During([(10, 11)])
+MOVED, LESS_GPUS = ("partition", "normal", "debug"), ((0, "gpus", "2", "1"), (1, "gpus", "4", "2"))
 
 
-@pytest.mark.parametrize(
-    ("jobs", "reaction", "moved", "starts"),
-    [
-        # Where the start is sooner by more than the margin, and the job is not too long.
-        (QUEUE, SwitchPartition(ExpectedWait(60), margin=489), [1, 3], [0, 10, 500, 500]),
-        (QUEUE, SwitchPartition(ExpectedWait(60), margin=490), [3], [0, 500, 990, 30]),
-        # Without a margin a second is enough; equal starts are no reason.
-        ([*QUEUE[:2], {**FULL, "at": 30}], SwitchPartition(ALWAYS), [1], [0, 10, 500]),
-        # Where they are sent, but not where the job would be rejected.
-        (
-            [BUSY, {**FULL, "at": 10}, {**FULL, "at": 20, "limit": 1001}],
-            SwitchPartition(ALWAYS, to="debug"),
-            [0, 1],
-            [0, 500, 20],
-        ),
-        # With `among` only these count.
-        (QUEUE[:2], SwitchPartition(ALWAYS, among=("normal", "spare")), [1], [0, 10]),
-    ],
-)
-def test_users_switch_to_another_partition(
-    jobs: list[dict[str, Any]], reaction: SwitchPartition, moved: list[int], starts: list[int]
-) -> None:
-    """To the one that would start their job first, or to a given one; work stays what it is."""
-    model, log = model_of(two(partitions=(*TWO, SPARE)[: 2 + bool(reaction.among)]), *jobs), None
-    log = DecisionLog()
+class Crowded(Trigger):
+    """A trigger of one's own, which may look at anything that users see."""
+
+    def which(self, user: ReplayUser, intention: Any) -> Any:
+        """Look at the cores of normal."""
+        see = user.site.look().machine
+        return np.array([not see.partitions["normal"].free_cores] * len(intention.rows))
+
+
+def less_time(requested: int) -> tuple[Any, ...]:
+    """Return the change of the job that asks for 500 s."""
+    return ((2, "requested_time", "500", str(requested)),)
+
+
+#: Machine, jobs, what users do, what they change, and starts, run times and requested times.
+ASKS: dict[str, tuple[Any, Any, Reaction, Any, list[int], dict[int, tuple[int, int]]]] = {
+    # To the partition with the first start, if it is sooner by more than the margin.
+    "margin": (two(), QUEUE, SwitchPartition(ExpectedWait(60), margin=489),
+               ((1, *MOVED), (3, *MOVED)), [0, 10, 500, 500], {}),
+    "wide margin": (two(), QUEUE, SwitchPartition(ExpectedWait(60), margin=490), ((3, *MOVED),),
+                    [0, 500, 990, 30], {}),
+    # Without a margin a second is enough; equal starts are no reason.
+    "any gain": (two(), [*QUEUE[:2], {**FULL, "at": 30}], SwitchPartition(ALWAYS), ((1, *MOVED),),
+                 [0, 10, 500], {}),
+    # Where they are sent, but not where the job would be rejected.
+    "by name": (two(), [BUSY, {**FULL, "at": 10}, {**FULL, "at": 20, "limit": 1001}],
+                SwitchPartition(ALWAYS, to="debug"), ((0, *MOVED), (1, *MOVED)), [0, 500, 20], {}),
+    "among": (SPARED, QUEUE[:2], SwitchPartition(ALWAYS, among=("normal", "spare")),
+              ((1, "partition", "normal", "spare"),), [0, 10], {}),
+    "own trigger": (two(), [BUSY, {**FULL, "at": 10}], SwitchPartition(Crowded(), to="debug"),
+                    ((1, *MOVED),), [0, 10], {}),
+    # Two GPUs are free at once, four only at 500; with half of them a job takes longer.
+    "GPUs": (GPUS, GPU_JOBS, FewerGpus(ALWAYS), LESS_GPUS, [0, 10, 700],
+             {0: (1000, 1000), 1: (200, 400)}),
+    "root": (GPUS, GPU_JOBS, FewerGpus(ALWAYS, exponent=0.5), LESS_GPUS, [0, 10, 700],
+             {0: (707, 707), 1: (141, 283)}),
+    "as fast": (GPUS, GPU_JOBS, FewerGpus(ALWAYS, exponent=0), LESS_GPUS, [0, 10, 700], {}),
+    # A job that asks for what it needs is backfilled before a wide one; for less, it is killed.
+    "exact": (ONE, GAP, LessTime(SHORT, factor=0), less_time(60), [0, 100, 10], {2: (60, 60)}),
+    "near": (ONE, GAP, LessTime(SHORT, factor=0.05), less_time(82), [0, 100, 10], {2: (60, 82)}),
+    "longer": (ONE, GAP, LessTime(SHORT, factor=0.05, times=1.2), less_time(93), [0, 100, 150],
+               {2: (60, 93)}),
+    "half": (ONE, GAP, LessTime(SHORT), less_time(280), [0, 100, 150], {2: (60, 280)}),
+    "too short": (ONE, GAP, LessTime(SHORT, factor=0, times=0.5), less_time(30), [0, 100, 10],
+                  {2: (60, 30)}),
+    # Half the memory has room at once; all of a node stays all.
+    "memory": (GPUS, MEMORY, LessMemory(During([(1, 1000)])),
+               ((1, "memory_per_node", "900", "450"), (2, "memory_per_core", "401", "201")),
+               [0, 10, 200, 500], {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("story", ASKS)
+def test_users_ask_otherwise(story: str) -> None:
+    """What users ask for when their trigger says so, when jobs start then, how long they run."""
+    site, jobs, reaction, expected, starts, times = ASKS[story]
+    model, log = model_of(site, *jobs, overrun="kill"), DecisionLog()
+    before = list(zip(model.jobs.run_time, model.jobs.requested_time, strict=True))
     users = run(model, reaction, log=log)
-    to = reaction.among[-1] if reaction.among else "debug"
-    assert [(row, "partition", "normal", to) for row in moved] == [
-        (row, *change) for row, _, *change in changes(users)
-    ]
+    assert list(expected) == [(row, *change) for row, _, *change in changes(users)]
     assert starts == model.jobs.start.tolist()
-    last = [one.words() for one in Decisions.of(log, int(model.jobs.user[moved[-1]]))]
-    assert f"job {moved[-1] + 1} switched, reaction {reaction.name} to {to}" in " ".join(last)
+    after = [times.get(row, asked) for row, asked in enumerate(before)]
+    assert after == list(zip(model.jobs.run_time, model.jobs.requested_time, strict=True))
+    killed = [State.KILLED if run > asked else State.COMPLETED for run, asked in after]
+    assert killed == model.jobs.state.tolist()
     sums = account(model.jobs, notes_of(users))
-    assert sums["work_recorded_processor_s"] == sums["work_done_processor_s"] > 0
+    longer = np.array(after)[:, 0] - np.array(before)[:, 0]
+    assert int((longer * model.jobs.processors).sum()) == sums["work_added_processor_s"]
+    row, what, _, to = expected[-1]
+    done = {"partition": "switched", "gpus": "reconfigured"}.get(what, "changed")
+    words = f"job {row + 1} {done}, reaction {reaction.name}"
+    words += f" to {to}" if what == "partition" else ""
+    assert any(one.words().endswith(words) for one in Decisions.of(log))
 
 
 def test_jobs_that_ask_for_nothing_switch_too() -> None:
@@ -354,19 +413,6 @@ def test_other_clusters_are_left_alone() -> None:
     users = run(model, Switch(ALWAYS, "pool"), SwitchPartition(ALWAYS, to="debug"))
     assert [1, 1] == model.jobs.cluster.tolist()
     assert ["switch", "switch"] == [note.response for note in notes_of(users)]
-
-
-def test_triggers_of_your_own_on_nodes() -> None:
-    """A trigger may look at anything that users see."""
-
-    class Crowded(Trigger):
-        def which(self, user: ReplayUser, intention: Any) -> Any:
-            see = user.site.look().machine
-            return np.array([not see.partitions["normal"].free_cores] * len(intention.rows))
-
-    model = model_of(two(), BUSY, {**FULL, "at": 10})
-    run(model, SwitchPartition(Crowded(), to="debug"))
-    assert [0, 10] == model.jobs.start.tolist()
 
 
 # ---- fair share and limits --------------------------------------------------------------------
@@ -444,80 +490,12 @@ def test_users_see_partitions_under_other_policies(scheduler: str) -> None:
     refused(lambda: run(model, Delay(FairShareBelow(0.5), by=1)), told)
 
 
-# ---- less ---------------------------------------------------------------------------------------
-
-GPUS = machine(NodeType(name="g1", cores=8, memory=1000, gpus={"a": 4}))
-
-
-@pytest.mark.parametrize(
-    ("exponent", "run_time", "limit"), [(1.0, 200, 400), (0.5, 141, 283), (0.0, 100, 200)]
-)
-def test_fewer_gpus_start_sooner_and_run_longer(exponent: float, run_time: int, limit: int) -> None:
-    """Two GPUs are free at once, four only at 500; with half of them a job takes longer."""
-    jobs = [
-        {"gpus": 2, "run": 500, "user": 1},
-        {"gpus": 4, "at": 10, "run": 100, "limit": 200, "user": 2},
-        {"gpus_per_node": 1, "at": 700, "run": 100, "user": 2},
-    ]
-    model, log = model_of(GPUS, *jobs), DecisionLog()
-    users = run(model, FewerGpus(ALWAYS, exponent=exponent, share=1), log=log)
-    assert [0, 10, 700] == model.jobs.start.tolist()
-    assert [(0, 0, "gpus", "2", "1"), (1, 10, "gpus", "4", "2")] == changes(users)
-    assert (run_time, limit) == (model.jobs.run_time[1], model.jobs.requested_time[1])
-    sums = account(model.jobs, notes_of(users))
-    added = run_time - 100 + round(500 * 2**exponent) - 500
-    assert (700, added) == (sums["work_recorded_processor_s"], sums["work_added_processor_s"])
-    words = [one.words() for one in Decisions.of(log, 2)]
-    assert "session 1: job 2 reconfigured, reaction fewer-gpus during" == words[0]
-
-
-@pytest.mark.parametrize(
-    ("choices", "requested", "begins"),
-    [
-        ({"factor": 0.0}, 60, 10),
-        ({"factor": 0.05}, 82, 10),
-        ({"factor": 0.05, "times": 1.2}, 93, 150),
-        ({}, 280, 150),
-        ({"factor": 0, "times": 0.5}, 30, 10),
-    ],
-)
-def test_less_time_fits_into_a_gap(choices: dict[str, Any], requested: int, begins: int) -> None:
-    """A job that asks for what it needs is backfilled before a wide one; for less, it is killed."""
-    jobs = [
-        {"cores": 3, "run": 100, "user": 1},
-        {"cores": 4, "at": 1, "run": 50, "user": 2},
-        {"cores": 1, "at": 10, "run": 60, "limit": 500, "user": 3},
-    ]
-    model = model_of(machine(NodeType(name="n1", cores=4)), *jobs, overrun="kill")
-    users = run(model, LessTime(ALWAYS, **choices))
-    assert (requested, begins) == (model.jobs.requested_time[2], model.jobs.start[2])
-    assert (State.KILLED if requested < 60 else State.COMPLETED) == model.jobs.state[2]
-    assert (2, 10, "requested_time", "500", str(requested)) in changes(users)
-
-
 def test_less_time_on_a_pool() -> None:
     """Requested times also count on a pool of equal processors."""
     model = pool_of({"run": 60, "limit": 500}, {"run": 60})
     users = run(model, LessTime(ALWAYS, factor=0.25))
     assert [170, 60] == model.jobs.requested_time.tolist()
     assert [(0, 0, "requested_time", "500", "170")] == changes(users)
-
-
-def test_less_memory_fits() -> None:
-    """Half the memory per core, or per node, has room at once; all of a node stays all."""
-    jobs = [
-        {"memory_per_node": 500, "run": 500},
-        {"memory_per_node": 900, "at": 10},
-        {"memory_per_core": 401, "cores": 2, "at": 200, "user": 2},
-        {"memory_per_node": 0, "at": 300, "user": 2},
-    ]
-    model = model_of(GPUS, *jobs)
-    users = run(model, LessMemory(During([(1, 1000)])))
-    assert [0, 10, 200, 500] == model.jobs.start.tolist()
-    assert [
-        (1, 10, "memory_per_node", "900", "450"),
-        (2, 200, "memory_per_core", "401", "201"),
-    ] == changes(users)
 
 
 def test_fewer_processors_are_fewer_tasks_and_nodes() -> None:
