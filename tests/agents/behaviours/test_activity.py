@@ -152,18 +152,6 @@ def test_shifted_windows_stay_as_long(by: int, night: bool) -> None:
         assert by % DAY == (moved.opens - window.opens) % DAY
 
 
-@given(st.sampled_from(CLOCKS), st.integers(0, 3 * WEEK), st.integers(0, 400 * DAY))
-def test_next_change_of_the_clocks(clock: Clock, after: int, length: int) -> None:
-    """Until the change local time runs with the time of the run, at the change it does not."""
-    change = clock.next_change(after, after + length)
-    end = after + length + 1 if change is None else change
-    for second in np.linspace(after, end - 1, 50).astype(int).tolist():
-        assert clock.ahead(after) == clock.ahead(second)
-    if change is not None:
-        assert after < change <= after + length
-        assert clock.ahead(change) != clock.ahead(change - 1)
-
-
 @given(st.sampled_from(CLOCKS), st.integers(0, 2 * WEEK))
 def test_second_at_is_where_the_wall_shows_it(clock: Clock, second: int) -> None:
     """The second of a local time is the first that shows it, or the change that skips it."""

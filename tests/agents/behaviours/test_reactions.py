@@ -169,29 +169,24 @@ def test_reactions_see_what_is_left(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 def test_share_of_users_and_of_jobs(make_jobs: MakeJobs) -> None:
-    """A share of users reacts; of those, a share of jobs is concerned, the same in every run."""
+    """A share of users reacts; of those, a share of jobs is concerned, the same in every run.
+
+    Shares are drawn by the name of the reaction; a share of 0 is nobody.
+    """
     rows = [(60, 10, 2, 10, user) for user in range(1, 401) for _ in range(5)]
-    found = []
-    for plain in (False, True):
-        users = run(make_jobs(*rows), Degrade(SOON, share=0.25, probability=0.5), plain=plain)
-        found.append({(user.number, note.row) for user in users for note in user.notes})
-    assert found[0] == found[1]
+
+    def found(plain: bool = False, **chosen: Any) -> set[tuple[int, int]]:
+        users = run(make_jobs(*rows), Degrade(SOON, **chosen), plain=plain)
+        return {(user.number, note.row) for user in users for note in user.notes}
+
+    some = found(share=0.25, probability=0.5)
+    assert some == found(share=0.25, probability=0.5, plain=True)
+    assert some != found(share=0.25, probability=0.5, name="another")
+    assert set() == found(share=0) == found(probability=0)
     # Of 400 users 100 are willing, and each then reacts at least once with 1 - 2^-5; the bounds are
     # four standard errors.
-    assert abs(len({user for user, _ in found[0]}) - 96.9) < 4 * 8.6
-    assert abs(len(found[0]) - 250) < 4 * 24.4
-
-
-def test_nobody_and_everybody(make_jobs: MakeJobs) -> None:
-    """A share of 0 is nobody; shares are drawn by the name of the reaction."""
-    rows = [(60, 10, 2, 10, user) for user in range(1, 101)]
-
-    def willing(reaction: Reaction) -> list[int]:
-        return [user.number for user in run(make_jobs(*rows), reaction) if user.notes]
-
-    assert [] == willing(Degrade(SOON, share=0)) == willing(Degrade(SOON, probability=0))
-    half = willing(Delay(SOON, share=0.5))
-    assert half == willing(Delay(SOON, share=0.5)) != willing(Delay(SOON, share=0.5, name="other"))
+    assert abs(len({user for user, _ in some}) - 96.9) < 4 * 8.6
+    assert abs(len(some) - 250) < 4 * 24.4
 
 
 class Halves(Reaction):

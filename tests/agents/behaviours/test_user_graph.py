@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -223,14 +222,8 @@ def test_what_cannot_be_changed(make_jobs: MakeJobs) -> None:
         (lambda: edge.update(think_time=-5), "think_time of edge 0 -> 1: -5: must be a whole"),
         (lambda: graph.add_edge(0, 2, think_time=1.5), "edge 0 -> 2: 1.5: must be a whole"),
         (lambda: graph.add_node("mine", jobs=[1]), "unit 'mine' of user 1: there is none; "),
-        (
-            lambda: graph.nodes[0].__setitem__("state", "over"),
-            "state of unit 0: what the run makes of",
-        ),
-        (
-            lambda: edge.__delitem__("think_time"),
-            "think_time of edge 0 -> 1: all that it waits for",
-        ),
+        (lambda: graph.nodes[0].__setitem__("state", "over"), "state of unit 0: what the run"),
+        (lambda: edge.__delitem__("think_time"), "think_time of edge 0 -> 1: all that it waits"),
         (lambda: graph.add_unit([1]), "job 2 (row 1): belongs to another unit"),
     ):
         refused(change, told)
@@ -319,34 +312,6 @@ def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain:
     assert ([0, 150], [50, 200]) == (jobs.submit.tolist(), jobs.end.tolist())
 
 
-class Halved(SessionGraph):
-    """Half the think time after each session."""
-
-    def __init__(self, work: Work) -> None:
-        half = replace(work)
-        think = work.dependencies.think // 2
-        half.__dict__["dependencies"] = replace(work.dependencies, think=think)
-        super().__init__(half)
-
-
-def test_halved_think_times_on_kth(kth: Trace) -> None:
-    """Done by graphs and by a behaviour, the schedule is the same, second for second."""
-    by_graph = ReplayConfig().stage(kth)
-    for user in by_graph.users:
-        for *_, times in user.graph.edges(data=True):
-            times["think_time"] //= 2
-    by_behaviour = ReplayConfig(users=lambda work: Composed(Halved(work))).stage(kth)
-    for one in (by_graph, by_behaviour):
-        one.model.run()
-    assert np.array_equal(by_graph.model.jobs.matrix, by_behaviour.model.jobs.matrix)
-    assert all(user.submitted == user.finished for user in by_graph.users)
-    run, other = by_graph.finish(), by_behaviour.finish()
-    assert len(run.configuration["changed_graphs"]) > 100
-    traces = run.to_trace(), other.to_trace()
-    for name in ("submit", "wait", "preceding"):
-        assert np.array_equal(traces[0][name], traces[1][name]), name
-
-
 @pytest.mark.parametrize("users", ["think-time", "adjusted", "think-time-windows"])
 @pytest.mark.parametrize("moment", [0, 40_000])
 def test_graphs_in_charge_change_nothing_by_themselves(
@@ -365,7 +330,9 @@ def test_graphs_in_charge_change_nothing_by_themselves(
                     times[key] += 1
                     times[key] -= 1
     touched.model.run()
-    assert sum(user.changed_graph is not None for user in touched.users) > 1
+    changed = [user.number for user in touched.users if user.changed_graph is not None]
+    assert len(changed) > 1
+    assert changed == sorted(touched.finish().configuration["changed_graphs"])
     assert np.array_equal(untouched.model.jobs.matrix, touched.model.jobs.matrix)
 
 

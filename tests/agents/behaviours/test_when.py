@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, override
 
-import pytest
 from hpcrowd.agents import (
     BatchOrder,
     Composed,
@@ -21,7 +20,7 @@ from hpcrowd.agents import (
     Work,
     add_users,
 )
-from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment import JobTable, Simulation
 
 from tests.support.behaviours import both
 
@@ -91,36 +90,6 @@ def test_story_of_figure_4(make_jobs: MakeJobs, plain: bool) -> None:
         (6, 26_900, ENDED, 100, 5),
     ] == releases
     assert [0, 200, 400, 14_900, 22_800, 26_800, 27_000] == jobs.submit.tolist()
-
-
-@both
-def test_nothing_moves_when_all_runs_as_recorded(make_jobs: MakeJobs, plain: bool) -> None:
-    """With recorded run times and room for all, every batch comes at its recorded second."""
-    jobs = figure_4(make_jobs)
-    reasons = [(release.unit, release.reason) for release in run(jobs, plain=plain)]
-    expected = [(1, ENDED), (2, ENDED), (3, ENDED), (4, ENDED), (5, FOLLOWS), (6, ENDED)]
-    assert expected == reasons
-    assert jobs.recorded_submit.tolist() == jobs.submit.tolist()
-
-
-@both
-@pytest.mark.parametrize("definition", ["arrival:60m", "arrival:job", "last:20m", "max:20m"])
-def test_rejected_batch_ends_at_once(make_jobs: MakeJobs, definition: str, plain: bool) -> None:
-    """Its user thinks from the second at which it was submitted; sessions distinguished anyhow."""
-    jobs = make_jobs((0, 100, 9), (150, 100, 9), (290, 5, 1))
-    releases = run(jobs, processors=4, definition=definition, plain=plain)
-    assert [(1, 0, ENDED, 50, 0), (2, 50, ENDED, 40, 1)] == releases
-    assert [0, 50, 90] == jobs.submit.tolist()
-    assert [State.REJECTED, State.REJECTED, State.COMPLETED] == jobs.state.tolist()
-
-
-@both
-def test_recorded_waits_for_nothing(make_jobs: MakeJobs, plain: bool) -> None:
-    """Sessions come at their recorded seconds though the machine is far too small."""
-    jobs = figure_4(make_jobs)
-    jobs.run_time[0] = 100_000
-    assert [] == run(jobs, Recorded, processors=1, plain=plain)
-    assert jobs.recorded_submit.tolist() == jobs.submit.tolist()
 
 
 def test_presets_that_wait_for_nothing_are_not_called(make_jobs: MakeJobs) -> None:

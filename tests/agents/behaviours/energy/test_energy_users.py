@@ -242,21 +242,6 @@ def test_fewer_follow_each_time(make_jobs: MakeJobs) -> None:
     assert (abs(expected - followed) < 5 * np.sqrt(expected * (1 - expected) / 1000)).all()
 
 
-@given(jobs_of_a_run, mechanics, st.sampled_from([1.0, 0.5]))
-@settings(max_examples=20)
-def test_who_never_tires_does_as_before(
-    make_jobs: MakeJobs, rows: list[Any], when: Any, probability: float
-) -> None:
-    """Defaults given or not are the same; and who tires follows no request that others ignore."""
-    tables = []
-    for more in ({}, {"fatigue": 1.0, "recovery": 1, "rebound": 0.0}, {"fatigue": 0.7}):
-        jobs = make_jobs(*rows)
-        run(jobs, Renounce(Always(), probability=probability, **more), when=when)  # type: ignore[arg-type]
-        tables.append(jobs)
-    assert (tables[0].matrix == tables[1].matrix).all()
-    assert set(renounced(tables[2])) <= set(renounced(tables[0]))
-
-
 # ---- rebound ----------------------------------------------------------------------------------
 
 

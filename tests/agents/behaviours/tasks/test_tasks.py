@@ -40,7 +40,6 @@ from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.windows import StartWindow
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf
-from hpcrowd.environment.traces.trace import Trace, take_jobs
 from hpcrowd.scenarios import reaction_from, replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -333,21 +332,6 @@ def most_at_once(jobs: JobTable, rows: list[int]) -> int:
         mine = np.array([row for row in rows if jobs.user[row] == user])
         found = max(found, int(((jobs.submit[mine] <= at) & (jobs.end[mine] > at)).sum()))
     return found
-
-
-@pytest.mark.traces
-@pytest.mark.parametrize("how", HOW)
-def test_tasks_of_kth(kth: Trace, how: Any) -> None:
-    """On a real trace all work is done, to the processor-second, and no job is too long."""
-    cut = Cut(Always(), how=how, limit=4 * HOUR, overhead=60)
-    weeks = take_jobs(kth, np.arange(1000))
-    found = replay(weeks, users=Recipe("batches", reactions=(cut,)), requested="at-least:1x")
-    jobs, accounts = found.jobs, found.accounts
-    assert jobs.run_time.max() <= 4 * HOUR
-    assert len(jobs) == jobs.count(State.COMPLETED)
-    assert accounts["work_done_processor_s"] == (
-        accounts["work_recorded_processor_s"] + accounts["work_added_processor_s"]
-    )
 
 
 # ---- results, files, mistakes -----------------------------------------------------------------
