@@ -42,40 +42,23 @@ def run_switching(
     return jobs
 
 
+STORIES: dict[str, tuple[Any, str, int, type[Scheduler], list[int]]] = {
+    # The small job overtakes in that second, though nothing ends or arrives.
+    "to EASY": ([(0, 100, 3), (1, 50, 4), (2, 40, 1)], "fcfs", 30, EASY, [0, 100, 30]),
+    # No job overtakes any more, and what runs is left alone.
+    "to FCFS": ([(0, 100, 2), (1, 50, 4), (2, 40, 1), (3, 40, 1), (60, 30, 1)], "easy", 20, FCFS,
+                [0, 100, 2, 3, 150]),
+    # The new policy knows when jobs that it did not start are expected back.
+    "reserves": ([(0, 100, 3), (1, 50, 4), (40, 61, 1), (41, 59, 1)], "fcfs", 30, EASY,
+                 [0, 100, 150, 41]),
+}  # fmt: skip
+
+
 @both
-@pytest.mark.parametrize(
-    ("rows", "first", "at", "then", "starts"),
-    [
-        # The small job overtakes in that second, though nothing ends or arrives.
-        ([(0, 100, 3), (1, 50, 4), (2, 40, 1)], "fcfs", 30, EASY, [0, 100, 30]),
-        # No job overtakes any more, and what runs is left alone.
-        (
-            [(0, 100, 2), (1, 50, 4), (2, 40, 1), (3, 40, 1), (60, 30, 1)],
-            "easy",
-            20,
-            FCFS,
-            [0, 100, 2, 3, 150],
-        ),
-        # The new policy knows when jobs that it did not start are expected back.
-        (
-            [(0, 100, 3), (1, 50, 4), (40, 61, 1), (41, 59, 1)],
-            "fcfs",
-            30,
-            EASY,
-            [0, 100, 150, 41],
-        ),
-    ],
-)
-def test_new_policy_decides_from_then_on(
-    make_jobs: MakeJobs,
-    plain: bool,
-    rows: list[tuple[int, ...]],
-    first: str,
-    at: int,
-    then: type[Scheduler],
-    starts: list[int],
-) -> None:
+@pytest.mark.parametrize("story", STORIES)
+def test_new_policy_decides_from_then_on(make_jobs: MakeJobs, plain: bool, story: str) -> None:
     """Jobs start by the rules of the policy that is in charge, and end when they would."""
+    rows, first, at, then, starts = STORIES[story]
     jobs = run_switching(make_jobs(*rows), 4, first, [(at, then())], plain=plain)
     assert starts == jobs.start.tolist()
     assert (jobs.start + jobs.run_time).tolist() == jobs.end.tolist()

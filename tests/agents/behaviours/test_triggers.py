@@ -35,39 +35,32 @@ ZONED = MONDAY.replace(hour=15, tzinfo=timezone(timedelta(hours=5)))
 PRICE = Signal(100 * np.arange(5), np.array([1.0, 5, 5, 1, 7]), source="price.csv")
 
 
+NINE, TEN = MONDAY.replace(hour=9), MONDAY.replace(hour=10)
+DUE = [99, 100, 250, 300, 450]
+
+STORIES: dict[str, tuple[Trigger, list[int], list[int]]] = {
+    # Periods that touch or overlap are one, given in any order.
+    "touch": (During([(20, 30), (10, 20), (12, 28), (40, 50)]), [15, 25, 45], [30, 30, 50]),
+    # A date without an offset is local time of the trace; one with an offset says what it is.
+    "local": (During([(NINE, TEN)]), [HOUR - 1, HOUR], [HOUR - 1, 2 * HOUR]),
+    "zoned": (During([(ZONED, datetime(2024, 1, 8, 11, 30, tzinfo=UTC))]),
+              [2 * HOUR - 1, 3 * HOUR], [2 * HOUR - 1, 4 * HOUR + HOUR // 2]),
+    "both": (During([(50, NINE)]), [49, 60], [49, HOUR]),
+    # On Monday evening jobs wait for the end of the hours; on Saturday they do not.
+    "hours": (WeekHours(ActivityWindow(16 * HOUR, 20 * HOUR)),
+              [8 * HOUR, 12 * HOUR, 5 * DAY + 9 * HOUR],
+              [12 * HOUR, 12 * HOUR, 5 * DAY + 9 * HOUR]),
+    # Until the price has come down, or up.
+    "above": (OnSignal(PRICE, above=4), DUE, [99, 300, 300, 300, 500]),
+    "below": (OnSignal(PRICE, below=4), DUE, [100, 100, 250, 400, 450]),
+}  # fmt: skip
+
+
 @both
-@pytest.mark.parametrize(
-    ("trigger", "due", "expected"),
-    [
-        # Periods that touch or overlap are one, given in any order.
-        (During([(20, 30), (10, 20), (12, 28), (40, 50)]), [15, 25, 45], [30, 30, 50]),
-        # A date without an offset is local time of the trace; one with an offset says what it is.
-        (
-            During([(MONDAY.replace(hour=9), MONDAY.replace(hour=10))]),
-            [HOUR - 1, HOUR],
-            [HOUR - 1, 2 * HOUR],
-        ),
-        (
-            During([(ZONED, datetime(2024, 1, 8, 11, 30, tzinfo=UTC))]),
-            [2 * HOUR - 1, 3 * HOUR],
-            [2 * HOUR - 1, 4 * HOUR + HOUR // 2],
-        ),
-        (During([(50, MONDAY.replace(hour=9))]), [49, 60], [49, HOUR]),
-        # On Monday evening jobs wait for the end of the hours; on Saturday they do not.
-        (
-            WeekHours(ActivityWindow(16 * HOUR, 20 * HOUR)),
-            [8 * HOUR, 12 * HOUR, 5 * DAY + 9 * HOUR],
-            [12 * HOUR, 12 * HOUR, 5 * DAY + 9 * HOUR],
-        ),
-        # Until the price has come down, or up.
-        (OnSignal(PRICE, above=4), [99, 100, 250, 300, 450], [99, 300, 300, 300, 500]),
-        (OnSignal(PRICE, below=4), [99, 100, 250, 300, 450], [100, 100, 250, 400, 450]),
-    ],
-)
-def test_delays_wait_for_the_end(
-    make_jobs: MakeJobs, plain: bool, trigger: Trigger, due: list[int], expected: list[int]
-) -> None:
+@pytest.mark.parametrize("story", STORIES)
+def test_delays_wait_for_the_end(make_jobs: MakeJobs, plain: bool, story: str) -> None:
     """Jobs due while a trigger is active come when it has ended; the others as recorded."""
+    trigger, due, expected = STORIES[story]
     jobs = make_jobs(*((at, 1, 1) for at in due))
     react(jobs, Delay(trigger), clock=STOCKHOLM, plain=plain)
     assert expected == jobs.submit.tolist()

@@ -1,10 +1,11 @@
-"""Which unit comes next and what released it: exact stories of users with batches and sessions."""
+"""Which unit comes next and what released it; the contract checks the exact second of each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, override
+from typing import override
 
+import pytest
 from hpcrowd.agents import (
     BatchOrder,
     Composed,
@@ -15,7 +16,6 @@ from hpcrowd.agents import (
     RecordedPauses,
     Release,
     ReplayUser,
-    SessionDefinition,
     SessionGraph,
     Work,
     add_users,
@@ -24,7 +24,6 @@ from hpcrowd.environment import JobTable, Simulation
 
 from tests.support.behaviours import both
 
-MakeJobs = Callable[..., JobTable]
 ENDED, FOLLOWS = Reason.ENDED, Reason.FOLLOWS
 
 
@@ -44,43 +43,25 @@ class Noted(Composed):
     """Parts with a diary as the think time, which is asked although it changes nothing."""
 
 
-def run(
-    jobs: JobTable,
-    when: Callable[[Work], Any] = BatchOrder,
-    *,
-    definition: str = "arrival:60m",
-    processors: int = 100,
-    scheduler: str = "fcfs",
-    plain: bool = False,
-) -> list[Release]:
-    """Run the jobs and return what was released, in the order in which it was."""
-    diary = Diary()
-    work = Work.of(jobs, SessionDefinition.parse(definition))
-    model = Simulation(jobs, processors, scheduler, plain=plain)
-    add_users(model, work, lambda work: Noted(when(work), diary))
-    model.run()
-    return diary.releases
-
-
-def figure_4(make_jobs: MakeJobs) -> JobTable:
+@pytest.fixture
+def figure_4(make_jobs: Callable[..., JobTable]) -> JobTable:
     """Sessions f, s and t of Figure 4: batches f1 f2 f3 s1 s2 t1 t2, one job each, s2 long."""
-    return make_jobs(
-        (0, 100, 1), (200, 100, 1), (400, 100, 1),
-        (5000, 100, 1), (6000, 20_000, 1),
-        (10_000, 100, 1), (10_200, 100, 1),
-    )  # fmt: skip
+    first = [(at, 100, 1) for at in (0, 200, 400, 5000)]
+    return make_jobs(*first, (6000, 20_000, 1), (10_000, 100, 1), (10_200, 100, 1))
 
 
 @both
-def test_story_of_figure_4(make_jobs: MakeJobs, plain: bool) -> None:
+def test_story_of_figure_4(figure_4: JobTable, plain: bool) -> None:
     """When f3 ends only s1 is next, then s2; t1, for which only f3 was needed, follows s2.
 
     f3 and s1 take longer than recorded, by 9,900 and 6,900 s. If only dependencies counted, t1
     would be submitted at 19,900 s, before s2.
     """
-    jobs = figure_4(make_jobs)
-    jobs.run_time[2], jobs.run_time[3] = 10_000, 7000
-    releases = run(jobs, plain=plain)
+    figure_4.run_time[2], figure_4.run_time[3] = 10_000, 7000
+    diary = Diary()
+    model = Simulation(figure_4, 100, plain=plain)
+    add_users(model, Work.of(figure_4), lambda work: Noted(BatchOrder(work), diary))
+    model.run()
     assert [
         (1, 100, ENDED, 100, 0),
         (2, 300, ENDED, 100, 1),
@@ -88,14 +69,13 @@ def test_story_of_figure_4(make_jobs: MakeJobs, plain: bool) -> None:
         (4, 21_900, ENDED, 900, 3),
         (5, 22_800, FOLLOWS, 4000, 2),
         (6, 26_900, ENDED, 100, 5),
-    ] == releases
-    assert [0, 200, 400, 14_900, 22_800, 26_800, 27_000] == jobs.submit.tolist()
+    ] == diary.releases
+    assert [0, 200, 400, 14_900, 22_800, 26_800, 27_000] == figure_4.submit.tolist()
 
 
-def test_presets_that_wait_for_nothing_are_not_called(make_jobs: MakeJobs) -> None:
+def test_presets_that_wait_for_nothing_are_not_called(figure_4: JobTable) -> None:
     """Composed of recorded submissions only, a behaviour asks for no news."""
-    work = Work.of(figure_4(make_jobs))
-    assert [False, True, True] == [
-        Composed(when(work)).reacts for when in (Recorded, SessionGraph, BatchOrder)
-    ]
+    work = Work.of(figure_4)
+    parts = [Composed(when(work)).reacts for when in (Recorded, SessionGraph, BatchOrder)]
+    assert [False, True, True] == parts
     assert [False, True] == [Recipe(when)(work).reacts for when in ("recorded", "sessions")]
