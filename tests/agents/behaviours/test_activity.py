@@ -57,25 +57,20 @@ CLOCKS = [
 
 # ---- windows of the local week ----------------------------------------------------------------
 
-pieces = st.lists(
-    st.tuples(st.integers(0, WEEK // MINUTE - 1), st.integers(1, WEEK // MINUTE)).map(
-        lambda piece: (piece[0] * MINUTE, min(sum(piece), piece[0] + WEEK // MINUTE) * MINUTE)
-    ),
-    min_size=1,
-    max_size=4,
-)
-#: Short pieces around 2:00 on Sunday, when clocks change.
-nightly = st.lists(
-    st.tuples(st.integers(0, 300), st.integers(1, 90)).map(
-        lambda piece: (6 * DAY + piece[0] * MINUTE, 6 * DAY + sum(piece) * MINUTE)
-    ),
-    min_size=1,
-    max_size=3,
-)
+
+def pieces(first: int, last: int, longest: int) -> st.SearchStrategy[list[tuple[int, int]]]:
+    """Pieces that open between two minutes of the week, and how long they last at most."""
+    piece = st.tuples(st.integers(first, last), st.integers(1, longest))
+    seconds = piece.map(lambda found: (found[0] * MINUTE, sum(found) * MINUTE))
+    return st.lists(seconds, min_size=1, max_size=4)
+
+
+#: Of the whole week, or short and around 2:00 on Sunday, when clocks change.
+windows = pieces(0, 7 * 1440 - 1, 7 * 1440) | pieces(6 * 1440, 6 * 1440 + 300, 90)
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(CLOCKS), pieces | nightly, st.integers(0, 2 * WEEK // MINUTE - 1))
+@given(st.sampled_from(CLOCKS), windows, st.integers(0, 2 * WEEK // MINUTE - 1))
 def test_next_open_is_that_of_every_minute_looked_at(
     clock: Clock, flat: list[tuple[int, int]], drawn: int
 ) -> None:
@@ -97,26 +92,6 @@ def test_next_open_is_that_of_every_minute_looked_at(
             assert following * MINUTE == window.next_open(clock, minute * MINUTE)
 
 
-def test_windows_in_the_hours_of_a_change() -> None:
-    """A window in the missing hour opens the week after, one in the hour that comes twice twice."""
-    two = 6 * DAY + 2 * HOUR
-    window = WeeklyWindow([(two, two + HOUR)])
-    assert two + WEEK - HOUR == window.next_open(SPRING, 0)
-    window = WeeklyWindow([(two, two + 600)])
-    found = [window.next_open(AUTUMN, at) for at in (0, two + 600, two + HOUR + 600)]
-    assert [two, two + HOUR, two + WEEK + HOUR] == found
-
-
-def test_open_at_the_first_second_closed_at_the_last() -> None:
-    """A window is open from its first second on and before its last."""
-    clock, window = Clock(), ActivityWindow(8 * HOUR, 18 * HOUR)
-    seconds = (8 * HOUR - 1, 8 * HOUR, 18 * HOUR - 1, 18 * HOUR)
-    assert [False, True, True, False] == [window.is_open(clock, second) for second in seconds]
-    assert DAY + 8 * HOUR == window.next_open(clock, 18 * HOUR)
-    assert 8 * HOUR == window.next_open(clock, 0)
-    assert WEEK + 8 * HOUR == window.next_open(clock, 4 * DAY + 18 * HOUR)  # from Friday
-
-
 def test_pieces_of_a_window() -> None:
     """Pieces that touch or overlap are one; over the end of the week they continue on Monday.
 
@@ -124,6 +99,9 @@ def test_pieces_of_a_window() -> None:
     """
     given = [(100, 200), (0, 50), (200, 300), (250, 260), (WEEK - 10, WEEK + 20)]
     window, clock = WeeklyWindow(given), Clock()
+    # Open from the first second on and before the last.
+    seconds = (99, 100, 299, 300)
+    assert [False, True, True, False] == [window.is_open(clock, second) for second in seconds]
     assert [(0, 50), (100, 300), (WEEK - 10, WEEK)] == window.pieces
     assert [WEEK - 10, 2 * WEEK - 10] == [window.next_open(clock, at) for at in (300, WEEK + 300)]
     assert window.is_open(clock, WEEK + 19)
