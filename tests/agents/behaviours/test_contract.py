@@ -127,11 +127,21 @@ def test_contract(name: str, rows: Rows, definition: str, scheduler: str) -> Non
         assert outcome(found) == outcome(other)
 
 
+#: Batch 2 waits for batch 0, which ends when batch 1 is submitted; a batch that ends at once.
+TIE = [(0, 4500, 1, 1, 4000), (4000, 10_000, 1), (8000, 10, 1)]
+TIE_WITH_ITSELF = [(0, 100, 1, 1, 0), (300, 10, 1)]
+#: Of the two that the third waits for, the first to end has the longer think time.
+LATEST = [(0, 10, 1), (1, 99, 1, 1, 49), (200, 10, 1)]
+
+
 @pytest.mark.parametrize("when", ["sessions", "batches"])
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(rows=workloads(), definition=DEFINITIONS, processors=st.sampled_from([1, 5, 100]))
 @example(rows=lively(1, 2), definition="arrival:60m", processors=1)
 @example(rows=lively(1, 2), definition="arrival:job", processors=1)
+@example(rows=TIE, definition="arrival:60m", processors=100)
+@example(rows=TIE_WITH_ITSELF, definition="arrival:60m", processors=100)
+@example(rows=LATEST, definition="arrival:job", processors=100)
 def test_recorded_pauses_are_exact(when: str, rows: Rows, definition: str, processors: int) -> None:
     """Users who only keep their recorded pauses come at the second that the rules give."""
     recipe = Recipe(when)
