@@ -92,6 +92,16 @@ def test_next_open_is_that_of_every_minute_looked_at(
             assert following * MINUTE == window.next_open(clock, minute * MINUTE)
 
 
+def test_windows_in_the_hours_of_a_change() -> None:
+    """A window in the missing hour opens the week after, one in the hour that comes twice twice."""
+    two = 6 * DAY + 2 * HOUR
+    window = WeeklyWindow([(two, two + HOUR)])
+    assert two + WEEK - HOUR == window.next_open(SPRING, 0)
+    window = WeeklyWindow([(two, two + 600)])
+    found = [window.next_open(AUTUMN, at) for at in (0, two + 600, two + HOUR + 600)]
+    assert [two, two + HOUR, two + WEEK + HOUR] == found
+
+
 def test_pieces_of_a_window() -> None:
     """Pieces that touch or overlap are one; over the end of the week they continue on Monday.
 
@@ -128,6 +138,18 @@ def test_shifted_windows_stay_as_long(by: int, night: bool) -> None:
         assert max(-7 * HOUR, min(7 * HOUR, by)) == moved.opens - window.opens
     else:
         assert by % DAY == (moved.opens - window.opens) % DAY
+
+
+@given(st.sampled_from(CLOCKS), st.integers(0, 3 * WEEK), st.integers(0, 400 * DAY))
+def test_next_change_of_the_clocks(clock: Clock, after: int, length: int) -> None:
+    """Until the change local time runs with the time of the run, at the change it does not."""
+    change = clock.next_change(after, after + length)
+    end = after + length + 1 if change is None else change
+    for second in np.linspace(after, end - 1, 50).astype(int).tolist():
+        assert clock.ahead(after) == clock.ahead(second)
+    if change is not None:
+        assert after < change <= after + length
+        assert clock.ahead(change) != clock.ahead(change - 1)
 
 
 @given(st.sampled_from(CLOCKS), st.integers(0, 2 * WEEK))

@@ -372,7 +372,7 @@ def random_run(seed: int, plain: bool) -> list[list[int]]:
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(20), range(20, 40), pytest.param(range(1000, 1300), marks=pytest.mark.slow)],
+    [range(20), range(20, 40), pytest.param(range(1000, 1150), marks=pytest.mark.slow)],
     ids=str,
 )
 def test_behaviours_at_random(seeds: range) -> None:

@@ -425,7 +425,7 @@ def change(graph: UserGraph, model: Simulation, draw: np.random.Generator) -> No
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(20), range(20, 40), pytest.param(range(1000, 1400), marks=pytest.mark.slow)],
+    [range(20), range(20, 40), pytest.param(range(1000, 1200), marks=pytest.mark.slow)],
     ids=str,
 )
 def test_changes_at_random(seeds: range) -> None:

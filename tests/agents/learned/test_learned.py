@@ -13,7 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hpcrowd.agents import Recipe, Work, add_users, give_behaviour
+from hpcrowd.agents import (
+    DecisionLog,
+    Delay,
+    RecentWaits,
+    Recipe,
+    Work,
+    add_users,
+    give_behaviour,
+)
 from hpcrowd.agents.behaviours.composed import Composed
 from hpcrowd.agents.behaviours.think import Pause
 from hpcrowd.agents.behaviours.user import ReplayUser
@@ -332,6 +340,17 @@ def test_users_choose_to_wait_and_to_repeat(make_jobs: MakeJobs, waits: bool) ->
         chances.append(minds.chances())
     mean = np.mean(chances, axis=0)
     assert (mean > 0.9).all() if waits else (mean < 0.1).all()
+
+
+def test_learned_users_react_and_are_noted(make_trace: MakeTrace, model: LearnedModel) -> None:
+    """With reactions that change nothing, and with a log of decisions, they do the same."""
+    trace, think = small_log(make_trace), Learned(model=model)
+    never = Delay(RecentWaits(900 * DAY, last=1), by=HOUR)
+    told = [
+        replay(trace, users=Recipe("batches", think, reactions=reactions), log=log).jobs
+        for reactions, log in (((), None), ((never,), None), ((), DecisionLog()))
+    ]
+    assert told[0].submit.tolist() == told[1].submit.tolist() == told[2].submit.tolist()
 
 
 def test_a_fit_without_its_library_says_how_to_install_it(
