@@ -260,6 +260,7 @@ def test_copies_are_ordinary_graphs(jobs: JobTable) -> None:
     assert [1, 2] == list(graph.subgraph([1, 2]))
     assert {"nodes", "links"} <= nx.node_link_data(graph, edges="links").keys()
     user.graph.nodes[0]["colour"] = "red"
+    graph.edges[0, 1]["think_time"] = 200  # as it is
     assert user.changed_graph is None
 
 

@@ -154,6 +154,10 @@ def test_reactions_share_a_budget(make_jobs: MakeJobs) -> None:
     jobs = make_jobs((0, HOUR, 4), (1, HOUR, 4), (2, HOUR, 4))
     run(jobs, Degrade(budget), Renounce(budget))
     assert ([4, 2, 2], [2]) == (jobs.processors.tolist(), renounced(jobs))
+    # A job that is renounced for another reason uses nothing.
+    jobs = make_jobs((0, HOUR, 4), (10, HOUR, 4))
+    run(jobs, Renounce(During([(0, 1)])), Renounce(Budget(4)))
+    assert [0] == renounced(jobs)
     # While a unit is put off the user submits other work, which has the budget for itself.
     jobs = make_jobs((0, HOUR, 3), (10, HOUR, 3), (200, HOUR, 1))
     run(jobs, LookAgain(During([(0, 5)]), every=100), Renounce(Budget(5)))
