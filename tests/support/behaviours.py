@@ -10,12 +10,26 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from hpcrowd.agents import PRESETS, LinearThink, Recipe, SessionDefinition, Work, add_users
+import pytest
+from hpcrowd.agents import (
+    PRESETS,
+    Composed,
+    DecisionLog,
+    LinearThink,
+    Reaction,
+    Recipe,
+    Recorded,
+    ReplayUser,
+    SessionDefinition,
+    Work,
+    add_users,
+)
 from hpcrowd.agents.behaviours.user import Behaviour
 from hpcrowd.agents.presets import THINK, WHEN, WINDOWS
-from hpcrowd.environment import Clock, JobTable, Simulation, State
+from hpcrowd.environment import Clock, HpcrowdError, JobTable, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
+from hypothesis import strategies as st
 
 Factory = Callable[[Work], Behaviour[Any]]
 Rows = list[tuple[int, ...]]
@@ -31,6 +45,13 @@ SPRING = Clock(
     ZoneInfo("Europe/Stockholm"),
     known=True,
 )
+
+#: The origin is Monday 2024-01-08, 8:00.
+STOCKHOLM = Clock(1704697200, ZoneInfo("Europe/Stockholm"), known=True)
+
+EVERY_JOB = SessionDefinition("arrival", None)
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 OUTCOME = ("submit", "start", "end", "state", "cluster")
 
@@ -99,12 +120,13 @@ def run(
     seed: int = 0,
     plain: bool = False,
     clock: Clock = SPRING,
+    log: DecisionLog | None = None,
 ) -> tuple[JobTable, Work]:
     """The jobs after a run on a copy of the table, and the recorded work."""
     jobs = jobs.copy()
     work = Work.of(jobs, SessionDefinition.parse(definition))
     model = Simulation(jobs, processors, scheduler, plain=plain, clock=clock, seed=seed)
-    users = add_users(model, work, make)
+    users = add_users(model, work, make, log=log)
     model.run()
     assert sum(user.submitted for user in users) == sum(len(user.units) for user in users)
     return jobs, work
@@ -176,6 +198,89 @@ def waits_for_all(
             touching = (end[:, None] == start) & (start[:, None] < start)  # with some length
             for s, after in np.argwhere(touching):
                 assert ends[first + s] <= begins[first + after]
+
+
+def react(
+    jobs: JobTable,
+    *reactions: Reaction,
+    when: Any = Recorded,
+    processors: int = 8,
+    sessions: SessionDefinition = EVERY_JOB,
+    log: DecisionLog | None = None,
+    parts: dict[str, Any] | None = None,
+    power: Any = None,
+    **options: Any,
+) -> list[ReplayUser]:
+    """Replay jobs with users who react; return the users."""
+    model = Simulation(jobs, processors, **options)
+    if power is not None:
+        model.power = power
+    users = join(model, *reactions, when=when, sessions=sessions, log=log, parts=parts)
+    model.run()
+    return users
+
+
+def join(
+    model: Simulation,
+    *reactions: Reaction,
+    when: Any = Recorded,
+    sessions: SessionDefinition = EVERY_JOB,
+    log: DecisionLog | None = None,
+    parts: dict[str, Any] | None = None,
+) -> list[ReplayUser]:
+    """Let users who react take part in a run that has not begun; return them."""
+
+    def maker(work: Work) -> Composed:
+        return Composed(when(work), reactions=reactions, **(parts or {}))
+
+    return add_users(model, Work.of(model.jobs, sessions), maker, log=log)
+
+
+def renounced(jobs: JobTable) -> list[int]:
+    """Rows of renounced jobs."""
+    return np.flatnonzero(jobs.state == State.RENOUNCED).tolist()
+
+
+def refused(make: Callable[[], Any], told: str, error: type[Exception] = HpcrowdError) -> None:
+    """Check that a mistake is reported in one line with these words."""
+    with pytest.raises(error) as caught:
+        make()
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Rows:
+    """Up to 25 jobs of up to three users, within seconds, hours or weeks; ties everywhere."""
+    scale = draw(st.sampled_from([1, 300, 20_000]))
+    small = st.integers(0, 8)
+    job = st.tuples(
+        st.integers(0, 30), small, st.integers(1, 6), st.integers(1, 3), small, small, small
+    )
+    rows = draw(st.lists(job, min_size=1, max_size=25))
+    return [
+        (submit * scale, recorded * scale, width, user, runs * scale, wait * scale, asks * scale)
+        for submit, recorded, width, user, runs, wait, asks in sorted(rows)
+    ]
+
+
+def random_jobs(draw: np.random.Generator, last: int, *, users: int, waits: int = 1) -> JobTable:
+    """Up to 40 short jobs of some users, submitted before second ``last``, with short waits."""
+    count = int(draw.integers(6, 40))
+    submit = np.sort(draw.integers(0, last, count))
+    run, wait = draw.integers(1, 200, count), draw.integers(0, waits, count)
+    jobs = JobTable()
+    jobs.append(
+        count,
+        user=draw.integers(1, users + 1, count),
+        processors=draw.integers(1, 4, count),
+        run_time=run,
+        requested_time=2 * run,
+        recorded_submit=submit,
+        recorded_start=submit + wait,
+        recorded_end=submit + wait + run,
+    )
+    return jobs
 
 
 def lively(*users: int) -> Rows:

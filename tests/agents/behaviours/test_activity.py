@@ -1,4 +1,4 @@
-"""When users are at work: recorded sessions that come again, and hours and days at random."""
+"""When users are at work: windows, recorded sessions that come again, hours and days at random."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from hpcrowd.agents import (
     Recipe,
     RecordedSessions,
     Shifts,
+    WeeklyWindow,
     Work,
     WorkPattern,
 )
@@ -25,37 +26,161 @@ from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.agents.populations.population import add_users
 from hpcrowd.environment import Clock, JobTable, Simulation
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.behaviours import both
+
 MakeJobs = Callable[..., JobTable]
-STOCKHOLM = ZoneInfo("Europe/Stockholm")
+MINUTE = 60
 RELEASE = Release(0, 0, Reason.ENDED, 0, -1)
 
-#: Begin on the Monday before clocks are put forward, and on that before they are put back.
-SPRING, AUTUMN = (
-    Clock(int(datetime(1997, month, day, tzinfo=STOCKHOLM).timestamp()), STOCKHOLM, known=True)
-    for month, day in ((3, 24), (10, 20))
-)
+
+def clock_of(zone: str, monday: datetime) -> Clock:
+    """A clock whose origin is a local Monday, 00:00."""
+    return Clock(int(monday.replace(tzinfo=ZoneInfo(zone)).timestamp()), ZoneInfo(zone), known=True)
+
+
+#: Weeks in which clocks are put forward, or back, and those in which they are not.
+SPRING = clock_of("Europe/Stockholm", datetime(1997, 3, 24))
+AUTUMN = clock_of("Europe/Stockholm", datetime(1997, 10, 20))
+CLOCKS = [
+    SPRING,
+    AUTUMN,
+    clock_of("Europe/Stockholm", datetime(1997, 6, 2)),
+    clock_of("America/Los_Angeles", datetime(2001, 10, 22)),
+    clock_of("Australia/Lord_Howe", datetime(2005, 10, 24)),
+    clock_of("Australia/Lord_Howe", datetime(2006, 3, 27)),
+    clock_of("UTC", datetime(2001, 1, 1)),
+]
+
+# ---- windows of the local week ----------------------------------------------------------------
+
+
+def pieces(first: int, last: int, longest: int) -> st.SearchStrategy[list[tuple[int, int]]]:
+    """Pieces that open between two minutes of the week, and how long they last at most."""
+    piece = st.tuples(st.integers(first, last), st.integers(1, longest))
+    seconds = piece.map(lambda found: (found[0] * MINUTE, sum(found) * MINUTE))
+    return st.lists(seconds, min_size=1, max_size=4)
+
+
+#: Of the whole week, or short and around 2:00 on Sunday, when clocks change.
+windows = pieces(0, 7 * 1440 - 1, 7 * 1440) | pieces(6 * 1440, 6 * 1440 + 300, 90)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(CLOCKS), windows, st.integers(0, 2 * WEEK // MINUTE - 1))
+def test_next_open_is_that_of_every_minute_looked_at(
+    clock: Clock, flat: list[tuple[int, int]], drawn: int
+) -> None:
+    """From each minute, the next opening is what one finds who looks at every minute after it.
+
+    Over three weeks, one with a change of the clocks; an hour may be missing or come twice.
+    """
+    of_week = clock.second_of_week(np.arange(3 * WEEK // MINUTE) * MINUTE)
+    expected = np.zeros(len(of_week), bool)
+    for opens, closes in flat:
+        expected |= (opens <= of_week) & (of_week < closes)
+        expected |= of_week < closes - WEEK
+    window, ahead = WeeklyWindow(flat), np.flatnonzero(expected)
+    changes = np.flatnonzero(np.diff(expected))[:20].tolist()  # the last minute before each
+    for minute in [drawn, *changes, *(change + 1 for change in changes)]:
+        if minute < 2 * WEEK // MINUTE:
+            assert expected[minute] == window.is_open(clock, minute * MINUTE)
+            following = ahead[np.searchsorted(ahead, minute)]
+            assert following * MINUTE == window.next_open(clock, minute * MINUTE)
+
+
+def test_windows_in_the_hours_of_a_change() -> None:
+    """A window in the missing hour opens the week after, one in the hour that comes twice twice."""
+    two = 6 * DAY + 2 * HOUR
+    window = WeeklyWindow([(two, two + HOUR)])
+    assert two + WEEK - HOUR == window.next_open(SPRING, 0)
+    window = WeeklyWindow([(two, two + 600)])
+    found = [window.next_open(AUTUMN, at) for at in (0, two + 600, two + HOUR + 600)]
+    assert [two, two + HOUR, two + WEEK + HOUR] == found
+
+
+def test_pieces_of_a_window() -> None:
+    """Pieces that touch or overlap are one; over the end of the week they continue on Monday.
+
+    Who works at night on weekdays is active on Monday at 3:00, not on Saturday at 3:00.
+    """
+    given = [(100, 200), (0, 50), (200, 300), (250, 260), (WEEK - 10, WEEK + 20)]
+    window, clock = WeeklyWindow(given), Clock()
+    # Open from the first second on and before the last.
+    seconds = (99, 100, 299, 300)
+    assert [False, True, True, False] == [window.is_open(clock, second) for second in seconds]
+    assert [(0, 50), (100, 300), (WEEK - 10, WEEK)] == window.pieces
+    assert [WEEK - 10, 2 * WEEK - 10] == [window.next_open(clock, at) for at in (300, WEEK + 300)]
+    assert window.is_open(clock, WEEK + 19)
+    always = WeeklyWindow([(7, WEEK + 7)])
+    assert [(0, WEEK)] == always.pieces
+    assert all(always.next_open(clock, second) == second for second in (0, WEEK - 1, WEEK))
+    night = ActivityWindow(18 * HOUR, 6 * HOUR)
+    expected = [(0, 6 * HOUR), (18 * HOUR, DAY + 6 * HOUR)]  # Monday night is one piece
+    assert expected == night.week.pieces[:2]
+    assert (4 * DAY + 18 * HOUR, 5 * DAY) == night.week.pieces[-1]
+    assert [True, False] == [night.is_open(clock, at) for at in (3 * HOUR, 5 * DAY + 3 * HOUR)]
+    assert WEEK == night.next_open(clock, 5 * DAY)
+
+
+@given(st.integers(-DAY, DAY), st.booleans())
+def test_shifted_windows_stay_as_long(by: int, night: bool) -> None:
+    """Moved by less than a day a window keeps its length, and a day's window stays on its day."""
+    window = ActivityWindow(17 * HOUR, 7 * HOUR) if night else ActivityWindow(7 * HOUR, 17 * HOUR)
+    moved = window.shifted(by)
+    length = sum(closes - opens for opens, closes in window.week.pieces)
+    assert length == sum(closes - opens for opens, closes in moved.week.pieces)
+    if not night:
+        assert moved.closes - moved.opens == 10 * HOUR
+        assert max(-7 * HOUR, min(7 * HOUR, by)) == moved.opens - window.opens
+    else:
+        assert by % DAY == (moved.opens - window.opens) % DAY
+
+
+@given(st.sampled_from(CLOCKS), st.integers(0, 3 * WEEK), st.integers(0, 400 * DAY))
+def test_next_change_of_the_clocks(clock: Clock, after: int, length: int) -> None:
+    """Until the change local time runs with the time of the run, at the change it does not."""
+    change = clock.next_change(after, after + length)
+    end = after + length + 1 if change is None else change
+    for second in np.linspace(after, end - 1, 50).astype(int).tolist():
+        assert clock.ahead(after) == clock.ahead(second)
+    if change is not None:
+        assert after < change <= after + length
+        assert clock.ahead(change) != clock.ahead(change - 1)
+
+
+@given(st.sampled_from(CLOCKS), st.integers(0, 2 * WEEK))
+def test_second_at_is_where_the_wall_shows_it(clock: Clock, second: int) -> None:
+    """The second of a local time is the first that shows it, or the change that skips it."""
+    found = clock.second_at(clock.wall(second))
+    assert clock.wall(second) == clock.wall(found)
+    assert found <= second
+    assert found == second or clock.ahead(found) != clock.ahead(second)
+    assert clock.wall(second) % WEEK == clock.second_of_week(np.array(second))
+    change = 6 * DAY + 2 * HOUR
+    wall = SPRING.wall(0) + change
+    found_by = {by: SPRING.second_at(wall + by) - change for by in (-1, 0, 1, 1800, 3599, HOUR)}
+    assert {-1: -1, 0: 0, 1: 0, 1800: 0, 3599: 0, HOUR: 0} == found_by
+
+
+# ---- recorded sessions ------------------------------------------------------------------------
 
 
 def user_of(number: int = 1, clock: Clock | None = None, seed: int = 0) -> Any:
     """A user of a run that uses nothing but its clock and its stream."""
-    streams = Streams(seed)
-    return SimpleNamespace(
-        number=number,
-        model=SimpleNamespace(clock=clock or Clock()),
-        stream=streams.generator("user", number),
-    )
+    stream = Streams(seed).generator("user", number)
+    model = SimpleNamespace(clock=clock or Clock())
+    return SimpleNamespace(number=number, model=model, stream=stream)
 
 
 def sessions_of(
-    jobs: JobTable, clock: Clock | None = None
+    jobs: JobTable, clock: Clock | None = None, number: int = 1
 ) -> tuple[Callable[[int], bool], Callable[[int], int]]:
-    """Whether user 1 is at work at a second, and when it would submit what is due then."""
-    part, user = RecordedSessions(Work.of(jobs).by_batch), user_of(1, clock)
+    """Whether a user is at work at a second, and when it would submit what is due then."""
+    part, user = RecordedSessions(Work.of(jobs).by_batch), user_of(number, clock)
     part.begin(user)
     return lambda at: part.is_open(user, at), lambda at: part.next_open(user, at, RELEASE)
 
@@ -68,32 +193,18 @@ def test_recorded_sessions(make_jobs: MakeJobs) -> None:
     seconds = [9 * HOUR - 1, 9 * HOUR, 9 * HOUR + 1800, 9 * HOUR + 1801, 2 * DAY, 2 * DAY + 1]
     assert expected == [at_work(second) for second in seconds]
     assert [9 * HOUR, 9 * HOUR, 9 * HOUR + 1800, 2 * DAY, 2 * DAY] == list(map(due, seconds[:5]))
+    # Who is not among the units the sessions are taken from is never absent.
+    for number in (0, 9):
+        at_work, due = sessions_of(jobs, number=number)
+        assert (True, 10**6) == (at_work(10**6), due(10**6))
 
 
-def test_sessions_come_again_from_the_week_after(make_jobs: MakeJobs) -> None:
-    """Used up, they come again from the week after the last one, on the same days and hours.
-
-    The record reaches from Tuesday of one week to Monday of the next: it comes again every two.
-    """
-    jobs = make_jobs((DAY + 9 * HOUR, 5, 1), (WEEK + 10 * HOUR, 5, 1), (WEEK + 10.5 * HOUR, 5, 1))
-    at_work, due = sessions_of(jobs)
-    later = WEEK + 11 * HOUR
-    for times in (1, 2, 3):
-        again = 2 * WEEK * times
-        assert again + DAY + 9 * HOUR == due(later)
-        assert again + WEEK + 10 * HOUR == due(again + DAY + 9 * HOUR + 1)
-        assert at_work(again + WEEK + 10 * HOUR + 1800)
-        assert not at_work(again + WEEK + 10 * HOUR + 1801)
-        later = again + WEEK + 10 * HOUR + 1801
-
-
-@pytest.mark.parametrize(("clock", "hour"), [(SPRING, -HOUR), (AUTUMN, HOUR)])
+@pytest.mark.parametrize(("clock", "hour"), [(Clock(), 0), (SPRING, -HOUR), (AUTUMN, HOUR)])
 def test_sessions_keep_their_local_hours(make_jobs: MakeJobs, clock: Clock, hour: int) -> None:
-    """After clocks were changed on Sunday, Monday's session begins at the same local time."""
+    """Used up, they come again the week after, at the same local time if clocks were changed."""
     at_work, due = sessions_of(make_jobs((9 * HOUR, 5, 1), (9 * HOUR + 600, 5, 1)), clock)
     begin = WEEK + 9 * HOUR + hour
     assert begin == due(DAY)
-    assert "09:00" == f"{clock.local(begin):%H:%M}"
     assert [False, True, True, False] == [at_work(begin + by) for by in (-1, 0, 600, 601)]
     assert begin + WEEK == due(begin + 601)
 
@@ -111,9 +222,8 @@ def test_sessions_against_a_calendar(
     """The next session is the first in a calendar with all of them, again and again."""
     submit = first + np.concatenate([[0], np.cumsum(gaps)])
     jobs = make_jobs(*((int(second), 1, 1) for second in submit))
-    work = Work.of(jobs)
     at_work, due = sessions_of(jobs, clock)
-    rows = work.sessions
+    rows = Work.of(jobs).sessions
     begins = rows.start.tolist()
     ends = jobs.recorded_submit[rows.rows[rows.session_first[1:] - 1]].tolist()
 
@@ -124,22 +234,23 @@ def test_sessions_against_a_calendar(
     weeks = (monday(ends[-1]) - monday(begins[0])).days // 7 + 1
 
     def moved(second: int, times: int) -> int:
+        if not times:
+            return second
         wall = clock.local(second).replace(tzinfo=None) + times * timedelta(weeks=weeks)
         return int(wall.replace(tzinfo=clock.zone).timestamp()) - clock.unix_start
 
-    calendar = list(zip(begins, ends, strict=True))
-    for times in range(1, 8):
-        calendar += [
-            (moved(begin, times), moved(end, times))
-            for begin, end in zip(begins, ends, strict=True)
-        ]
-    changes = {change for change in (clock.next_change(0, 60 * WEEK),) if change}
-    for at in asked:
-        if any(abs(at - change) < 2 * DAY for change in changes):
-            continue  # what a skipped or repeated hour means is for the other tests
+    calendar = [
+        (moved(begin, times), moved(end, times))
+        for times in range(8)
+        for begin, end in zip(begins, ends, strict=True)
+    ]
+    change = clock.next_change(0, 60 * WEEK)
+    edges = [second for pair in calendar for second in pair if second < 6 * WEEK]
+    for at in asked + edges + [second + 1 for second in edges]:
         inside = any(begin <= at <= end for begin, end in calendar)
         following = min(begin for begin, _ in calendar if begin > at)
-        if any(abs(following - change) < 2 * DAY for change in changes):
+        # What a skipped or repeated hour means is for the other tests.
+        if change and min(abs(at - change), abs(following - change)) < 2 * DAY:
             continue
         assert inside == at_work(at)
         assert (at if inside else following) == due(at)
@@ -152,23 +263,15 @@ def test_sessions_in_the_hour_that_comes_twice(make_jobs: MakeJobs) -> None:
     at_work, due = sessions_of(jobs, AUTUMN)
     assert at_work(change)
     assert not at_work(change + 3001)  # 2:50:01 again, when the wall still shows session time
-    for at in range(0, 3 * WEEK, 997):
-        assert due(at) >= at
-    week_after = datetime(1997, 11, 2, 2, 10, tzinfo=STOCKHOLM).timestamp() - AUTUMN.unix_start
+    assert all(due(at) >= at for at in range(0, 3 * WEEK, 997))
+    week_after = AUTUMN.second_at(AUTUMN.wall(0) + WEEK + 6 * DAY + 2 * HOUR + 600)
     assert change + 3001 < due(change + 3001) <= week_after + 2400
 
 
-def test_user_without_a_record_is_always_at_work(make_jobs: MakeJobs) -> None:
-    """Who is not among the units the sessions are taken from is never absent."""
-    part = RecordedSessions(Work.of(make_jobs((5, 1, 1, 1, 4))).by_batch)
-    for number in (1, 9):
-        user = user_of(number)
-        part.begin(user)
-        assert part.is_open(user, 10**6)
-        assert 10**6 == part.next_open(user, 10**6, RELEASE)
+# ---- stories ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@both
 def test_story_of_fluid(make_jobs: MakeJobs, plain: bool) -> None:
     """Within a session the own pause, outside the next session, after the last the next week.
 
@@ -176,46 +279,43 @@ def test_story_of_fluid(make_jobs: MakeJobs, plain: bool) -> None:
     only pause inside is 20 minutes less the run time.
     """
     nine = 9 * HOUR
-    jobs = make_jobs(
-        (nine, 300, 1), (nine + 1200, 300, 1), (DAY + nine, 60, 1), (2 * DAY + nine, 60, 1)
-    )
+    days = [(day * DAY + nine, 60, 1) for day in (1, 2)]
+    jobs = make_jobs((nine, 300, 1), (nine + 1200, 300, 1), *days)
     jobs.run_time[0] = 600  # ends within session 1: 15 minutes to think, after its end
     jobs.run_time[1] = DAY  # ends on Tuesday, after session 2
     jobs.run_time[2] = DAY  # ends on Thursday, after all
     model = Simulation(jobs, 4, "easy", plain=plain)
     add_users(model, Work.of(jobs), PRESETS["fluid"])
     model.run()
-    expected = [nine, nine + 1500, 2 * DAY + nine, WEEK + nine]
-    assert expected == jobs.submit.tolist()
+    assert [nine, nine + 1500, 2 * DAY + nine, WEEK + nine] == jobs.submit.tolist()
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-def test_absent_users_put_off_their_thinking(make_jobs: MakeJobs, plain: bool) -> None:
-    """With ``waits`` who is absent submits when it is back; without, it thinks meanwhile too."""
-    jobs = make_jobs((17 * HOUR, 1800, 1), (18 * HOUR, 60, 1))  # half an hour to think
-    jobs.run_time[0] = 14 * HOUR + 3000  # until 7:50
-    found = []
-    for waits in (True, False):
-        recipe = Recipe("batches", window=ActivityWindow(8 * HOUR, 18 * HOUR), waits=waits)
-        model = Simulation(jobs, 4, "easy", plain=plain)
-        add_users(model, Work.of(jobs), recipe)
-        model.run()
-        found.append(int(jobs.submit[1]) - DAY)
-    assert [8 * HOUR, 8 * HOUR + 1200] == found
-
-
-@pytest.mark.parametrize("waits", [True, False])
-def test_who_stops_thinking_after_hours_submits_in_the_morning(
-    make_jobs: MakeJobs, waits: bool
+@both
+@pytest.mark.parametrize(
+    ("begins", "lasts", "waits", "expected"),
+    [
+        # Absent when its job ends at 7:50, it thinks when it is back, or meanwhile.
+        (17 * HOUR, 14 * HOUR + 3000, True, 8 * HOUR),
+        (17 * HOUR, 14 * HOUR + 3000, False, 8 * HOUR + 1200),
+        # A pause that began at 17:40 ends with the next opening.
+        (16 * HOUR, HOUR + 2400, True, 8 * HOUR),
+        (16 * HOUR, HOUR + 2400, False, 8 * HOUR),
+    ],
+)
+def test_absent_users_put_off_their_thinking(
+    make_jobs: MakeJobs, plain: bool, begins: int, lasts: int, waits: bool, expected: int
 ) -> None:
-    """A pause that began within hours and ends after them ends with the next opening."""
-    jobs = make_jobs((16 * HOUR, 1800, 1), (17 * HOUR, 60, 1))
-    jobs.run_time[0] = HOUR + 2400  # until 17:40
+    """When a job comes on the next day for which the user thinks half an hour."""
+    jobs = make_jobs((begins, 1800, 1), (begins + HOUR, 60, 1))
+    jobs.run_time[0] = lasts
     recipe = Recipe("batches", window=ActivityWindow(8 * HOUR, 18 * HOUR), waits=waits)
-    model = Simulation(jobs, 4, "easy")
+    model = Simulation(jobs, 4, "easy", plain=plain)
     add_users(model, Work.of(jobs), recipe)
     model.run()
-    assert DAY + 8 * HOUR == jobs.submit[1]
+    assert DAY + expected == jobs.submit[1]
+
+
+# ---- hours at random --------------------------------------------------------------------------
 
 
 def test_shares_of_the_four_groups() -> None:
@@ -241,16 +341,11 @@ def test_shares_of_the_four_groups() -> None:
     assert np.abs(shift).max() <= HOUR
     assert abs(shift.mean()) < 5 * HOUR / np.sqrt(3 * count)  # standard deviation 1 h / sqrt(3)
     assert abs(np.mean(np.abs(shift) < HOUR / 2) - 0.5) < 5 * np.sqrt(0.25 / count)
-
-
-def test_a_user_keeps_its_hours() -> None:
-    """Drawn from the user's own stream: the same with the same seed, whoever else is there."""
-    one, other = WorkPattern(), WorkPattern()
-    for number in range(20):
-        one.begin(user_of(number))
+    # From the user's own stream: the same with the same seed, whoever else is there.
+    other = WorkPattern()
     for number in (15, 3):
         other.begin(user_of(number))
-        assert one.windows[number] == other.windows[number]
+        assert part.windows[number] == other.windows[number]
 
 
 @pytest.mark.parametrize(
@@ -260,56 +355,34 @@ def test_a_user_keeps_its_hours() -> None:
         (Shifts(0, 12 * HOUR), [(0, 12)], [(12, 24)]),
         (Shifts(12 * HOUR, DAY), [(12, 24)], [(0, 12)]),
         (Shifts(20 * HOUR, 4 * HOUR), [(0, 4), (20, 24)], [(4, 20)]),
+        (Shifts(0, DAY, day_share=1), [(0, 24)], None),
     ],
 )
-def test_night_is_what_the_day_leaves(
-    shifts: Shifts, day: list[tuple[float, float]], night: list[tuple[float, float]]
-) -> None:
+def test_night_is_what_the_day_leaves(shifts: Shifts, day: list[Any], night: Any) -> None:
     """Hours of day and night together make 24, also where one of them touches midnight."""
     for by_day, expected in ((True, day), (False, night)):
-        pieces = ActivityWindow(*shifts.hours(by_day), (2,)).week.pieces
-        assert expected == [((a - 2 * DAY) / HOUR, (b - 2 * DAY) / HOUR) for a, b in pieces]
+        if expected is not None:
+            pieces = ActivityWindow(*shifts.hours(by_day), (2,)).week.pieces
+            assert expected == [((a - 2 * DAY) / HOUR, (b - 2 * DAY) / HOUR) for a, b in pieces]
 
 
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"day_share": 1.1}, "day_share 1.1: must be between 0 and 1"),
-        ({"weekday_share": float("nan")}, "weekday_share nan"),
-        ({"shift": -1}, "shift -1 s: at least 0"),
-        ({"opens": 5, "closes": 5}, "window 5 to 5 s"),
-        ({"opens": 0, "closes": DAY}, "leaves no night for the share 0.3 of users"),
-    ],
-)
-def test_shifts_that_cannot_be(choices: dict[str, Any], message: str) -> None:
-    """Shares that are none and hours that leave a user without any are reported before a run."""
-    with pytest.raises(QuantityError, match=message):
-        Shifts(**choices)
-    assert Shifts(0, DAY, day_share=1).hours(by_day=True) == (0, DAY)
-
-
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@both
 def test_distribution_submits_within_hours(make_jobs: MakeJobs, plain: bool) -> None:
     """Who breaks off is back within its hours; first submissions come as recorded.
 
     Without the probability to continue, every submission but the first is in a window.
     """
     random = np.random.default_rng(2)
-    jobs = make_jobs(
-        *sorted(
-            (int(at), int(run), 1, int(run), 1 + place % 5)
-            for place, (at, run) in enumerate(
-                zip(random.integers(0, 3 * WEEK, 300), random.integers(1, 9000, 300), strict=True)
-            )
-        )
-    )
+    columns = random.integers(0, 3 * WEEK, 300), random.integers(1, 9000, 300)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    users = [(at, run, 1, run, 1 + place % 5) for place, (at, run) in enumerate(rows)]
+    jobs = make_jobs(*sorted(users))
     recipe = Recipe("batches", ContinuationLaw(limit=0), "shifts", waits=True)
-    model = Simulation(jobs, 3, "easy", plain=plain, seed=1)
-    work = Work.of(jobs)
-    users = add_users(model, work, recipe)
-    model.run()
+    model, work = Simulation(jobs, 3, "easy", plain=plain, seed=1), Work.of(jobs)
     units = work.by_batch
-    for user in users:
+    members = add_users(model, work, recipe)
+    model.run()
+    for user in members:
         behaviour: Any = user.behaviour
         for unit in user.units[1:]:
             at = int(jobs.submit[units.rows[units.first[unit]]])

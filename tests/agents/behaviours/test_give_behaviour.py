@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import (
+    ActivityWindow,
     BatchOrder,
     Composed,
     DecisionLog,
@@ -29,18 +31,20 @@ from hpcrowd.agents import (
 )
 from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.environment import ClusterSpec, GridSpec, JobTable, Simulation, State
+from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.jobs import Column
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
+from tests.support.behaviours import both, random_jobs, refused
 from tests.support.populations import small_log
 
 MakeJobs = Callable[..., JobTable]
+MakeTrace = Callable[..., Trace]
 SESSIONS = SessionDefinition("arrival", 60)
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+DELAYED = Recipe(reactions=(Delay(During([(320, 400)]), by=1000),))
 
 
 @pytest.fixture
@@ -61,48 +65,43 @@ def start(
 
 @both
 @pytest.mark.parametrize(
-    ("moment", "expected"),
+    ("behaviours", "moment", "expected"),
     [
-        (0, [0, 350, 360, 750]),
-        (50, [0, 350, 360, 750]),
-        (200, [0, 350, 360, 750]),  # after the end of the first session
-        (305, [0, 300, 310, 700]),  # the second session has begun, and goes on
-        (500, [0, 300, 310, 700]),
+        # Planned submissions are taken back, and come a think time after what they wait for.
+        (("rigid", "think-time"), 0, [0, 350, 360, 750]),
+        (("rigid", "think-time"), 50, [0, 350, 360, 750]),
+        (("rigid", "think-time"), 200, [0, 350, 360, 750]),  # after the end of the first session
+        (("rigid", "think-time"), 305, [0, 300, 310, 700]),  # the second has begun, and goes on
+        (("rigid", "think-time"), 500, [0, 300, 310, 700]),
+        # What is still to come is submitted at its recorded second, or now.
+        (("think-time", "rigid"), 100, [0, 300, 310, 700]),
+        (("think-time", "rigid"), 310, [0, 310, 310, 700]),  # 300 s has passed
+        (("think-time", "rigid"), 355, [0, 350, 355, 700]),  # the second job was still to come
+        (("think-time", "rigid"), 720, [0, 350, 360, 720]),
+        # Reactions are given and taken.
+        ((DELAYED, "think-time"), 200, [0, 350, 360, 750]),
+        (("rigid", DELAYED), 200, [0, 1350, 1360, 1750]),
     ],
 )
-def test_rigid_users_begin_to_wait(
-    jobs: JobTable, plain: bool, moment: int, expected: list[int]
+def test_users_begin_and_stop_to_wait(
+    jobs: JobTable, plain: bool, behaviours: tuple[Any, Any], moment: int, expected: list[int]
 ) -> None:
-    """Their planned submissions are taken back, and come a think time after what they wait for."""
-    model, user = start(jobs, "rigid", plain=plain)
+    """From the second at which a behaviour is given, its rules decide what is still to come."""
+    log = DecisionLog()
+    model = Simulation(jobs, 100, plain=plain)
+    user = add_users(model, Work.of(jobs, SESSIONS), behaviours[0], log=log)[0]
     model.run(until=moment)
-    given = give_behaviour(model, user, "think-time")
-    assert given is user.behaviour
+    assert give_behaviour(model, user.number, behaviours[1]) is user.behaviour
+    assert isinstance(user.behaviour, Rigid) == (behaviours[1] == "rigid")
     model.run()
     assert expected == jobs.submit.tolist()
     assert 4 == jobs.count(State.COMPLETED)
-    assert (3, 3) == (user.submitted, user.finished)
-
-
-@both
-@pytest.mark.parametrize(
-    ("moment", "expected"),
-    [
-        (100, [0, 300, 310, 700]),
-        (310, [0, 310, 310, 700]),  # 300 s has passed
-        (355, [0, 350, 355, 700]),  # the second job of the session was still to come
-        (720, [0, 350, 360, 720]),
-    ],
-)
-def test_users_become_rigid(jobs: JobTable, plain: bool, moment: int, expected: list[int]) -> None:
-    """What is still to come is submitted at its recorded second, or now."""
-    model, user = start(jobs, plain=plain)
-    model.run(until=moment)
-    give_behaviour(model, user.number, "rigid")
-    assert isinstance(user.behaviour, Rigid)
-    model.run()
-    assert expected == jobs.submit.tolist()
-    assert 4 == jobs.count(State.COMPLETED)
+    if behaviours[1] != "rigid":
+        assert (3, 3) == (user.submitted, user.finished)
+    # Submissions that were planned and taken back are not in the log.
+    noted = log.columns()
+    submitted = noted["time"][noted["what"] == What.SUBMITTED]
+    assert [expected[0], expected[1], expected[3]] == submitted.tolist()
 
 
 @both
@@ -131,21 +130,13 @@ def test_sessions_become_batches(make_jobs: MakeJobs, plain: bool) -> None:
 @both
 def test_windows_hold_back_what_is_late(make_jobs: MakeJobs, plain: bool) -> None:
     """What should have come already comes when the user is next at work."""
-    from hpcrowd.agents import ActivityWindow
-
-    hour = 3600
-    jobs = make_jobs((0, 100, 1), (30 * hour, 100, 1))
-    jobs.run_time[0] = 10
+    jobs = make_jobs((0, 100, 1), (47 * HOUR, 100, 1))
+    jobs.recorded_start[0], jobs.recorded_end[0] = 40 * HOUR, 40 * HOUR + 100
     model, user = start(jobs, "rigid", plain=plain)
-    model.run(until=29 * hour + hour * 18)  # Tuesday, 23:00; nothing is left
-    assert not model.running
-    jobs = make_jobs((0, 100, 1), (47 * hour, 100, 1))
-    jobs.recorded_start[0], jobs.recorded_end[0] = 40 * hour, 40 * hour + 100
-    model, user = start(jobs, "rigid", plain=plain)
-    model.run(until=22 * hour)  # Monday, 22:00: 7 h after the end have passed
-    give_behaviour(model, user, Recipe(window=ActivityWindow(8 * hour, 18 * hour)))
+    model.run(until=22 * HOUR)  # Monday, 22:00: 7 h after the end have passed
+    give_behaviour(model, user, Recipe(window=ActivityWindow(8 * HOUR, 18 * HOUR)))
     model.run()
-    assert [0, 32 * hour] == jobs.submit.tolist()
+    assert [0, 32 * HOUR] == jobs.submit.tolist()
 
 
 @both
@@ -163,65 +154,39 @@ def test_what_waits_and_runs_stays(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_changed_edges_stay(jobs: JobTable, plain: bool) -> None:
-    """If the new behaviour waits for the same units, changes of the graph count on."""
-    model, user = start(jobs, plain=plain)
+def test_changes_of_the_graph_count_on(jobs: JobTable, plain: bool) -> None:
+    """If the new behaviour waits for the same units; the graph is the same object.
+
+    It has the edges of the new behaviour, and can be changed; added units stay.
+    """
+    model, user = start(jobs.copy(), plain=plain)
     graph = user.graph
     graph.edges[1, 2]["think_time"] = 20
     model.run(until=50)
     give_behaviour(model, user, lambda work: Composed(SessionGraph(work)))
-    assert graph is user.graph
     graph.edges[0, 1]["think_time"] = 10
     model.run()
-    assert [0, 160, 170, 280] == jobs.submit.tolist()
-
-
-@both
-def test_graphs_of_given_behaviours_can_be_changed(jobs: JobTable, plain: bool) -> None:
-    """The graph is the same object, with the edges of the new behaviour and added units."""
+    assert [0, 160, 170, 280] == model.jobs.submit.tolist()
     model, user = start(jobs, "rigid", plain=plain)
     graph = user.graph
     model.run(until=50)
     give_behaviour(model, user, "think-time")
     assert [(0, 1), (1, 2)] == list(graph.edges)
-    rows = jobs.append(1, user=1, processors=1, run_time=30, requested_time=60)
-    unit = graph.add_unit(rows)
-    graph.add_edge(0, unit, think_time=50)
-    graph.add_edge(unit, 2, think_time=1000)
+    units = [
+        graph.add_unit(
+            jobs.append(1, user=1, processors=1, run_time=30, requested_time=60), **start
+        )
+        for start in ({}, {"start": 900})
+    ]
+    graph.add_edge(0, units[0], think_time=50)
+    graph.add_edge(units[0], 2, think_time=1000)
+    graph.add_edge(1, units[1], think_time=5000)
+    model.run(until=500)
+    assert graph is user.graph
+    give_behaviour(model, user, "rigid")  # added units wait for nothing then
     model.run()
-    assert [0, 350, 360, 1230, 200] == jobs.submit.tolist()
-    assert (4, 4) == (user.submitted, user.finished)
-
-
-@both
-def test_added_units_stay_with_a_rigid_user(jobs: JobTable, plain: bool) -> None:
-    """They wait for nothing then, and come at their start or now."""
-    model, user = start(jobs, plain=plain)
-    for second in (200, 900):
-        rows = jobs.append(1, user=1, processors=1, run_time=30, requested_time=60)
-        user.graph.add_edge(1, user.graph.add_unit(rows, start=second), think_time=5000)
-    model.run(until=250)
-    give_behaviour(model, user, "rigid")
-    model.run()
-    assert [0, 300, 310, 700, 250, 900] == jobs.submit.tolist()
-    assert 6 == jobs.count(State.COMPLETED)
-
-
-@both
-def test_reactions_are_given_and_taken(jobs: JobTable, plain: bool) -> None:
-    """A user who would have delayed a session no longer does, and the other way round."""
-    delay = Delay(During([(320, 400)]), by=1000)
-    model, user = start(jobs, Recipe(reactions=(delay,)), plain=plain)
-    model.run(until=200)
-    give_behaviour(model, user, "think-time")
-    model.run()
-    assert [0, 350, 360, 750] == jobs.submit.tolist()
-    other = jobs.copy()
-    model, user = start(other, "rigid", plain=plain)
-    model.run(until=200)
-    give_behaviour(model, user, Recipe(reactions=(delay,)))
-    model.run()
-    assert [0, 1350, 1360, 1750] == other.submit.tolist()
+    assert [0, 350, 360, 700, 200, 900] == jobs.submit.tolist()
+    assert (6, 5) == (jobs.count(State.COMPLETED), user.submitted)
 
 
 @both
@@ -239,7 +204,7 @@ def test_patience_counts_from_the_submission(make_jobs: MakeJobs, plain: bool) -
 
 
 @both
-def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain: bool) -> None:
+def test_users_of_other_clusters(make_jobs: MakeJobs, plain: bool) -> None:
     """A job taken back and submitted again runs as long as if it had been submitted once."""
     jobs = make_jobs((0, 100, 1), (500, 100, 1))
     model = Simulation(jobs, 10, others={"b": ClusterSpec(10, speed=2.0)}, plain=plain)
@@ -250,21 +215,14 @@ def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain:
     give_behaviour(model, user, "think-time")
     model.run()
     assert ([0, 450], [50, 500]) == (jobs.submit.tolist(), jobs.end.tolist())
-
-
-@both
-def test_users_of_a_grid(make_jobs: MakeJobs, plain: bool) -> None:
-    """Jobs that the broker does not have yet are taken back from it."""
-    jobs = make_jobs((0, 100, 1), (500, 100, 1))
-    jobs.run_time[0] = 150
-    model = Simulation(
-        jobs, 10, others={"b": ClusterSpec(10)}, grid=GridSpec("worst-fit"), plain=plain
-    )
+    # Jobs that the broker of a grid does not have yet are taken back from it.
+    how = {"others": {"b": ClusterSpec(10)}, "grid": GridSpec("worst-fit")}
+    model = Simulation(jobs, 10, plain=plain, **how)
     user = add_users(model, Work.of(jobs, SESSIONS), "rigid", sites=["grid"])[0]
     model.run(until=100)
     give_behaviour(model, user, "think-time")
     model.run()
-    assert [0, 550] == jobs.submit.tolist()
+    assert [0, int(jobs.end[0]) + 400] == jobs.submit.tolist()
 
 
 @both
@@ -288,22 +246,6 @@ def test_held_jobs_are_held_on(make_jobs: MakeJobs, plain: bool) -> None:
     assert user.submitted == user.finished == len(user.graph)
 
 
-def test_decisions_are_noted_as_they_happen(jobs: JobTable) -> None:
-    """Submissions that were planned and taken back are not in the log."""
-    log = DecisionLog()
-    model = Simulation(jobs, 100)
-    user = add_users(model, Work.of(jobs, SESSIONS), "rigid", log=log)[0]
-    model.run(until=200)
-    give_behaviour(model, user, "think-time")
-    model.run(until=600)
-    give_behaviour(model, user, Rigid())
-    model.run()
-    noted = log.columns()
-    assert (noted["what"] == What.SUBMITTED).all()
-    expected = [(0, 0), (350, 1), (700, 2)]
-    assert expected == list(zip(noted["time"].tolist(), noted["unit"].tolist(), strict=True))
-
-
 class Alarmed(ThinkTime):
     """Looks at its jobs at second 500."""
 
@@ -316,54 +258,41 @@ class Alarmed(ThinkTime):
         """Look."""
 
 
-def test_what_cannot_be_given(jobs: JobTable, make_trace: Callable[..., Trace]) -> None:
+def test_what_cannot_be_given(jobs: JobTable, make_trace: MakeTrace) -> None:
     """Each refusal is one line with the cure, and changes nothing."""
     model, user = start(jobs)
     model.run(until=50)
     before = user.behaviour
-    for behaviour, words in (
-        ("rigit", "users 'rigit': not known; did you mean rigid"),
-        ("generative", "its users make up their work, and this one replays a record"),
-        (Alarmed, "Alarmed begins with the run, as only its own begin"),
-        (lambda work: Composed(OpenOrder(work)), "OpenOrder has no graph to go on by"),
-        (ThinkTime(Work.of(jobs.copy(), SESSIONS)), "made from the work of other jobs"),
-    ):
-        with pytest.raises(QuantityError, match=words):
-            give_behaviour(model, user, behaviour)
+    of_others = ThinkTime(Work.of(jobs.copy(), SESSIONS))
     user.graph.edges[1, 2]["think_time"] = 20
-    with pytest.raises(QuantityError, match=r"its graph was changed, .* give the behaviour first"):
-        give_behaviour(model, user, "adjusted")
-    with pytest.raises(QuantityError, match="user 99: not in this run"):
-        give_behaviour(model, 99, "rigid")
-    with pytest.raises(QuantityError, match="user 1: of another simulation"):
-        give_behaviour(Simulation(jobs.copy(), 5), user, "rigid")
+    staged = ReplayConfig(users="generative").stage(small_log(make_trace))
+    other = Simulation(jobs.copy(), 5)
+    for run, who, behaviour, told in (
+        (model, user, "rigit", "users 'rigit': not known; did you mean rigid"),
+        (model, user, "generative", "its users make up their work, and this one replays a record"),
+        (model, user, Alarmed, "Alarmed begins with the run, as only its own begin"),
+        (model, user, lambda work: Composed(OpenOrder(work)), "OpenOrder has no graph to go on by"),
+        (model, user, of_others, "made from the work of other jobs"),
+        (model, user, "adjusted", "its graph was changed, "),
+        (model, 99, "rigid", "user 99: not in this run"),
+        (other, user, "rigid", "user 1: of another simulation"),
+        (staged.model, staged.users[0], "rigid", "a SiteUser, who makes up the work as it goes"),
+    ):
+        refused(partial(give_behaviour, run, who, behaviour), told)  # type: ignore[arg-type]
     assert ([], before) == (user.given, user.behaviour)
     give_behaviour(model, user, "rigid")  # waits for nothing, whatever its graph was
     user.remove()
-    with pytest.raises(QuantityError, match="user 1: the user has left the run"):
-        give_behaviour(model, user, "think-time")
+    refused(lambda: give_behaviour(model, user, "think-time"), "user 1: the user has left the run")
+
+
+def test_alarms_have_to_ring_first(jobs: JobTable) -> None:
+    """A behaviour with an alarm of its own stays until then."""
     model, user = start(jobs, Alarmed)
     model.run(until=50)
     with pytest.raises(QuantityError, match="Alarmed has set an alarm for 500 s"):
         give_behaviour(model, user, "rigid")
     model.run(until=501)
     give_behaviour(model, user, "rigid")
-    staged = ReplayConfig(users="generative").stage(small_log(make_trace))
-    with pytest.raises(QuantityError, match="a SiteUser, who makes up the work as it goes"):
-        give_behaviour(staged.model, staged.users[0].number, "rigid")
-
-
-@pytest.mark.parametrize("users", ["rigid", "think-time-windows", "distribution", "fluid"])
-def test_the_same_name_changes_nothing(make_trace: Callable[..., Trace], users: str) -> None:
-    """Not even what is drawn at random."""
-    config = ReplayConfig(users=users)
-    untouched, touched = (config.stage(small_log(make_trace)) for _ in range(2))
-    touched.model.run(until=40_000)
-    for user in touched.users:
-        give_behaviour(touched.model, user, users)
-    untouched.model.run()
-    touched.model.run()
-    assert np.array_equal(untouched.model.jobs.matrix, touched.model.jobs.matrix)
 
 
 def schedule(model: Simulation) -> list[list[int]]:
@@ -374,49 +303,33 @@ def schedule(model: Simulation) -> list[list[int]]:
 
 EQUAL: dict[str, Any] = {
     "rigid": lambda work: Rigid(),
-    **{
-        name: Recipe(*parts)
-        for name, parts in {
-            "think-time": ("sessions",),
-            "think-time-windows": ("sessions", "recorded", "fitted"),
-            "adjusted": ("batches",),
-            "linear": ("batches", LinearThink(0.5, 300)),
-            "linear-windows": ("batches", LinearThink(0.5, 300), "fitted"),
-        }.items()
-    },
+    "think-time": Recipe("sessions"),
+    "think-time-windows": Recipe("sessions", "recorded", "fitted"),
+    "adjusted": Recipe("batches"),
+    "linear": Recipe("batches", LinearThink(0.5, 300)),
+    "linear-windows": Recipe("batches", LinearThink(0.5, 300), "fitted"),
 }
 
 
-@pytest.mark.parametrize("users", EQUAL)
+NAMES = ("rigid", "think-time-windows", "distribution", "fluid")
+
+
+@pytest.mark.parametrize("users", [*EQUAL, *(f"the same {name}" for name in NAMES)])
 @pytest.mark.parametrize("moment", [0, 40_000, 90_000])
-def test_an_equal_behaviour_changes_nothing(
-    make_trace: Callable[..., Trace], users: str, moment: int
-) -> None:
-    """A new object with the same rules takes over exactly where the old one was."""
-    config = ReplayConfig(users=EQUAL[users])
+def test_an_equal_behaviour_changes_nothing(make_trace: MakeTrace, users: str, moment: int) -> None:
+    """A new object with the same rules takes over where the old one was, and draws as it would."""
+    maker = EQUAL.get(users, users.removeprefix("the same "))
+    config = ReplayConfig(users=maker)
     untouched, touched = (config.stage(small_log(make_trace)) for _ in range(2))
     touched.model.run(until=moment)
     for user in touched.users:
-        give_behaviour(touched.model, user, EQUAL[users])
-    untouched.model.run()
-    touched.model.run()
-    assert schedule(untouched.model) == schedule(touched.model)
-
-
-@pytest.mark.parametrize("users", EQUAL)
-def test_an_equal_behaviour_changes_nothing_on_kth(kth: Trace, users: str) -> None:
-    """Of 20 users in the middle of a real log."""
-    config = ReplayConfig(users=EQUAL[users])
-    untouched, touched = config.stage(kth), config.stage(kth)
-    touched.model.run(until=int(kth["submit"].max()) // 2)
-    made: Any = EQUAL[users](touched.users[0].work)
-    for user in touched.users[:20]:
-        give_behaviour(touched.model, user, made)
+        give_behaviour(touched.model, user, maker)
     untouched.model.run()
     touched.model.run()
     assert schedule(untouched.model) == schedule(touched.model)
     told = touched.finish().configuration
-    assert [str(user.number) for user in touched.users[:20]] == list(told["given_behaviours"])
+    given = [str(user.number) for user in touched.users if users in EQUAL]
+    assert given == list(told.get("given_behaviours", ()))
     assert "changed_graphs" not in told
 
 
@@ -426,24 +339,11 @@ MAKERS = [*EQUAL.values(), "distribution", "fluid", "rigid", "think-time"]
 def random_run(seed: int, plain: bool) -> list[list[int]]:
     """Users who are given behaviours at random seconds; return the schedule, and check it."""
     draw = np.random.default_rng(seed)
-    count = int(draw.integers(6, 40))
-    submit = np.sort(draw.integers(0, 3000, count))
-    run, wait = draw.integers(1, 200, count), draw.integers(0, 100, count)
-    jobs = JobTable()
-    jobs.append(
-        count,
-        user=draw.integers(1, 4, count),
-        processors=draw.integers(1, 4, count),
-        run_time=run,
-        requested_time=2 * run,
-        recorded_submit=submit,
-        recorded_start=submit + wait,
-        recorded_end=submit + wait + run,
-    )
+    jobs = random_jobs(draw, 3000, users=3, waits=100)
     model = Simulation(jobs, 4, plain=plain)
     work = Work.of(jobs, SessionDefinition("arrival", 120))
     users = add_users(model, work, MAKERS[draw.integers(len(MAKERS))])
-    arrived = np.zeros(count, bool)
+    arrived = np.zeros(len(jobs), bool)
     for second in [0, *np.sort(draw.integers(0, 4000, 6)).tolist()]:
         model.run(until=second)
         assert not (arrived & (jobs.submit >= second)).any()
@@ -454,7 +354,7 @@ def random_run(seed: int, plain: bool) -> list[list[int]]:
                 give_behaviour(model, user, MAKERS[draw.integers(len(MAKERS))])
         assert np.array_equal(before, jobs.submit[arrived])
     model.run()
-    assert count == jobs.count(State.COMPLETED)
+    assert len(jobs) == jobs.count(State.COMPLETED)
     for user in users:
         if isinstance(user.behaviour, Rigid):
             continue
@@ -470,16 +370,12 @@ def random_run(seed: int, plain: bool) -> list[list[int]]:
     return schedule(model)
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_behaviours_at_random(block: int) -> None:
+@pytest.mark.parametrize(
+    "seeds",
+    [range(20), range(20, 40), pytest.param(range(1000, 1150), marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_behaviours_at_random(seeds: range) -> None:
     """Every job comes once, nothing that has come moves, and both engines do the same."""
-    for seed in range(10 * block, 10 * block + 10):
-        assert random_run(seed, False) == random_run(seed, True), seed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(4))
-def test_behaviours_at_random_often(block: int) -> None:
-    """The same in many more cases."""
-    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+    for seed in seeds:
         assert random_run(seed, False) == random_run(seed, True), seed

@@ -1,17 +1,208 @@
-"""Weekly profiles as shares, and the distance between two of them."""
+"""Fitted activity windows: weekly profiles, and pauses that go by at their pace."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hpcrowd.agents import (
+    ActiveTime,
+    Composed,
+    Profiles,
+    SessionGraph,
+    WeeklyProfile,
+    Work,
+    add_users,
+)
+from hpcrowd.agents.behaviours.profiles import PRIOR
+from hpcrowd.agents.behaviours.when import Reason, Release
 from hpcrowd.analysis.curves import profile_distance, unevenness, weekly_profile
-from hpcrowd.environment import Clock
-from hpcrowd.environment.clock import HOUR, WEEK
+from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support.behaviours import both
+
+MakeJobs = Callable[..., JobTable]
+
+#: Active from 8:00 to 18:00 on Monday to Friday.
+OFFICE = np.array([float(hour % 24 in range(8, 18) and hour < 120) for hour in range(168)])
+
+ZONE = ZoneInfo("Europe/Stockholm")
+PLAIN = Clock()
+#: Clocks begin on Monday, 00:00, a week in which they are put forward, or back.
+SPRING, AUTUMN = (
+    Clock(int(datetime(1997, month, day, tzinfo=ZONE).timestamp()), ZONE, known=True)
+    for month, day in ((3, 24), (10, 20))
+)
+CLOCKS = st.sampled_from([PLAIN, SPRING, AUTUMN])
+SECONDS = st.integers(0, 3 * WEEK)
+PAUSES = st.integers(0, 10 * DAY)
+
+#: Weights of the hours of a week, many of them 0.
+profiles = st.builds(
+    lambda weights, hour: WeeklyProfile(np.maximum(weights, np.arange(168) == hour)),
+    st.lists(st.sampled_from([0.0, 0.0, 1e-3, 1.0, 7.5]), min_size=168, max_size=168).map(np.array),
+    st.integers(0, 167),
+)
+
+
+def arrival(profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int) -> int:
+    """When a unit with a pause that began at ``recorded`` arrives if it begins at ``released``."""
+    units: Any = SimpleNamespace(start=np.array([recorded + pause]))
+    user: Any = SimpleNamespace(number=1, model=SimpleNamespace(clock=clock))
+    part = ActiveTime(units, Profiles({}, profile))
+    part.begin(user)
+    release = Release(0, released, Reason.ENDED, pause, -1)
+    return part.next_open(user, released + pause, release)
+
+
+def integral(profile: WeeklyProfile, clock: Clock, begin: int, end: int) -> float:
+    """Active seconds from ``begin`` to ``end``, added up second by second."""
+    hours = clock.second_of_week(np.arange(begin, end)) // HOUR
+    return float(profile.weights[hours].sum())
+
+
+@given(profiles, CLOCKS, SECONDS, SECONDS, PAUSES)
+def test_pauses_that_stay_as_long(
+    profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int
+) -> None:
+    """A pause that begins at its recorded second takes as long as recorded, whatever the hour.
+
+    So does any pause of who is active at all hours alike.
+    """
+    assert recorded + pause == arrival(profile, clock, recorded, recorded, pause)
+    flat = WeeklyProfile(np.ones(168))
+    assert released + pause % DAY == arrival(flat, clock, recorded, released, pause % DAY)
+
+
+@given(profiles, CLOCKS, SECONDS, SECONDS, PAUSES, st.integers(0, DAY))
+def test_never_early_never_out_of_order_never_at_rest(
+    profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int, more: int
+) -> None:
+    """Arrivals come after the release, in an hour with a weight, in the order of the pauses."""
+    if recorded == released:
+        return
+    found = arrival(profile, clock, recorded, released, pause)
+    assert found >= released
+    assert profile.weights[clock.second_of_week(np.array(found)) // HOUR] > 0
+    assert found <= arrival(profile, clock, recorded, released, pause + more)
+    if recorded != released + more:
+        assert found <= arrival(profile, clock, recorded, released + more, pause) + 1
+
+
+@given(profiles, CLOCKS, SECONDS, SECONDS, st.integers(0, 2 * DAY))
+def test_as_many_active_seconds_as_recorded(
+    profile: WeeklyProfile, clock: Clock, recorded: int, released: int, pause: int
+) -> None:
+    """Second by second, as much activity passes from the release to the arrival as was recorded.
+
+    To within the half second to which arrivals are rounded, also where an hour is missing or comes
+    twice.
+    """
+    if recorded == released:
+        return
+    found = arrival(profile, clock, recorded, released, pause)
+    if found - released > 4 * WEEK:
+        return
+    expected = integral(profile, clock, recorded, recorded + pause)
+    half = 0.5 * profile.weights.max() + 1e-6
+    assert pytest.approx(expected, abs=half) == integral(profile, clock, released, found)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "released", "pause", "expected"),
+    [
+        # Two hours within the day; the second of them continues the next morning.
+        (9 * HOUR, 10 * HOUR, 2 * HOUR, 12 * HOUR),
+        (9 * HOUR, 17 * HOUR, 2 * HOUR, DAY + 9 * HOUR),
+        # Recorded over night, released at noon: only working hours are waited for.
+        (17 * HOUR, DAY + 12 * HOUR, 16 * HOUR, DAY + 14 * HOUR),
+        # Released at night or at the weekend: from the morning on.
+        (9 * HOUR, DAY + 3 * HOUR, HOUR, DAY + 9 * HOUR),
+        # All that is left of the day is used up: the next morning, not at closing.
+        (9 * HOUR, DAY + 16 * HOUR, 2 * HOUR, 2 * DAY + 8 * HOUR),
+        # Recorded weeks are weeks.
+        (9 * HOUR, 10 * HOUR, 3 * WEEK + HOUR, 3 * WEEK + 11 * HOUR),
+    ],
+)
+def test_office_hours(recorded: int, released: int, pause: int, expected: int) -> None:
+    """Pauses of who works from 8:00 to 18:00 on weekdays."""
+    assert expected == arrival(WeeklyProfile(OFFICE), PLAIN, recorded, released, pause)
+
+
+def test_a_little_later_is_a_little_later() -> None:
+    """A pause over a change of the clocks that begins a second late ends no hour late."""
+    pause = 6 * DAY + 22 * HOUR
+    for clock in (SPRING, AUTUMN):
+        found = arrival(WeeklyProfile(1 + OFFICE), clock, 9 * HOUR, 9 * HOUR + 1, pause)
+        assert 0 < found - 9 * HOUR - pause <= 2
+
+
+def test_weights_are_relative() -> None:
+    """A week has as many active seconds as seconds; only proportions count."""
+    profile = WeeklyProfile(OFFICE * 1000)
+    assert WEEK == pytest.approx(profile.active(WEEK))
+    assert 0.0 == profile.active(8 * HOUR)
+    assert pytest.approx(168 / 50 * HOUR) == profile.active(9 * HOUR)
+    assert [8 * HOUR, 8 * HOUR + 5, DAY + 8 * HOUR, WEEK + 8 * HOUR] == [
+        profile.next_active(wall) for wall in (0, 8 * HOUR + 5, 18 * HOUR, 5 * DAY + 7)
+    ]
+
+
+def test_fitted_profile_by_hand(make_jobs: MakeJobs) -> None:
+    """A user's own starts, plus the prior times the share of the hour among all, one added."""
+    jobs = make_jobs(
+        (0, 1, 1, 1, 1), (2 * HOUR, 1, 1, 1, 1), (WEEK + 5, 1, 1, 1, 1), (7 * HOUR, 1, 1, 1, 2)
+    )
+    fitted = Profiles.fit(Work.of(jobs).by_session, Clock())
+    common = np.ones(168)
+    common[[0, 2, 7]] += 2, 1, 1
+    common /= 172
+    own = np.zeros(168)
+    own[[0, 2]] = 2, 1
+    for number, counts in ((1, own), (2, np.arange(168) == 7)):
+        expected = counts + PRIOR * common
+        assert np.allclose(expected / expected.mean(), fitted.of(number).weights)
+    assert np.allclose(common / common.mean(), fitted.of(99).weights)
+
+
+def test_fitted_in_local_time(make_jobs: MakeJobs) -> None:
+    """Submissions at 8:00 before and after the clocks change count in the same hour."""
+    jobs = make_jobs((8 * HOUR, 1, 1), (WEEK + 7 * HOUR, 1, 1))
+    fitted = Profiles.fit(Work.of(jobs).by_session, SPRING)
+    assert 8 == int(np.argmax(fitted.of(1).weights))
+    assert np.count_nonzero(fitted.of(1).weights > fitted.of(1).weights[0]) == 1
+
+
+@both
+def test_story_of_two_evenings(make_jobs: MakeJobs, plain: bool) -> None:
+    """A job that runs two hours longer than recorded moves the next over the night.
+
+    Of two hours to think, one is left for the next morning.
+    """
+    jobs = make_jobs((14 * HOUR, HOUR, 1), (17 * HOUR, 60, 1))
+    jobs.run_time[0] = 3 * HOUR
+    work = Work.of(jobs)
+    model = Simulation(jobs, 4, "easy", plain=plain)
+
+    def behaviour(work: Work) -> Composed:
+        window = ActiveTime(work.by_session, Profiles({}, WeeklyProfile(OFFICE)))
+        return Composed(SessionGraph(work), window=window)
+
+    add_users(model, work, behaviour)
+    model.run()
+    assert [14 * HOUR, DAY + 9 * HOUR] == jobs.submit.tolist()
+
+
+# ---- profiles as shares, and the distance between two of them -----------------------------------
 
 TIMES = st.lists(st.integers(0, 10 * WEEK), min_size=1).map(np.array)
 
@@ -24,16 +215,12 @@ def test_shares_are_in_local_hours_of_the_week() -> None:
     assert {1: 0.75, 4: 0.25} == {int(hour): profile[hour] for hour in np.flatnonzero(profile)}
 
 
-def test_nobody_has_no_profile() -> None:
-    """Without submissions all shares are 0, and no distance is made up."""
-    nobody = weekly_profile(np.array([-1]), Clock())
+def test_what_cannot_be_compared() -> None:
+    """Without submissions all shares are 0 and no distance is made up; nor of a day and a week."""
+    nobody = weekly_profile(np.array([-1]), PLAIN)
     assert 0.0 == nobody.sum()
     with pytest.raises(QuantityError, match="profile with a sum of 0: shares must add up to 1"):
         profile_distance(nobody, nobody)
-
-
-def test_shapes_must_agree() -> None:
-    """A day cannot be compared with a week."""
     with pytest.raises(QuantityError, match=r"shapes \(1,\) and \(2,\): must be the same"):
         profile_distance(np.array([1.0]), np.array([0.5, 0.5]))
 
@@ -41,25 +228,23 @@ def test_shapes_must_agree() -> None:
 @given(TIMES, TIMES, TIMES)
 def test_distance_is_a_metric(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     """It is 0 for the same, the same both ways, at most 1, and no detour is shorter."""
-    p, q, r = (weekly_profile(times, Clock()) for times in (a, b, c))
+    p, q, r = (weekly_profile(times, PLAIN) for times in (a, b, c))
     assert 0.0 == profile_distance(p, p)
     assert profile_distance(p, q) == profile_distance(q, p)
     assert profile_distance(p, q) <= 1 + 1e-12
     assert profile_distance(p, r) <= profile_distance(p, q) + profile_distance(q, r) + 1e-12
 
 
-@pytest.mark.parametrize(("moved", "distance"), [(0, 0.0), (1, 0.25), (4, 1.0)])
-def test_distance_is_the_share_that_moved(moved: int, distance: float) -> None:
+def test_distance_is_the_share_that_moved() -> None:
     """Of four jobs in one hour, those that move to another hour are the distance."""
-    before = np.zeros(4, np.int64)
-    after = np.where(np.arange(4) < moved, 5 * HOUR, 0)
-    assert distance == profile_distance(
-        weekly_profile(before, Clock()), weekly_profile(after, Clock())
-    )
+    profiles = [
+        weekly_profile(np.where(np.arange(4) < moved, 5 * HOUR, 0), PLAIN) for moved in (0, 1, 4)
+    ]
+    assert [0.0, 0.25, 1.0] == [profile_distance(profiles[0], other) for other in profiles]
 
 
 def test_unevenness_from_flat_to_one_hour() -> None:
     """A job in every hour of the week is flat; all jobs in one hour are as uneven as can be."""
-    flat = weekly_profile(np.arange(168) * HOUR, Clock())
+    flat = weekly_profile(np.arange(168) * HOUR, PLAIN)
     assert pytest.approx(0, abs=1e-12) == unevenness(flat)
-    assert pytest.approx(167 / 168) == unevenness(weekly_profile(np.array([7]), Clock()))
+    assert pytest.approx(167 / 168) == unevenness(weekly_profile(np.array([7]), PLAIN))

@@ -1,18 +1,26 @@
-"""What each response does to a job, and what users do afterwards: tiny stories, job by job."""
+"""What each response does to a job, and what users do afterwards: tiny stories, and any reactions.
+
+Whatever the reactions: dependencies hold, jobs and work are conserved, and runs repeat themselves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hpcrowd.agents import (
     BatchOrder,
     Composed,
+    Cut,
     Degrade,
     Delay,
     During,
     Intention,
+    OnSignal,
     Reaction,
     RecentWaits,
     Reconfigure,
@@ -22,32 +30,38 @@ from hpcrowd.agents import (
     SessionDefinition,
     SessionGraph,
     Switch,
+    Trigger,
     Work,
-    add_users,
 )
-from hpcrowd.environment import ClusterSpec, JobTable, QuantityError, Simulation, State
+from hpcrowd.agents.work.units import Units
+from hpcrowd.analysis import account, notes_of, read_results, write_results
+from hpcrowd.analysis.accounts.reactions import MEANING
+from hpcrowd.analysis.report.words import headline
+from hpcrowd.analysis.tables import read_reactions, write_jobs
+from hpcrowd.environment import (
+    ClusterSpec,
+    JobTable,
+    QuantityError,
+    ResultsError,
+    Signal,
+    State,
+    Trace,
+)
+from hpcrowd.environment.traces.formats.swf import parse_swf
+from hpcrowd.scenarios.commands.summary import summary_table
+from hpcrowd.scenarios.kinds.replay import replay
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from tests.support.behaviours import EVERY_JOB, both, react
 
 MakeJobs = Callable[..., JobTable]
-EVERY_JOB = SessionDefinition("arrival", None)
-FROM_50_TO_100 = During([(50, 100)])
+HOUR_LONG = SessionDefinition("arrival", 60)
+SOON = During([(50, 100)])
+THREE = ((0, 60, 1), (70, 20, 2, 40), (130, 10, 1))  # thinks for 10 s, then for 40 s
 
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-
-
-def run(
-    jobs: JobTable,
-    *reactions: Reaction,
-    when: Any = BatchOrder,
-    processors: int = 8,
-    sessions: SessionDefinition = EVERY_JOB,
-    **options: Any,
-) -> list[ReplayUser]:
-    """Replay jobs with users who react; return the users."""
-    model = Simulation(jobs, processors, **options)
-    work = Work.of(jobs, sessions)
-    users = add_users(model, work, lambda work: Composed(when(work), reactions=reactions))
-    model.run()
-    return users
+run = partial(react, when=BatchOrder)
 
 
 def notes(users: list[ReplayUser]) -> list[tuple[Any, ...]]:
@@ -55,165 +69,96 @@ def notes(users: list[ReplayUser]) -> list[tuple[Any, ...]]:
     return [(note.row, *note[2:9], note.cluster) for user in users for note in user.notes]
 
 
-@both
-def test_delay_until_the_period_has_ended(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job due in the period is submitted when it has ended; what depends on it moves along."""
-    jobs = make_jobs((0, 60, 1), (70, 10, 2), (120, 10, 1))  # thinks for 10 s, then for 40 s
-    users = run(jobs, Delay(FROM_50_TO_100), plain=plain)
-    assert [0, 100, 150] == jobs.submit.tolist()
-    assert [(1, "delay", 70, 2, 10, 2, 10, 30, "")] == notes(users)
+AS_DUE: dict[str, Any] = {"when": Recorded}
+STORIES: dict[str, tuple[Any, Reaction, dict[str, Any], list[int]]] = {
+    "until the end": ([(0, 60, 1), (70, 10, 2), (120, 10, 1)], Delay(SOON), {}, [0, 100, 150]),
+    "by a time": ([(40, 10, 1), (70, 10, 1)], Delay(SOON, by=7), AS_DUE, [40, 77]),
+    # The first second of a period belongs to it, the last one does not.
+    "edges": ([(at, 1, 1) for at in (49, 50, 99, 100)], Delay(SOON), AS_DUE, [49, 100, 100, 100]),
+    # Each job of a batch is judged at its own second; the next batch follows the last of them.
+    "batch": ([(40, 960, 1), (60, 5, 1), (110, 5, 1), (1010, 5, 1)],
+              Delay(During([(50, 100), (105, 300)])), {"sessions": HOUR_LONG},
+              [40, 100, 300, 1010]),
+    # A batch that follows the submission of a delayed one keeps its distance from it.
+    "distance": ([(40, 500, 1), (60, 5, 1), (160, 5, 1)], Delay(SOON), {}, [40, 100, 200]),
+    # Renounced, it ends when it would have come, and the think time after it follows.
+    "renounced batch": (THREE, Renounce(SOON), {}, [0, -1, 110]),
+    "renounced session": (THREE, Renounce(SOON), {"when": SessionGraph}, [0, -1, 110]),
+}  # fmt: skip
 
 
 @both
-def test_delay_by_a_time(make_jobs: MakeJobs, plain: bool) -> None:
-    """With its own time the delay does not ask when the period has ended."""
-    jobs = make_jobs((40, 10, 1), (70, 10, 1))
-    run(jobs, Delay(FROM_50_TO_100, by=7), when=Recorded, plain=plain)
-    assert [40, 77] == jobs.submit.tolist()
+@pytest.mark.parametrize("story", STORIES)
+def test_when_jobs_come(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+    """Submissions of users who delay or renounce jobs that are due in a period."""
+    rows, reaction, options, expected = STORIES[story]
+    jobs = make_jobs(*rows)
+    users = run(jobs, reaction, plain=plain, **options)
+    assert expected == jobs.submit.tolist()
+    assert [State.RENOUNCED if at < 0 else State.COMPLETED for at in expected] == list(jobs.state)
+    if options is not AS_DUE:
+        assert users[0].submitted == users[0].finished == len(users[0].units)
+
+
+CHANGES: dict[str, tuple[Any, Reaction, list[int], list[Any]]] = {
+    # Half the processors, halves rounded up, for the same time; single processors stay.
+    "degrade": ([(60, 10, 4, 20), (60, 10, 3, 20), (60, 10, 1, 20), (40, 10, 4, 20)],
+                Degrade(SOON), [20, 20, 20, 20],
+                [(0, "degrade", 60, 4, 10, 2, 10, 0, ""), (1, "degrade", 60, 3, 10, 2, 10, 0, "")]),
+    # A job that would be rejected can be small enough afterwards.
+    "fits": ([(60, 10, 12)], Degrade(SOON), [10], [(0, "degrade", 60, 12, 10, 6, 10, 0, "")]),
+    # Fewer processors for as much longer: 3 x 10 = 2 x 15, 10.5 rounded up to 11.
+    "reconfigure": ([(60, 10, 3, 20), (60, 7, 3, 7), (60, 10, 1, 20)], Reconfigure(SOON),
+                    [30, 11, 20], [(0, "reconfigure", 60, 3, 10, 2, 15, 0, ""),
+                                   (1, "reconfigure", 60, 3, 7, 2, 11, 0, "")]),
+    # At an efficiency of 0.8 a job needs a quarter more work than before.
+    "efficiency": ([(60, 100, 4, 200)], Reconfigure(SOON, factor=0.25, efficiency=0.8), [1000],
+                   [(0, "reconfigure", 60, 4, 100, 1, 500, 0, "")]),
+    "renounce": ([(70, 20, 2)], Renounce(SOON), [20], [(0, "renounce", 70, 2, 20, 0, 0, 0, "")]),
+    "delay": ([(70, 20, 2)], Delay(SOON), [20], [(0, "delay", 70, 2, 20, 2, 20, 30, "")]),
+}  # fmt: skip
 
 
 @both
-def test_first_and_last_second_of_a_period(make_jobs: MakeJobs, plain: bool) -> None:
-    """The first second of a period belongs to it, the last one does not."""
-    jobs = make_jobs((49, 1, 1), (50, 1, 1), (99, 1, 1), (100, 1, 1))
-    run(jobs, Delay(FROM_50_TO_100), when=Recorded, plain=plain)
-    assert [49, 100, 100, 100] == jobs.submit.tolist()
-
-
-@both
-def test_unit_that_is_partly_delayed(make_jobs: MakeJobs, plain: bool) -> None:
-    """Each job of a batch is judged at its own second; the next batch follows the last of them."""
-    # Two batches: three jobs within the first, which ends at 1000; then one more.
-    jobs = make_jobs((40, 960, 1), (60, 5, 1), (110, 5, 1), (1010, 5, 1))
-    run(jobs, Delay(During([(50, 100), (105, 300)])), sessions=SessionDefinition("arrival", 60),
-        plain=plain)  # fmt: skip
-    assert [40, 100, 300, 1010] == jobs.submit.tolist()
-
-
-class Noted(BatchOrder):
-    """Notes when the last job of each batch was submitted."""
-
-    def __init__(self, work: Work) -> None:
-        super().__init__(work)
-        self.last: list[int] = []
-
-    def sent(self, user: ReplayUser, unit: int, last: int) -> Any:
-        """Note it."""
-        self.last.append(last)
-        return super().sent(user, unit, last)
-
-
-@both
-def test_next_batch_waits_for_the_delayed_submission(make_jobs: MakeJobs, plain: bool) -> None:
-    """A batch that follows the submission of a delayed one keeps its distance from it."""
-    # The second batch starts while the first one runs, so it follows its submission by 20 s.
-    jobs = make_jobs((40, 500, 1), (60, 5, 1), (160, 5, 1))
-    seen: list[Noted] = []
-
-    def when(work: Work) -> Noted:
-        seen.append(Noted(work))
-        return seen[0]
-
-    run(jobs, Delay(FROM_50_TO_100), when=when, plain=plain)
-    assert [40, 100, 200] == jobs.submit.tolist()
-    assert [40, 100, 200] == seen[0].last
-
-
-@both
-def test_degrade_takes_processors(make_jobs: MakeJobs, plain: bool) -> None:
-    """Half the processors, halves rounded up, for the same time; single processors stay."""
-    jobs = make_jobs((60, 10, 4, 20), (60, 10, 3, 20), (60, 10, 1, 20), (40, 10, 4, 20))
-    users = run(jobs, Degrade(FROM_50_TO_100), when=Recorded, plain=plain)
-    assert [2, 2, 1, 4] == jobs.processors.tolist()
-    assert [10] * 4 == (jobs.end - jobs.start).tolist()
-    assert [20] * 4 == jobs.requested_time.tolist()
-    assert [
-        (0, "degrade", 60, 4, 10, 2, 10, 0, ""),
-        (1, "degrade", 60, 3, 10, 2, 10, 0, ""),
-    ] == notes(users)
-
-
-@both
-def test_degraded_job_may_fit(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job that would be rejected can be small enough afterwards."""
-    jobs = make_jobs((60, 10, 12), (60, 10, 40))
-    run(jobs, Degrade(FROM_50_TO_100), when=Recorded, plain=plain)
-    assert [State.COMPLETED, State.REJECTED] == jobs.state.tolist()
-
-
-@both
-def test_reconfigure_keeps_the_work(make_jobs: MakeJobs, plain: bool) -> None:
-    """Fewer processors for as much longer: 3 x 10 = 2 x 15; the request grows alike."""
-    jobs = make_jobs((60, 10, 3, 20), (60, 7, 3, 7), (60, 10, 1, 20))
-    users = run(jobs, Reconfigure(FROM_50_TO_100), when=Recorded, plain=plain)
-    assert [2, 2, 1] == jobs.processors.tolist()
-    assert [15, 11, 10] == (jobs.end - jobs.start).tolist()  # 10.5 is rounded up
-    assert [30, 11, 20] == jobs.requested_time.tolist()
-    assert [
-        (0, "reconfigure", 60, 3, 10, 2, 15, 0, ""),
-        (1, "reconfigure", 60, 3, 7, 2, 11, 0, ""),
-    ] == notes(users)
-
-
-@both
-def test_reconfigure_with_less_efficiency(make_jobs: MakeJobs, plain: bool) -> None:
-    """At an efficiency of 0.8 a job needs a quarter more work than before."""
-    jobs = make_jobs((60, 100, 4, 200))
-    run(jobs, Reconfigure(FROM_50_TO_100, factor=0.25, efficiency=0.8), plain=plain)
-    assert (1, 500, 1000) == (jobs.processors[0], jobs.run_time[0], jobs.requested_time[0])
-
-
-@both
-@pytest.mark.parametrize("when", [BatchOrder, SessionGraph])
-def test_user_continues_after_a_renounced_job(make_jobs: MakeJobs, plain: bool, when: Any) -> None:
-    """It ends at the second at which it would have come, and the think time after it follows."""
-    jobs = make_jobs((0, 60, 1), (70, 20, 2), (130, 10, 1))  # thinks for 10 s, then for 40 s
-    users = run(jobs, Renounce(FROM_50_TO_100), when=when, plain=plain)
-    assert [0, -1, 110] == jobs.submit.tolist()
-    assert [State.COMPLETED, State.RENOUNCED, State.COMPLETED] == jobs.state.tolist()
-    assert [(1, "renounce", 70, 2, 20, 0, 0, 0, "")] == notes(users)
-    assert (3, 3) == (users[0].submitted, users[0].finished)
+@pytest.mark.parametrize("story", CHANGES)
+def test_what_jobs_ask_for(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+    """Processors and times of jobs that were changed, and the notes of what they were."""
+    rows, reaction, requested, noted = CHANGES[story]
+    jobs, before = make_jobs(*rows), make_jobs(*rows).processors
+    users = run(jobs, reaction, when=Recorded, plain=plain)
+    assert noted == notes(users)
+    assert requested == jobs.requested_time.tolist()
+    after = {row: note[4] for row, *note in noted if note[4]}
+    assert [after.get(row, asked) for row, asked in enumerate(before)] == jobs.processors.tolist()
+    ran = jobs.state == State.COMPLETED
+    assert jobs.run_time[ran].tolist() == (jobs.end - jobs.start)[ran].tolist()
 
 
 @both
 def test_switch_to_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
     """The job runs there, at its speed; its user hears of its end."""
-    jobs = make_jobs((0, 60, 1), (70, 20, 2, 40), (130, 10, 1))
+    jobs = make_jobs(*THREE)
     backup = {"backup": ClusterSpec(2, speed=2.0)}
-    users = run(jobs, Switch(FROM_50_TO_100, "backup"), plain=plain, others=backup)
+    users = run(jobs, Switch(SOON, "backup"), plain=plain, others=backup)
     assert [0, 1, 0] == jobs.cluster.tolist()
-    assert [(0, 60), (70, 80), (120, 130)] == list(
-        zip(jobs.start.tolist(), jobs.end.tolist(), strict=True)
-    )
+    assert ([0, 70, 120], [60, 80, 130]) == (jobs.start.tolist(), jobs.end.tolist())
     assert 20 == jobs.requested_time[1]
     assert [(1, "switch", 70, 2, 20, 2, 10, 0, "backup")] == notes(users)
-
-
-@both
-def test_unit_on_two_clusters(make_jobs: MakeJobs, plain: bool) -> None:
-    """A batch of which some jobs switch has ended when all of it has, wherever it ran."""
+    # A batch of which some jobs switch has ended when all of it has, wherever it ran.
     jobs = make_jobs((40, 100, 1), (60, 50, 1), (200, 10, 1))  # thinks for 60 s
     half = {"half": ClusterSpec(2, speed=0.5)}
-    run(jobs, Switch(FROM_50_TO_100, "half"), sessions=SessionDefinition("arrival", 60),
-        plain=plain, others=half)  # fmt: skip
-    assert [0, 1, 0] == jobs.cluster.tolist()
-    assert [140, 160, 230] == jobs.end.tolist()
+    run(jobs, Switch(SOON, "half"), sessions=HOUR_LONG, plain=plain, others=half)
+    assert ([0, 1, 0], [140, 160, 230]) == (jobs.cluster.tolist(), jobs.end.tolist())
+    with pytest.raises(QuantityError, match="cluster 'cloud': not known; choose home"):
+        run(jobs, Switch(SOON, "cloud"))
 
 
 @both
 def test_reactions_see_what_is_left(make_jobs: MakeJobs, plain: bool) -> None:
     """Each takes the job as the one before has left it; a renounced job is left alone."""
-    jobs = make_jobs((60, 10, 8), (120, 10, 8))
-    users = run(
-        jobs,
-        Delay(FROM_50_TO_100),
-        Degrade(During([(100, 110)])),
-        Degrade(During([(100, 110)]), name="again"),
-        Renounce(During([(120, 130)])),
-        Delay(During([(120, 140)])),
-        when=Recorded,
-        plain=plain,
-    )
+    jobs, later, last = make_jobs((60, 10, 8), (120, 10, 8)), During([(100, 110)]), (120, 130)
+    reactions = Degrade(later), Degrade(later, name="again"), Renounce(During([last]))
+    users = run(jobs, Delay(SOON), *reactions, Delay(During([last])), when=Recorded, plain=plain)
     assert [
         (0, "delay", 60, 8, 10, 8, 10, 40, ""),
         (0, "degrade", 60, 8, 10, 4, 10, 0, ""),
@@ -223,34 +168,25 @@ def test_reactions_see_what_is_left(make_jobs: MakeJobs, plain: bool) -> None:
     assert [100, -1] == jobs.submit.tolist()
 
 
-@both
-def test_share_of_users_and_of_jobs(make_jobs: MakeJobs, plain: bool) -> None:
-    """A share of users reacts; of those, a share of jobs is concerned, the same in every run."""
+def test_share_of_users_and_of_jobs(make_jobs: MakeJobs) -> None:
+    """A share of users reacts; of those, a share of jobs is concerned, the same in every run.
+
+    Shares are drawn by the name of the reaction; a share of 0 is nobody.
+    """
     rows = [(60, 10, 2, 10, user) for user in range(1, 401) for _ in range(5)]
-    willing, concerned = set(), []
-    for _ in range(2):
-        jobs = make_jobs(*rows)
-        users = run(jobs, Degrade(FROM_50_TO_100, share=0.25, probability=0.5), plain=plain)
-        found = {note.row for user in users for note in user.notes}
-        concerned.append(found)
-        willing = {user.number for user in users if user.notes}
-    assert concerned[0] == concerned[1]
+
+    def found(plain: bool = False, **chosen: Any) -> set[tuple[int, int]]:
+        users = run(make_jobs(*rows), Degrade(SOON, **chosen), plain=plain)
+        return {(user.number, note.row) for user in users for note in user.notes}
+
+    some = found(share=0.25, probability=0.5)
+    assert some == found(share=0.25, probability=0.5, plain=True)
+    assert some != found(share=0.25, probability=0.5, name="another")
+    assert set() == found(share=0) == found(probability=0)
     # Of 400 users 100 are willing, and each then reacts at least once with 1 - 2^-5; the bounds are
     # four standard errors.
-    assert abs(len(willing) - 96.9) < 4 * 8.6
-    assert abs(len(concerned[0]) - 250) < 4 * 24.4
-
-
-def test_nobody_and_everybody(make_jobs: MakeJobs) -> None:
-    """A share of 0 is nobody; shares are drawn by the name of the reaction."""
-    jobs = make_jobs(*[(60, 10, 2, 10, user) for user in range(1, 101)])
-    assert [] == notes(run(jobs, Degrade(FROM_50_TO_100, share=0)))
-    assert [] == notes(run(jobs, Degrade(FROM_50_TO_100, probability=0)))
-    numbers = [
-        [u.number for u in run(jobs.copy(), Delay(FROM_50_TO_100, share=0.5, **name)) if u.notes]
-        for name in ({}, {}, {"name": "another"})
-    ]
-    assert numbers[0] == numbers[1] != numbers[2]
+    assert abs(len({user for user, _ in some}) - 96.9) < 4 * 8.6
+    assert abs(len(some) - 250) < 4 * 24.4
 
 
 class Halves(Reaction):
@@ -261,8 +197,8 @@ class Halves(Reaction):
         jobs = user.model.jobs
         for place, row in enumerate(intention.rows.tolist()):
             if jobs.processors[row] > user.model.cluster.processors // 2:
-                intention.resize(place, 4, int(jobs.run_time[row]), int(jobs.requested_time[row]),
-                                 "halves", "degrade")  # fmt: skip
+                times = int(jobs.run_time[row]), int(jobs.requested_time[row])
+                intention.resize(place, 4, *times, "halves", "degrade")
 
 
 def test_reaction_of_ones_own(make_jobs: MakeJobs) -> None:
@@ -273,25 +209,173 @@ def test_reaction_of_ones_own(make_jobs: MakeJobs) -> None:
     assert ["halves"] == [note.reaction for note in users[0].notes]
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda: Delay(RecentWaits(60)), "delay recent-waits: has no end to wait for; give by"),
-        (lambda: Delay(FROM_50_TO_100, by=0), "delay by 0 s: must be more than 0"),
-        (lambda: Degrade(FROM_50_TO_100, factor=1), "degrade factor 1: between 0 and 1"),
-        (lambda: Reconfigure(FROM_50_TO_100, factor=0), "reconfigure factor 0: between 0"),
-        (lambda: Reconfigure(FROM_50_TO_100, efficiency=0), "efficiency 0: must be positive"),
-        (lambda: Renounce(FROM_50_TO_100, share=1.5), "share 1.5: must be between 0 and 1"),
-        (lambda: Renounce(FROM_50_TO_100, probability=-1), "probability -1: must be between"),
-    ],
+# ---- any reactions ----------------------------------------------------------------------------
+
+TRIGGERS: tuple[Callable[[], Trigger], ...] = (
+    lambda: During([(0, 15), (30, 45)]),
+    lambda: During([(0, 10_000)]),
+    lambda: OnSignal(Signal([0, 10, 20, 30], [1, 3, 1, 3]), above=2, outside="off"),
+    lambda: RecentWaits(2, last=2),
+    lambda: RecentWaits(times=0.5, last=1, memory=20),
 )
-def test_wrong_numbers(make: Callable[[], Reaction], told: str) -> None:
-    """Each mistake is reported in one line, when the reaction is made."""
-    with pytest.raises(QuantityError, match=told):
-        make()
+RESPONSES: tuple[Callable[..., Reaction], ...] = (
+    lambda trigger, **more: Delay(trigger, by=None if trigger.ends else 7, **more),
+    partial(Degrade, factor=0.4),
+    partial(Reconfigure, efficiency=0.7),
+    partial(Reconfigure, efficiency=1.3),
+    Renounce,
+    partial(Switch, to="slow"),
+    partial(Switch, to="fast"),
+    partial(Cut, limit=5, overhead=1),
+    partial(Cut, how="adaptive", limit=4, pause=2),
+    partial(Cut, how="at-once", processors=3, most=2),
+)
+CLUSTERS = {"slow": ClusterSpec(4, "fcfs", speed=0.7), "fast": ClusterSpec(3, speed=3.0)}
+
+few, half = st.integers(0, 12), st.sampled_from([1.0, 0.5])
+job = st.tuples(st.integers(0, 60), few, st.integers(1, 6), few, st.integers(1, 3))
+jobs_of_a_run = st.lists(job, min_size=1, max_size=25)
+reaction = st.tuples(st.sampled_from(RESPONSES), st.sampled_from(TRIGGERS), half, half)
+reactions_of_users = st.lists(reaction, max_size=3)
+mechanics = st.sampled_from([Recorded, SessionGraph, BatchOrder])
+definitions = st.sampled_from([EVERY_JOB, SessionDefinition("max", 5)])
 
 
-def test_unknown_cluster_is_reported_before_anything_runs(make_jobs: MakeJobs) -> None:
-    """A switch to a cluster that is not there is an error that lists those that are."""
-    with pytest.raises(QuantityError, match="cluster 'cloud': not known; choose home"):
-        run(make_jobs((0, 1, 1)), Switch(FROM_50_TO_100, "cloud"))
+def broken(jobs: JobTable, units: Units) -> list[tuple[int, int]]:
+    """Dependencies whose second unit was submitted before the first one had ended."""
+    found = []
+    edges = units.dependencies
+    for before, after in zip(edges.predecessor.tolist(), edges.successor.tolist(), strict=True):
+        rows = [units.rows[units.first[u] : units.first[u + 1]] for u in (before, after)]
+        submit = jobs.submit[rows[1]]
+        submit = submit[submit >= 0]
+        if len(submit) and submit.min() < jobs.end[rows[0]].max():
+            found.append((before, after))
+    return found
+
+
+@settings(max_examples=80)
+@given(jobs_of_a_run, reactions_of_users, mechanics, definitions)
+def test_jobs_work_and_dependencies_are_kept(
+    make_jobs: MakeJobs, rows: Any, chosen: Any, when: Any, definition: SessionDefinition
+) -> None:
+    """Users submit all their work, and nothing before what it depends on has ended.
+
+    Every job ends, is rejected or renounced; recorded work = done + not run + lost - added.
+    Compiled, plain, and compiled again the table and the notes are the same; and with one more
+    reaction that never happens.
+    """
+    seen: list[Any] = []
+    never = Renounce(During([(100_000, 100_001)]))
+    for plain, more in ((False, ()), (True, ()), (False, (never,))):
+        jobs = make_jobs(*rows)
+        work = int((jobs.processors * jobs.run_time).sum())
+        made = [
+            respond(trigger(), share=share, probability=probability)
+            for respond, trigger, share, probability in chosen
+        ]
+        how = {"when": when, "sessions": definition, "processors": 4, "others": CLUSTERS}
+        users = run(jobs, *made, *more, plain=plain, **how)
+        seen.append((jobs.matrix.tolist(), notes_of(users)))
+    assert seen[0] == seen[1] == seen[2]
+    assert len(jobs) == sum(map(jobs.count, (State.COMPLETED, State.REJECTED, State.RENOUNCED)))
+    accounts = account(jobs, notes_of(users))
+    rejected = jobs.state == State.REJECTED
+    done, lost, added, recorded = (
+        accounts[f"work_{one}_processor_s"] for one in ("done", "lost", "added", "recorded")
+    )
+    not_run = int((jobs.processors * jobs.run_time)[rejected].sum())
+    assert work == recorded == done + not_run + lost - added
+    for name in ("work_lost", "work_moved", "work_switched", "work_added"):
+        name += "_processor_s"
+        assert accounts[name] == sum(each[name] for each in accounts["by_reaction"].values())
+    assert [len(user.units) for user in users] == [user.submitted for user in users]
+    if when is not Recorded:
+        assert [len(user.units) for user in users] == [user.finished for user in users]
+        recorded_work = users[0].work
+        units = recorded_work.by_batch if when is BatchOrder else recorded_work.by_session
+        assert [] == broken(jobs, units)
+
+
+@pytest.mark.traces
+def test_work_of_kth_is_conserved(kth: Trace) -> None:
+    """On a real trace, to the processor-second: recorded work = done + lost - added."""
+    day = 86400
+    reactions = [
+        respond(During([((100 + 9 * place) * day, (107 + 9 * place) * day)]))
+        for place, respond in enumerate((Delay, Degrade, Reconfigure, Renounce))
+    ]
+    run = replay(kth, users=lambda work: Composed(BatchOrder(work), reactions=reactions))
+    jobs, untouched = run.jobs, replay(kth, users="rigid").jobs
+    assert len(untouched) == jobs.count(State.COMPLETED) + jobs.count(State.RENOUNCED)
+    done, lost, added = (run.accounts[f"work_{x}_processor_s"] for x in ("done", "lost", "added"))
+    assert int((untouched.processors * untouched.run_time).sum()) == done + lost - added
+    assert 4 == len(run.accounts["by_reaction"])
+
+
+# ---- results of a run -------------------------------------------------------------------------
+
+SMALL = """; MaxProcs: 8
+1 0 0 60 4 -1 -1 4 60 -1 1 1 1 -1 1 -1 -1 -1
+2 70 0 10 3 -1 -1 3 20 -1 1 1 1 -1 1 -1 -1 -1
+3 90 0 10 1 -1 -1 1 20 -1 1 2 1 -1 1 -1 -1 -1"""
+
+
+def reacting(*reactions: Reaction) -> Callable[[Work], Composed]:
+    """Return a behaviour that submits as recorded and reacts."""
+    return lambda work: Composed(Recorded(work), reactions=reactions)
+
+
+def test_run_tells_its_accounts(tmp_path: Path) -> None:
+    """Summary, table and trace of a run hold what reactions did; without them there is nothing."""
+    trace = parse_swf(SMALL)
+    run = replay(trace, users=reacting(Degrade(During([(50, 80)])), Renounce(During([(80, 100)]))))
+    summary = run.summary()["reactions"]
+    assert (2, 2) == (summary["jobs"], summary["users"])
+    work = [summary[f"work_{one}_processor_s"] for one in ("lost", "done", "recorded")]
+    assert [10 + 10, 240 + 20, 240 + 30 + 10] == work
+    assert ["degrade during", "renounce during"] == list(summary["by_reaction"])
+    write_results(run, tmp_path / "out", plots=False)
+    table = pq.read_table(tmp_path / "out" / "reactions.parquet")
+    assert list(MEANING) == table.column_names
+    told = {key.decode(): text.decode() for key, text in table.field("delay").metadata.items()}
+    assert {"meaning": MEANING["delay"]} == told
+    columns = "number", "user", "processors", "processors_after"
+    found = [table.column(name).to_pylist() for name in columns]
+    assert [[2, 3], [1, 2], [3, 1], [2, 0]] == found
+    # Sorted by submission: the renounced job was never submitted.
+    written = run.to_trace()
+    asked = written["number"].tolist(), written["requested_processors"].tolist()
+    assert {2: 2, 1: 4, 3: 1} == dict(zip(*asked, strict=True))
+    again = read_results(tmp_path / "out")
+    assert (run.reactions, run.summary()) == (again.reactions, again.summary())
+    without = replay(trace, users="rigid")
+    assert "reactions" not in without.summary()
+    write_results(without, tmp_path / "out", plots=False)
+    assert not (tmp_path / "out" / "reactions.parquet").exists()
+    assert () == tuple(read_results(tmp_path / "out").reactions)
+
+
+def test_broken_table_of_reactions(tmp_path: Path) -> None:
+    """What is not a table of reactions is reported in one line."""
+    run, path = replay(parse_swf(SMALL), users="rigid"), tmp_path / "reactions.parquet"
+    path.write_bytes(b"no")
+    for _ in range(2):
+        with pytest.raises(ResultsError, match=r"reactions.parquet: cannot be read as reactions"):
+            read_reactions(path, run.jobs)
+        write_jobs(run.jobs, path)  # another table
+
+
+def test_terminal_tells_accounts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lines name the reactions; the table has the sums that are not 0, in processor-hours."""
+    noon = Delay(During([(50, 80)]), name="wait for noon")
+    run = replay(parse_swf(SMALL), users=reacting(noon, Renounce(During([(85, 100)]))))
+    expected = ["  renounce during: 1 job of 1 user", "  wait for noon: 1 job of 1 user"]
+    assert set(expected) <= set(headline(run))
+    Console(width=100).print(summary_table(run))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "reactions." in line]
+    told = {name.removeprefix("reactions."): " ".join(values) for name, *values in lines}
+    hours = {"lost": "0.00 processor-h", "moved": "0.01 processor-h"}
+    work = {f"work_{name}_processor_s": value for name, value in hours.items()}
+    rest = {"jobs": "2", "users": "2", "delay_mean_s": "10 s", "delay_max_s": "10 s"}
+    assert rest | work == told

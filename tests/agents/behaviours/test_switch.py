@@ -17,14 +17,13 @@ from hpcrowd.environment import (
     Scheduler,
     Simulation,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.engine.test_properties import OUTCOME, Rows, make, workloads
+from tests.support.behaviours import both
 
 MakeJobs = Callable[..., JobTable]
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 
 def run_switching(
@@ -43,65 +42,26 @@ def run_switching(
     return jobs
 
 
-@both
-def test_new_policy_decides_at_once(make_jobs: MakeJobs, plain: bool) -> None:
-    """From FCFS to EASY the small job overtakes in that second, though nothing ends or arrives."""
-    jobs = make_jobs((0, 100, 3), (1, 50, 4), (2, 40, 1))
-    run_switching(jobs, 4, "fcfs", [(30, EASY())], plain=plain)
-    assert [0, 100, 30] == jobs.start.tolist()
+STORIES: dict[str, tuple[Any, str, int, type[Scheduler], list[int]]] = {
+    # The small job overtakes in that second, though nothing ends or arrives.
+    "to EASY": ([(0, 100, 3), (1, 50, 4), (2, 40, 1)], "fcfs", 30, EASY, [0, 100, 30]),
+    # No job overtakes any more, and what runs is left alone.
+    "to FCFS": ([(0, 100, 2), (1, 50, 4), (2, 40, 1), (3, 40, 1), (60, 30, 1)], "easy", 20, FCFS,
+                [0, 100, 2, 3, 150]),
+    # The new policy knows when jobs that it did not start are expected back.
+    "reserves": ([(0, 100, 3), (1, 50, 4), (40, 61, 1), (41, 59, 1)], "fcfs", 30, EASY,
+                 [0, 100, 150, 41]),
+}  # fmt: skip
 
 
 @both
-def test_running_jobs_go_on(make_jobs: MakeJobs, plain: bool) -> None:
-    """From EASY to FCFS no job overtakes any more, and what runs is left alone."""
-    jobs = make_jobs((0, 100, 2), (1, 50, 4), (2, 40, 1), (3, 40, 1), (60, 30, 1))
-    run_switching(jobs, 4, "easy", [(20, FCFS())], plain=plain)
-    assert [0, 100, 2, 3, 150] == jobs.start.tolist()
-    assert [100, 150, 42, 43, 180] == jobs.end.tolist()
-
-
-@both
-def test_reservation_counts_who_ran_before(make_jobs: MakeJobs, plain: bool) -> None:
-    """The new policy knows when jobs that it did not start are expected back."""
-    jobs = make_jobs((0, 100, 3), (1, 50, 4), (40, 61, 1), (41, 59, 1))
-    run_switching(jobs, 4, "fcfs", [(30, EASY())], plain=plain)
-    assert [0, 100, 150, 41] == jobs.start.tolist()
-
-
-@given(
-    workloads,
-    st.integers(3, 8),
-    st.lists(st.tuples(st.integers(0, 60), st.sampled_from([FCFS, EASY])), max_size=5),
-    st.sampled_from(["requested", "exact", "0.5x"]),
-)
-def test_compiled_equals_plain(
-    rows: Rows, processors: int, switches: list[tuple[int, type[Scheduler]]], estimates: str
-) -> None:
-    """Both engines give the same schedule, whenever policies change."""
-    seen = []
-    for plain in (False, True):
-        jobs = run_switching(
-            make(rows),
-            processors,
-            "easy",
-            [(at, policy()) for at, policy in switches],
-            plain=plain,
-            estimates=estimates,
-        )
-        seen.append({column: getattr(jobs, column).tolist() for column in OUTCOME})
-    assert seen[0] == seen[1]
-
-
-@given(workloads, st.integers(3, 8), st.lists(st.integers(0, 60), max_size=5), st.booleans())
-def test_switching_to_the_same_changes_nothing(
-    rows: Rows, processors: int, times: list[int], plain: bool
-) -> None:
-    """EASY taking over from EASY gives the schedule of EASY alone, when estimates hold."""
-    rows = [(*row[:5], row[3] + row[5], row[6]) for row in rows]
-    alone = run_switching(make(rows), processors, "easy", [], plain=plain)
-    switches: list[tuple[int, Scheduler]] = [(at, EASY()) for at in times]
-    switched = run_switching(make(rows), processors, "easy", switches, plain=plain)
-    assert alone.start.tolist() == switched.start.tolist()
+@pytest.mark.parametrize("story", STORIES)
+def test_new_policy_decides_from_then_on(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+    """Jobs start by the rules of the policy that is in charge, and end when they would."""
+    rows, first, at, then, starts = STORIES[story]
+    jobs = run_switching(make_jobs(*rows), 4, first, [(at, then())], plain=plain)
+    assert starts == jobs.start.tolist()
+    assert (jobs.start + jobs.run_time).tolist() == jobs.end.tolist()
 
 
 class Counting(Predictor):
@@ -111,8 +71,7 @@ class Counting(Predictor):
 
     def begin(self, jobs: JobTable) -> None:
         """Forget."""
-        self.arrivals = np.zeros(len(jobs), int)
-        self.ends = np.zeros(len(jobs), int)
+        self.arrivals, self.ends = np.zeros((2, len(jobs)), int)
 
     def arrived(self, rows: Any, now: int) -> None:
         """Count."""
@@ -127,24 +86,42 @@ class Counting(Predictor):
         return np.full(len(rows), 10)
 
 
-@given(workloads, st.lists(st.integers(0, 60), max_size=5))
-def test_predictor_hears_everything_once(rows: Rows, times: list[int]) -> None:
-    """Whoever schedules, the predictor hears of each arrival and each end once."""
-    rows = [(*row[:5], row[3] + row[5], row[6]) for row in rows]
+@settings(max_examples=60)
+@given(
+    workloads,
+    st.integers(3, 8),
+    st.lists(st.tuples(st.integers(0, 60), st.sampled_from([FCFS, EASY])), max_size=5),
+    st.sampled_from(["requested", "exact", "0.5x"]),
+)
+def test_switches_at_any_second(
+    rows: Rows, processors: int, switches: list[tuple[int, type[Scheduler]]], estimates: str
+) -> None:
+    """Both engines give the same schedule; EASY that takes over from EASY changes nothing.
+
+    Whoever schedules, a predictor hears of each arrival and each end once.
+    """
+
+    def run(rows: Rows, policies: list[tuple[int, type[Scheduler]]], **options: Any) -> JobTable:
+        made = [(at, policy()) for at, policy in policies]
+        return run_switching(make(rows), processors, "easy", made, **options)
+
+    both = [run(rows, switches, plain=plain, estimates=estimates) for plain in (False, True)]
+    for column in OUTCOME:
+        assert getattr(both[0], column).tolist() == getattr(both[1], column).tolist()
+    exact = [(*row[:5], row[3] + row[5], row[6]) for row in rows]  # estimates hold
+    same = [(at, EASY) for at, _ in switches]
+    assert run(exact, []).start.tolist() == run(exact, same).start.tolist()
     predictor = Counting()
-    switches: list[tuple[int, Scheduler]] = [(at, FCFS()) for at in times]
-    jobs = make(rows)
-    run_switching(jobs, 7, "easy", switches, estimates=predictor, plain=True)
+    made = [(at, policy()) for at, policy in switches]
+    run_switching(make(exact), 8, "easy", made, estimates=predictor, plain=True)  # room for all
     assert [1] * len(rows) == predictor.arrivals.tolist()
     assert predictor.ends.max() <= 1
 
 
-def test_what_cannot_be_switched(make_jobs: MakeJobs) -> None:
+@both
+def test_what_cannot_be_switched(make_jobs: MakeJobs, plain: bool) -> None:
     """The recorded schedule, and a scheduler of one's own in a compiled engine, are refused."""
-    model = Simulation(make_jobs((0, 1, 1)), 1, "recorded")
-    with pytest.raises(QuantityError, match="recorded schedule"):
-        model.cluster.engine.switch(EASY())
-    model = Simulation(make_jobs((0, 1, 1)), 1, "recorded", plain=True)
+    model = Simulation(make_jobs((0, 1, 1)), 1, "recorded", plain=plain)
     with pytest.raises(QuantityError, match="recorded schedule"):
         model.cluster.engine.switch(EASY())
     model = Simulation(make_jobs((0, 1, 1)), 1, "easy")

@@ -5,37 +5,41 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 from hpcrowd.agents import (
+    ActivityWindow,
     BatchOrder,
     Composed,
+    DecisionLog,
     Delay,
     During,
     ReplayUser,
+    SameWindow,
     SessionDefinition,
     SessionGraph,
     UserGraph,
     Work,
     add_users,
 )
+from hpcrowd.agents.behaviours.decisions import What
 from hpcrowd.analysis.views.moment import Moment
 from hpcrowd.analysis.views.units import own_units
 from hpcrowd.environment import ClusterSpec, JobTable, Simulation, State
+from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError, SimulationError
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
+from tests.support.behaviours import both, join, random_jobs, refused, renounced
 from tests.support.populations import small_log
 
 MakeJobs = Callable[..., JobTable]
+MakeTrace = Callable[..., Trace]
 SESSIONS = SessionDefinition("arrival", 60)
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 
 def start(
@@ -44,6 +48,11 @@ def start(
     """A machine of 100 processors and the first user."""
     model = Simulation(jobs, 100, **options)
     return model, add_users(model, Work.of(jobs, SESSIONS), behaviour)[0]
+
+
+def states(user: ReplayUser) -> list[str]:
+    """Return the state of each unit in the graph of a user."""
+    return [state for _, state in user.graph.nodes(data="state")]
 
 
 @pytest.fixture
@@ -57,75 +66,112 @@ def test_what_a_graph_knows(jobs: JobTable) -> None:
     model, user = start(jobs)
     graph = user.graph
     assert graph is user.graph
-    assert isinstance(graph, nx.DiGraph)
-    assert "<UserGraph of user 1: 3 units, 2 edges>" == repr(graph)
     assert {(0, 1): 200, (1, 2): 300} == nx.get_edge_attributes(graph, "think_time")
     assert {(0, 1): "ended", (1, 2): "ended"} == nx.get_edge_attributes(graph, "reason")
     assert [1, 2] == graph.nodes[1]["jobs"]
-    assert ["free", "waits", "waits"] == [state for _, state in graph.nodes(data="state")]
+    assert ["free", "waits", "waits"] == states(user)
     model.run(until=50)
-    assert ["running", "waits", "waits"] == [state for _, state in graph.nodes(data="state")]
+    assert ["running", "waits", "waits"] == states(user)
     model.run(until=200)
     expected = {"start": 0, "jobs": [0], "batches": [[0]], "end": 100, "state": "finished"}
-    expected["waits_for"] = []
-    assert expected | {"submitted": 0, "over": 100} == dict(graph.nodes[0])
-    assert ("free", 300, []) == tuple(
-        graph.nodes[1][key] for key in ("state", "submitted", "waits_for")
-    )
+    expected |= {"waits_for": [], "submitted": 0, "over": 100}
+    assert expected == dict(graph.nodes[0])
+    planned = [graph.nodes[1][key] for key in ("state", "submitted", "waits_for")]
+    assert ["free", 300, []] == planned
     assert [1] == graph.nodes[2]["waits_for"]
     model.run(until=300)  # the arrivals of this second have not happened
     assert "free" == graph.nodes[1]["state"]
     assert user.changed_graph is None
+    jobs.processors[3] = 100  # a unit that was submitted and has no processors is queued
+    other = jobs.append(1, user=2, processors=1, run_time=500, requested_time=500)
+    model.cluster.submit(other, 650)
+    model.run(until=720)
+    assert "queued" == states(user)[2]
 
 
-def test_queued_units_are_told_apart(make_jobs: MakeJobs) -> None:
-    """A unit that was submitted and has no processors is queued."""
-    jobs = make_jobs((0, 100, 100), (10, 100, 100, 100, 2))
-    model = Simulation(jobs, 100)
-    users = add_users(model, Work.of(jobs, SESSIONS))
-    model.run(until=50)
-    assert ["running", "queued"] == [user.graph.nodes[user.units.start]["state"] for user in users]
+def think(before: int, after: int, time: int) -> Callable[[Any], Any]:
+    """Return the change of a think time."""
+    return lambda graph: graph.edges[before, after].update(think_time=time)
+
+
+def add(before: int, after: int, **times: int) -> Callable[[Any], Any]:
+    """Return the change that adds an edge."""
+    return lambda graph: graph.add_edge(before, after, **times)
+
+
+def remove(before: int, after: int) -> Callable[[Any], Any]:
+    """Return the change that removes an edge."""
+    return lambda graph: graph.remove_edge(before, after)
+
+
+def begin(unit: int, second: int) -> Callable[[Any], Any]:
+    """Return the change of the start of a unit."""
+    return lambda graph: graph.nodes[unit].update(start=second)
+
+
+LONG = {0: 1000, 1: 1000}
+
+#: Run times of some jobs, what is changed at which seconds, and the submissions of all jobs.
+STORIES: dict[str, tuple[dict[int, int], list[tuple[int, Callable[[Any], Any]]], list[int]]] = {
+    # A session comes at the end of the one before and the new think time, or now.
+    "before the run": ({}, [(0, think(0, 1, 20))], [0, 120, 130, 520]),
+    "before the end": ({}, [(50, think(0, 1, 20))], [0, 120, 130, 520]),
+    "in the second of the end": ({}, [(100, think(0, 1, 20))], [0, 120, 130, 520]),
+    "after the end": ({}, [(110, think(0, 1, 20))], [0, 120, 130, 520]),
+    "now": ({}, [(110, think(0, 1, 10))], [0, 110, 120, 510]),
+    "that has passed": ({}, [(150, think(0, 1, 20))], [0, 150, 160, 550]),
+    "in the last second": ({}, [(299, think(0, 1, 900))], [0, 1000, 1010, 1400]),
+    # The arrivals of this second have not happened.
+    "in its second": ({}, [(300, think(0, 1, 900))], [0, 1000, 1010, 1400]),
+    "twice": ({}, [(0, think(0, 1, 20)), (110, think(0, 1, 5)), (110, think(1, 2, 1))],
+              [0, 110, 120, 211]),
+    # Who waits for nothing comes at its recorded second, or now.
+    "removed early": (LONG, [(50, remove(0, 1))], [0, 300, 310, 1600]),
+    "removed late": (LONG, [(390, remove(0, 1))], [0, 390, 400, 1690]),
+    "another start": ({}, [(0, remove(0, 1)), (50, add(0, 2, think_time=900)), (50, begin(1, 150)),
+                           (200, remove(1, 2))], [0, 150, 160, 1000]),
+    # Of two edges the latest think time decides; one that is left counts from its end.
+    "added": ({}, [(450, add(0, 2, think_time=2000))], [0, 300, 310, 2100]),
+    "one is left": ({1: 5000}, [(150, add(0, 2, think_time=1000)), (500, remove(1, 2))],
+                    [0, 300, 310, 1100]),
+    # A new edge to a session that is to come lets it wait again, without a think time.
+    "held back": ({}, [(0, remove(1, 2)), (50, add(1, 2))], [0, 300, 310, 400]),
+}  # fmt: skip
 
 
 @both
-def test_think_times_change_the_run(jobs: JobTable, plain: bool) -> None:
-    """Before the run, and during it also of a session that is planned but has not come."""
-    model, user = start(jobs, plain=plain)
-    user.graph.edges[0, 1]["think_time"] = 20
-    model.run(until=110)
-    user.graph.edges[0, 1]["think_time"] = 5  # that is before now
-    user.graph.edges[1, 2]["think_time"] = 1
+@pytest.mark.parametrize("story", STORIES)
+def test_changes_of_edges(jobs: JobTable, plain: bool, story: str) -> None:
+    """When sessions come whose edges are changed while they wait, or are planned already."""
+    runs, changes, expected = STORIES[story]
+    for row, run in runs.items():
+        jobs.run_time[row] = run
+    log = DecisionLog()
+    model = Simulation(jobs, 100, plain=plain)
+    user = add_users(model, Work.of(jobs, SESSIONS), log=log)[0]
+    for second, change in changes:
+        model.run(until=second)
+        change(user.graph)
     model.run()
-    assert [0, 110, 120, 211] == jobs.submit.tolist()
+    assert expected == jobs.submit.tolist()
     assert (3, 3) == (user.submitted, user.finished)
+    # A submission that was planned and moved is in the log as it happened.
+    noted = log.columns()
+    submitted = noted["time"][noted["what"] == What.SUBMITTED]
+    assert sorted([expected[0], expected[1], expected[3]]) == submitted.tolist()
 
 
 @both
-def test_edges_come_and_go(jobs: JobTable, plain: bool) -> None:
-    """A session that waits for nothing comes at its recorded second, or now."""
-    model, user = start(jobs, plain=plain)
-    user.graph.remove_edge(0, 1)
-    model.run(until=50)
-    user.graph.add_edge(0, 2, think_time=900)
-    user.graph.nodes[1]["start"] = 150
-    model.run(until=200)
-    assert [2] == [unit for unit, state in user.graph.nodes(data="state") if state == "waits"]
-    user.graph.remove_edge(1, 2)
+def test_late_sessions_come_in_working_hours(make_jobs: MakeJobs, plain: bool) -> None:
+    """What should have come already comes when the user is next at work."""
+    jobs = make_jobs((8 * HOUR, 100, 1), (33 * HOUR, 100, 1))
+    window = SameWindow(ActivityWindow(8 * HOUR, 18 * HOUR))
+    model = Simulation(jobs, 100, plain=plain)
+    (user,) = join(model, when=SessionGraph, sessions=SESSIONS, parts={"window": window})
+    model.run(until=20 * HOUR)
+    user.graph.edges[0, 1]["think_time"] = HOUR
     model.run()
-    assert [0, 150, 160, 1000] == jobs.submit.tolist()
-
-
-@both
-def test_a_planned_session_can_be_held_back(jobs: JobTable, plain: bool) -> None:
-    """A new edge to a session that is to come lets it wait again."""
-    model, user = start(jobs, plain=plain)
-    user.graph.remove_edge(1, 2)
-    model.run(until=50)
-    assert ["running", "waits", "free"] == [state for _, state in user.graph.nodes(data="state")]
-    user.graph.add_edge(1, 2)  # without a think time
-    model.run()
-    assert [0, 300, 310, 400] == jobs.submit.tolist()
-    assert (3, 3) == (user.submitted, user.finished)
+    assert [8 * HOUR, 32 * HOUR] == jobs.submit.tolist()
 
 
 @both
@@ -136,7 +182,7 @@ def test_a_session_is_left_out(jobs: JobTable, plain: bool) -> None:
     assert {(0, 2): 600} == nx.get_edge_attributes(user.graph, "think_time")
     model.run()
     assert [0, -1, -1, 700] == jobs.submit.tolist()
-    assert [1, 4, 4, 1] == [{State.RENOUNCED: 4}.get(State(one), int(one)) for one in jobs.state]
+    assert [1, 2] == renounced(jobs)
     assert (2, 2) == (user.submitted, user.finished)
 
 
@@ -164,39 +210,33 @@ def test_a_session_of_ones_own(jobs: JobTable, plain: bool) -> None:
 
 def test_what_cannot_be_changed(make_jobs: MakeJobs) -> None:
     """Each mistake is one line, and changes nothing."""
-    jobs = make_jobs(
-        (0, 100, 1), (300, 100, 1), (700, 100, 1), (0, 10, 1, 9, 7), (500, 10, 1, 9, 7)
-    )
-    model = Simulation(jobs, 100)
-    user = add_users(model, Work.of(jobs, SESSIONS))[0]
-    graph = user.graph
-    with pytest.raises(QuantityError, match="edge 2 -> 1: closes the cycle 2 -> 1 -> 2"):
-        graph.add_edge(2, 1)
-    with pytest.raises(QuantityError, match="edge 1 -> 1: closes the cycle"):
-        graph.add_edge(1, 1)
-    with pytest.raises(QuantityError, match=r"edge 3 -> 2: unit 3 is of user 7; .* of user 1"):
-        graph.add_edge(3, 2)
-    with pytest.raises(QuantityError, match="edge 0 -> 99: user 1 has no unit 99"):
-        graph.add_edge(0, 99)
-    with pytest.raises(QuantityError, match="think_time of edge 0 -> 1: -5: must be a whole"):
-        graph.edges[0, 1]["think_time"] = -5
-    with pytest.raises(QuantityError, match=r"think_time of edge 0 -> 2: 1\.5: must be a whole"):
-        graph.add_edge(0, 2, think_time=1.5)
-    with pytest.raises(QuantityError, match=r"unit 'mine' of user 1: there is none; .*add_unit"):
-        graph.add_node("mine", jobs=[1])
-    with pytest.raises(QuantityError, match="state of unit 0: what the run makes of it"):
-        graph.nodes[0]["state"] = "finished"
-    with pytest.raises(QuantityError, match="think_time of edge 0 -> 1: all that it waits for"):
-        del graph.edges[0, 1]["think_time"]
-    with pytest.raises(SimulationError, match=r"job 2 \(row 1\): belongs to another unit"):
-        graph.add_unit([1])
-    assert user.changed_graph is None
+    other = (0, 10, 1, 9, 7), (500, 10, 1, 9, 7)
+    model, user = start(make_jobs((0, 100, 1), (300, 100, 1), (700, 100, 1), *other))
+    graph: Any = user.graph
+    edge = graph.edges[0, 1]
+    for change, told in (
+        (lambda: graph.add_edge(2, 1), "edge 2 -> 1: closes the cycle 2 -> 1 -> 2"),
+        (lambda: graph.add_edge(1, 1), "edge 1 -> 1: closes the cycle"),
+        (lambda: graph.add_edge(3, 2), "edge 3 -> 2: unit 3 is of user 7; users wait for their"),
+        (lambda: graph.add_edge(0, 99), "edge 0 -> 99: user 1 has no unit 99"),
+        (lambda: edge.update(think_time=-5), "think_time of edge 0 -> 1: -5: must be a whole"),
+        (lambda: graph.add_edge(0, 2, think_time=1.5), "edge 0 -> 2: 1.5: must be a whole"),
+        (lambda: graph.add_node("mine", jobs=[1]), "unit 'mine' of user 1: there is none; "),
+        (lambda: graph.nodes[0].__setitem__("state", "over"), "state of unit 0: what the run"),
+        (lambda: edge.__delitem__("think_time"), "think_time of edge 0 -> 1: all that it waits"),
+        (lambda: graph.add_unit([1]), "job 2 (row 1): belongs to another unit"),
+    ):
+        refused(change, told)
     model.run(until=350)
-    with pytest.raises(SimulationError, match="unit 1 of user 1: submitted at 300 s, and"):
-        graph.remove_edge(0, 1)
-    with pytest.raises(SimulationError, match="unit 0 of user 1: submitted at 0 s"):
-        graph.remove_node(0)
-    assert graph.has_edge(0, 1)
+    begun = "unit 1 of user 1: submitted at 300 s, and it is 350 s; only what is still to come"
+    for change, told in (
+        (lambda: graph.add_edge(0, 1, think_time=5), begun),
+        (lambda: graph.remove_edge(0, 1), begun),
+        (lambda: edge.update(think_time=7), begun),
+        (lambda: graph.remove_node(0), "unit 0 of user 1: submitted at 0 s"),
+    ):
+        refused(change, told, SimulationError)
+    assert (None, False, True) == (user.changed_graph, user.edited, graph.has_edge(0, 1))
 
 
 def test_rigid_users_do_not_go_by_a_graph(jobs: JobTable) -> None:
@@ -220,6 +260,7 @@ def test_copies_are_ordinary_graphs(jobs: JobTable) -> None:
     assert [1, 2] == list(graph.subgraph([1, 2]))
     assert {"nodes", "links"} <= nx.node_link_data(graph, edges="links").keys()
     user.graph.nodes[0]["colour"] = "red"
+    graph.edges[0, 1]["think_time"] = 200  # as it is
     assert user.changed_graph is None
 
 
@@ -272,44 +313,10 @@ def test_run_times_of_other_clusters_are_scaled_once(make_jobs: MakeJobs, plain:
     assert ([0, 150], [50, 200]) == (jobs.submit.tolist(), jobs.end.tolist())
 
 
-class Halved(SessionGraph):
-    """Half the think time after each session."""
-
-    def __init__(self, work: Work) -> None:
-        half = replace(work)
-        think = work.dependencies.think // 2
-        half.__dict__["dependencies"] = replace(work.dependencies, think=think)
-        super().__init__(half)
-
-
-def halve(users: list[Any]) -> None:
-    """Halve all think times in the graphs of users."""
-    for user in users:
-        for *_, times in user.graph.edges(data=True):
-            times["think_time"] //= 2
-
-
-def test_halved_think_times_on_kth(kth: Trace) -> None:
-    """Done by graphs and by a behaviour, the schedule is the same, second for second."""
-    by_graph = ReplayConfig().stage(kth)
-    halve(by_graph.users)
-    by_graph.model.run()
-    halved = ReplayConfig(users=lambda work: Composed(Halved(work)))
-    by_behaviour = halved.stage(kth)
-    by_behaviour.model.run()
-    assert np.array_equal(by_graph.model.jobs.matrix, by_behaviour.model.jobs.matrix)
-    assert all(user.submitted == user.finished for user in by_graph.users)
-    run = by_graph.finish()
-    trace, other = run.to_trace(), by_behaviour.finish().to_trace()
-    assert len(run.configuration["changed_graphs"]) > 100
-    for name in ("submit", "wait", "preceding"):
-        assert np.array_equal(trace[name], other[name]), name
-
-
 @pytest.mark.parametrize("users", ["think-time", "adjusted", "think-time-windows"])
 @pytest.mark.parametrize("moment", [0, 40_000])
 def test_graphs_in_charge_change_nothing_by_themselves(
-    make_trace: Callable[..., Trace], users: str, moment: int
+    make_trace: MakeTrace, users: str, moment: int
 ) -> None:
     """A user whose graph was changed and changed back goes on as if nothing had happened."""
     log = small_log(make_trace)
@@ -324,7 +331,9 @@ def test_graphs_in_charge_change_nothing_by_themselves(
                     times[key] += 1
                     times[key] -= 1
     touched.model.run()
-    assert sum(user.changed_graph is not None for user in touched.users) > 1
+    changed = [user.number for user in touched.users if user.changed_graph is not None]
+    assert len(changed) > 1
+    assert changed == sorted(touched.finish().configuration["changed_graphs"])
     assert np.array_equal(untouched.model.jobs.matrix, touched.model.jobs.matrix)
 
 
@@ -353,7 +362,7 @@ def test_removed_users_go_by_no_graph(jobs: JobTable) -> None:
     assert [0, -1, -1, -1] == jobs.submit.tolist()
 
 
-def test_users_with_made_up_work_show_theirs(make_trace: Callable[..., Trace]) -> None:
+def test_users_with_made_up_work_show_theirs(make_trace: MakeTrace) -> None:
     """Their graph grows with the run, and is read only."""
     staged = ReplayConfig(users="shmueli-feitelson").stage(small_log(make_trace))
     staged.model.run()
@@ -367,20 +376,7 @@ def test_users_with_made_up_work_show_theirs(make_trace: Callable[..., Trace]) -
 def random_run(seed: int, plain: bool) -> list[list[int]]:
     """Users who change their graphs at random seconds; return the table, and check the rules."""
     draw = np.random.default_rng(seed)
-    count = int(draw.integers(6, 40))
-    submit = np.sort(draw.integers(0, 2000, count))
-    jobs = JobTable()
-    run = draw.integers(1, 200, count)
-    jobs.append(
-        count,
-        user=draw.integers(1, 3, count),
-        processors=draw.integers(1, 4, count),
-        run_time=run,
-        requested_time=2 * run,
-        recorded_submit=submit,
-        recorded_start=submit,
-        recorded_end=submit + run,
-    )
+    jobs = random_jobs(draw, 2000, users=2)
     model = Simulation(jobs, 4, plain=plain)
     behaviour = [SessionGraph, BatchOrder][seed % 2]
     users = add_users(model, Work.of(jobs, SESSIONS), lambda work: Composed(behaviour(work)))
@@ -428,16 +424,12 @@ def change(graph: UserGraph, model: Simulation, draw: np.random.Generator) -> No
                 graph.add_edge(graph.add_unit(rows), unit, think_time=10)
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_changes_at_random(block: int) -> None:
+@pytest.mark.parametrize(
+    "seeds",
+    [range(20), range(20, 40), pytest.param(range(1000, 1200), marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_changes_at_random(seeds: range) -> None:
     """Whatever changes when: every session comes once, not before it may, in both engines alike."""
-    for seed in range(10 * block, 10 * block + 10):
-        assert random_run(seed, False) == random_run(seed, True), seed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(4))
-def test_changes_at_random_often(block: int) -> None:
-    """The same in many more cases."""
-    for seed in range(1000 + 250 * block, 1250 + 250 * block):
+    for seed in seeds:
         assert random_run(seed, False) == random_run(seed, True), seed

@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hpcrowd.agents import Recipe, Work, add_users, give_behaviour
+from hpcrowd.agents import (
+    DecisionLog,
+    Delay,
+    RecentWaits,
+    Recipe,
+    Work,
+    add_users,
+    give_behaviour,
+)
 from hpcrowd.agents.behaviours.composed import Composed
-from hpcrowd.agents.behaviours.decisions import DecisionLog
 from hpcrowd.agents.behaviours.think import Pause
 from hpcrowd.agents.behaviours.user import ReplayUser
 from hpcrowd.agents.behaviours.when import BatchOrder, Reason, Release
@@ -30,15 +39,18 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace, jobs_from_trace
-from hpcrowd.scenarios import populate, reaction_from, replay, resample
+from hpcrowd.scenarios import populate, replay, resample
 
 from tests.support.populations import small_log
+
+MakeJobs = Callable[..., JobTable]
+MakeTrace = Callable[..., Trace]
 
 pytest.importorskip("sklearn", reason="no scikit-learn: pip install 'hpcrowd[fits]'")
 
 
 @pytest.fixture(scope="module")
-def record(make_trace: Callable[..., Trace]) -> tuple[Work, Clock]:
+def record(make_trace: MakeTrace) -> tuple[Work, Clock]:
     """The work of twelve users over eight weeks."""
     trace = small_log(make_trace)
     return Work.of(jobs_from_trace(trace).jobs), Clock.of(trace.header)
@@ -64,51 +76,42 @@ class Recalling(LearnedPauses):
         return Pause(release.pause)
 
 
-def test_a_run_is_noticed_as_the_record_is(record: tuple[Work, Clock], model: LearnedModel) -> None:
-    """Users who do what was recorded notice the same in a simulation as over the record."""
+@pytest.mark.parametrize("begins", ["with the run", "in the middle"])
+def test_a_run_is_noticed_as_the_record_is(
+    record: tuple[Work, Clock], model: LearnedModel, begins: str
+) -> None:
+    """Users who do what was recorded notice the same in a simulation as over the record.
+
+    So do those who are given the behaviour in the middle of a run: they know what they did before.
+    """
     work, clock = record
     jobs = work.jobs.copy()
     jobs.erase_outcome()
     simulation = Simulation(jobs, 8, "recorded", clock=clock)
     think = Recalling(model)
-    add_users(simulation, work, lambda found: Composed(BatchOrder(found), think))
-    simulation.run()
-    assert (jobs.submit == jobs.recorded_submit).all()
     noticed = Noticed.of(work, clock, model.forest.common, model.forest.prior)
-    assert sorted(think.seen) == noticed.released.tolist()
     # How much is open is looked at when a unit is planned, which is before it is released where
     # it only follows another.
-    which = np.arange(len(NAMES)) != NAMES.index("open")
-    for unit, features in think.seen.items():
-        expected = noticed.features[unit]
-        np.testing.assert_allclose(features[which], expected[which], err_msg=str(unit))
-        if noticed.releases.reason[unit] == Reason.ENDED:
-            assert features[~which] == expected[~which]
-
-
-def test_who_becomes_such_a_user_has_a_past(
-    record: tuple[Work, Clock], model: LearnedModel
-) -> None:
-    """A user who is given the behaviour in the middle of a run knows what it did before."""
-    work, clock = record
-    jobs = work.jobs.copy()
-    jobs.erase_outcome()
-    simulation = Simulation(jobs, 8, "recorded", clock=clock)
-    users = add_users(simulation, Work.of(jobs), Recipe("batches"))
-    simulation.run(until=int(np.median(jobs.recorded_submit)))
-    think = Recalling(model)
-    behaviour = Composed(BatchOrder(users[0].work), think)
-    for user in users:
-        give_behaviour(simulation, user, behaviour)
+    certain = ~np.isin(NAMES, ["open"])
+    if begins == "with the run":
+        add_users(simulation, work, lambda found: Composed(BatchOrder(found), think))
+    else:
+        users = add_users(simulation, Work.of(jobs), Recipe("batches"))
+        simulation.run(until=int(np.median(jobs.recorded_submit)))
+        behaviour = Composed(BatchOrder(users[0].work), think)
+        for user in users:
+            give_behaviour(simulation, user, behaviour)
+        # What was noticed at the end of earlier work is not made up for.
+        certain = ~np.isin(NAMES, ["open", "responses"])
     simulation.run()
     assert (jobs.submit == jobs.recorded_submit).all()
-    noticed = Noticed.of(work, clock, model.forest.common, model.forest.prior)
     assert len(think.seen) > 50
-    # What was noticed at the end of earlier work, and how much is open, is not made up for.
-    which = ~np.isin(NAMES, ["open", "responses"])
     for unit, features in think.seen.items():
         expected = noticed.features[unit]
-        np.testing.assert_allclose(features[which], expected[which], err_msg=str(unit))
+        np.testing.assert_allclose(features[certain], expected[certain], err_msg=str(unit))
+        if begins == "with the run" and noticed.releases.reason[unit] == Reason.ENDED:
+            assert features[~certain] == expected[~certain]
+    assert begins == "in the middle" or sorted(think.seen) == noticed.released.tolist()
 
 
 def test_a_user_draws_what_the_model_says(record: tuple[Work, Clock], model: LearnedModel) -> None:
@@ -174,7 +177,7 @@ def test_users_become_themselves(record: tuple[Work, Clock], model: LearnedModel
         assert shares[-1] == pytest.approx(known / (known + model.forest.own))
 
 
-def test_responses_count(make_jobs: Callable[..., JobTable]) -> None:
+def test_responses_count(make_jobs: MakeJobs) -> None:
     """Users who think as long as their jobs took are foreseen by the response."""
     rows = []
     random = np.random.default_rng(0)
@@ -196,24 +199,14 @@ def test_responses_count(make_jobs: Callable[..., JobTable]) -> None:
     assert np.mean(wrong) < 0.1
 
 
-def test_same_seed_same_bytes(record: tuple[Work, Clock], tmp_path: Path) -> None:
-    """A fit depends on its seed alone, and so does a run."""
-    small = Settings(trees=4)
+def test_a_saved_model_is_the_same(record: tuple[Work, Clock], tmp_path: Path) -> None:
+    """A fit depends on its seed alone; saved and read it draws the same as before."""
     paths = [tmp_path / name for name in ("a", "b", "c")]
-    for path, seed in zip(paths, (1, 1, 2), strict=True):
-        fit_learned([record], small, seed=seed).save(path)
+    models = [fit_learned([record], Settings(trees=4), seed=seed) for seed in (1, 1, 2)]
+    for path, made in zip(paths, models, strict=True):
+        made.save(path)
     first, again, other = (path.read_bytes() for path in paths)
-    assert first == again
-    assert first != other
-
-
-def test_a_saved_model_is_the_same(
-    record: tuple[Work, Clock], model: LearnedModel, tmp_path: Path
-) -> None:
-    """It draws the same after it was saved and read."""
-    path = tmp_path / "users.parquet"
-    model.save(path)
-    read = LearnedModel.load(path)
+    assert first == again != other
     work, clock = record
 
     def run(found: LearnedModel) -> list[int]:
@@ -224,14 +217,11 @@ def test_a_saved_model_is_the_same(
         simulation.run()
         return jobs.submit.tolist()
 
-    assert run(read) == run(model)
+    assert run(models[0]) == run(LearnedModel.load(paths[0])) != run(models[2])
 
 
 def test_files_of_other_kinds_are_refused(model: LearnedModel, tmp_path: Path) -> None:
     """One line says what is wrong with a file, and how to make a right one."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = tmp_path / "users.parquet"
     with pytest.raises(QuantityError, match="no such file"):
         LearnedModel.load(path)
@@ -239,47 +229,46 @@ def test_files_of_other_kinds_are_refused(model: LearnedModel, tmp_path: Path) -
     with pytest.raises(QuantityError, match=r"cannot be read.*hpcrowd fit learned"):
         LearnedModel.load(path)
     model.save(path)
-    table = pq.read_table(path)
-    about = json.loads(table.schema.metadata[ABOUT])
-    for change in ({"version": 0}, {"features": list(NAMES[:-1])}):
-        pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about | change)}), path)
-        with pytest.raises(QuantityError, match=r"version .*; make it again with hpcrowd fit"):
+    good = pq.read_table(path)
+    about = json.loads(good.schema.metadata[ABOUT])
+    old = [{"version": 0}, {"features": list(NAMES[:-1])}]
+    spoilt = {name: [pa.scalar([10**6] * len(good[name][0]), good[name].type).as_py()]
+              for name in ("child", "members", "choices_root")}  # fmt: skip
+    place = good.schema.get_field_index
+    wrong = [
+        *((good.replace_schema_metadata({ABOUT: json.dumps(about | change)}), r"version .*; make")
+          for change in old),
+        *((good.set_column(place(name), name, pa.array(column, good[name].type)), r"damaged; make")
+          for name, column in spoilt.items()),
+        (good.drop_columns(["lift"]), r"damaged; make it again"),
+        (good.replace_schema_metadata({}), "version unknown"),
+    ]  # fmt: skip
+    for table, told in wrong:
+        pq.write_table(table, path)
+        with pytest.raises(QuantityError, match=told):
             LearnedModel.load(path)
-    for name in ("child", "members", "choices_root"):
-        spoilt = [pa.scalar([10**6] * len(table[name][0]), table[name].type).as_py()]
-        column = pa.array(spoilt, table[name].type)
-        pq.write_table(table.set_column(table.schema.get_field_index(name), name, column), path)
-        with pytest.raises(QuantityError, match=r"damaged; make it again"):
-            LearnedModel.load(path)
-    pq.write_table(table.drop_columns(["lift"]), path)
-    with pytest.raises(QuantityError, match=r"damaged; make it again"):
-        LearnedModel.load(path)
-    pq.write_table(table.replace_schema_metadata({}), path)
-    with pytest.raises(QuantityError, match="version unknown"):
-        LearnedModel.load(path)
 
 
-def test_a_record_without_pauses_teaches_nothing(make_jobs: Callable[..., JobTable]) -> None:
+def test_a_record_without_pauses_teaches_nothing(make_jobs: MakeJobs) -> None:
     """Users who came once cannot be learned from."""
     work = Work.of(make_jobs((0, 10, 1, 10, 1), (5, 10, 1, 10, 2)))
     with pytest.raises(TraceError, match="no user submitted twice"):
         fit_learned([(work, Clock())])
 
 
-def log_file(make_trace: Callable[..., Trace], path: Path) -> Path:
-    """The small log on disk."""
-    write_swf(small_log(make_trace), path)
-    return path
+@pytest.fixture
+def log(make_trace: MakeTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small log on disk, in the folder of work."""
+    monkeypatch.chdir(tmp_path)
+    write_swf(small_log(make_trace), tmp_path / "log.swf")
+    return tmp_path / "log.swf"
 
 
-def test_a_model_is_fitted_and_used_everywhere(
-    make_trace: Callable[..., Trace], call: Any, tmp_path: Path
-) -> None:
+def test_a_model_is_fitted_and_used_everywhere(log: Path, call: Any, tmp_path: Path) -> None:
     """One command fits it to several logs; replays, resamples and populations take its file."""
-    log, users = log_file(make_trace, tmp_path / "log.swf"), tmp_path / "users.parquet"
+    users = tmp_path / "users.parquet"
     code, out, _ = call("fit", "learned:trees=4,leaf=5", log, log, "-o", users)
-    assert 0 == code
-    assert 2 == out.count("12 users")
+    assert (0, 2) == (code, out.count("12 users"))
     about = LearnedModel.load(users).provenance
     assert [4, 5] == [about["settings"][name] for name in ("trees", "leaf")]
     assert ["log.swf"] * 2 == [one["name"] for one in about["logs"]]
@@ -289,66 +278,38 @@ def test_a_model_is_fitted_and_used_everywhere(
     found = [resample(log, users=f"learned:{users}", days=56, seed=1) for _ in range(2)]
     assert (found[0].jobs.submit == found[1].jobs.submit).all()
     assert len(found[0].jobs) > 50
-    model = tmp_path / "M.json"
-    assert 0 == call("fit", "mugm", log, "-o", model)[0]
-    found = [populate(str(model), users=name, days=28) for name in ("learned", "model")]
+    made = tmp_path / "M.json"
+    assert 0 == call("fit", "mugm", log, "-o", made)[0]
+    found = [populate(str(made), users=name, days=28) for name in ("learned", "model")]
     assert len(found[0].jobs) != len(found[1].jobs)
+    # A population names the file relative to its own folder, as a behaviour or a part.
+    for text in (
+        'behaviour = "learned:users.parquet"',
+        'when = "batches"\nthink = "learned"\nlearned = { file = "users.parquet" }',
+    ):
+        (tmp_path / "all.toml").write_text(f"[[users]]\n{text}\n")
+        assert told[0] == replay(log, users=str(tmp_path / "all.toml")).jobs.submit.tolist()
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("fit", "learned:leaves=3", "log.swf", "-o", "x"), "'leaves' is not an option of it"),
-        (("fit", "learned:leaf=few", "log.swf", "-o", "x"), "leaf must be a whole number"),
-        (("fit", "learned", "log.swf", "--cycle", "daily", "-o", "x"), "--cycle daily: for models"),
-        (("fit", "mugm", "log.swf", "log.swf", "-o", "x"), "mugm is fitted to one trace"),
-        (("replay", "log.swf", "--users", "learned:none"), "learned model none: no such file"),
-        (("resample", "log.swf", "--users", "learned:log.swf"), "cannot be read"),
-        (("populate", "mugm", "--users", "learnt"), "users 'learnt': not known"),
-        (("populate", "mugm", "--users", "learned", "--oblivious"), "look at the ends of"),
+        ("fit learned:leaves=3 log.swf -o x", "'leaves' is not an option of it"),
+        ("fit learned:leaf=few log.swf -o x", "leaf must be a whole number"),
+        ("fit learned log.swf --cycle daily -o x", "--cycle daily: for models"),
+        ("fit mugm log.swf log.swf -o x", "mugm is fitted to one trace"),
+        ("replay log.swf --users learned:none", "learned model none: no such file"),
+        ("resample log.swf --users learned:log.swf", "cannot be read"),
+        ("populate mugm --users learnt", "users 'learnt': not known"),
+        ("populate mugm --users learned --oblivious", "look at the ends of"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
-    make_trace: Callable[..., Trace],
-    call: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    told: str,
-) -> None:
+def test_mistakes_are_told_in_one_line(log: Path, call: Any, arguments: str, told: str) -> None:
     """What is wrong is said in one line, with exit code 2, and no file is left."""
-    monkeypatch.chdir(tmp_path)
-    log_file(make_trace, tmp_path / "log.swf")
-    code, out, err = call(*arguments)
+    code, out, err = call(*arguments.split())
     assert (2, "", 1) == (code, out, len(err.splitlines()))
     assert told in err
-    assert ["log.swf"] == [path.name for path in tmp_path.iterdir()]
-
-
-def test_populations_take_files_beside_them(
-    make_trace: Callable[..., Trace], model: LearnedModel, tmp_path: Path
-) -> None:
-    """A population names a model's file relative to its own folder, as a behaviour or a part."""
-    log = log_file(make_trace, tmp_path / "log.swf")
-    (tmp_path / "people").mkdir()
-    model.save(tmp_path / "people" / "users.parquet")
-    told = []
-    for text in (
-        'behaviour = "learned:users.parquet"',
-        'when = "batches"\nthink = "learned"\nlearned = { file = "users.parquet" }',
-        'behaviour = "learned"',
-    ):
-        path = tmp_path / "people" / "all.toml"
-        path.write_text(f"[[users]]\n{text}\n")
-        told.append(replay(log, users=str(path)).jobs.submit.tolist())
-    assert (
-        told[0]
-        == told[1]
-        == replay(
-            log, users=f"learned:{tmp_path / 'people' / 'users.parquet'}"
-        ).jobs.submit.tolist()
-    )
-    assert told[0] != told[2]
+    assert [log.name] == [path.name for path in log.parent.iterdir()]
 
 
 def test_the_shipped_model_says_what_it_is_from() -> None:
@@ -359,55 +320,45 @@ def test_the_shipped_model_says_what_it_is_from() -> None:
     assert {"pauses", "users", "sha256", "name", "note"} == set(shipped.provenance["logs"][0])
 
 
-def test_users_choose_to_wait_and_to_repeat(make_jobs: Callable[..., JobTable]) -> None:
+@pytest.mark.parametrize("waits", [True, False])
+def test_users_choose_to_wait_and_to_repeat(make_jobs: MakeJobs, waits: bool) -> None:
     """Those who learned from people who always do so wait and submit the same; others do not."""
-    for waits in (True, False):
-        rows = []
-        for user in range(1, 7):
-            at = 1000 * user
-            for number in range(60):
-                size = 1 if waits else 1 + number % 7
-                run = 2000 if waits else 900_000
-                rows.append((at, run, size, 1_000_000, user))
-                at += 5000 + 100 * (number % 3)
-        work = Work.of(make_jobs(*sorted(rows)))
-        model = fit_learned([(work, Clock())], Settings(trees=4))
-        minds = Minds(model)
-        noticed = Noticed.of(work, Clock(), model.forest.common, model.forest.prior)
-        chances = []
-        for unit in noticed.released[noticed.released > 0]:
-            minds.features[:] = noticed.after[unit - 1]
-            chances.append(minds.chances())
-        mean = np.mean(chances, axis=0)
-        assert (mean > 0.9).all() if waits else (mean < 0.1).all()
+    rows = []
+    for user in range(1, 7):
+        at = 1000 * user
+        for number in range(60):
+            size, run = (1, 2000) if waits else (1 + number % 7, 900_000)
+            rows.append((at, run, size, 1_000_000, user))
+            at += 5000 + 100 * (number % 3)
+    work = Work.of(make_jobs(*sorted(rows)))
+    model = fit_learned([(work, Clock())], Settings(trees=4))
+    minds = Minds(model)
+    noticed = Noticed.of(work, Clock(), model.forest.common, model.forest.prior)
+    chances = []
+    for unit in noticed.released[noticed.released > 0]:
+        minds.features[:] = noticed.after[unit - 1]
+        chances.append(minds.chances())
+    mean = np.mean(chances, axis=0)
+    assert (mean > 0.9).all() if waits else (mean < 0.1).all()
 
 
-def test_learned_users_react_and_are_noted(
-    make_trace: Callable[..., Trace], model: LearnedModel
-) -> None:
+def test_learned_users_react_and_are_noted(make_trace: MakeTrace, model: LearnedModel) -> None:
     """With reactions that change nothing, and with a log of decisions, they do the same."""
-    trace = small_log(make_trace)
-    plain = Recipe("batches", Learned(model=model))
-    never = reaction_from(
-        {"do": "delay", "by": "1h", "when": "recent-waits", "wait": "900d", "last": 1}
-    )
-    told = []
-    for recipe, log in ((plain, None), (replace(plain, reactions=(never,)), None), (plain, True)):
-        run = replay(trace, users=recipe, log=None if log is None else DecisionLog())
-        told.append(run.jobs.submit.tolist())
-    assert told[0] == told[1] == told[2]
+    trace, think = small_log(make_trace), Learned(model=model)
+    never = Delay(RecentWaits(900 * DAY, last=1), by=HOUR)
+    told = [
+        replay(trace, users=Recipe("batches", think, reactions=reactions), log=log).jobs
+        for reactions, log in (((), None), ((never,), None), ((), DecisionLog()))
+    ]
+    assert told[0].submit.tolist() == told[1].submit.tolist() == told[2].submit.tolist()
 
 
 def test_a_fit_without_its_library_says_how_to_install_it(
-    make_trace: Callable[..., Trace], call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    log: Path, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line names the extra; the shipped model needs none."""
-    log = log_file(make_trace, tmp_path / "log.swf")
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    for arguments in (
-        ("fit", "learned", log, "-o", tmp_path / "x"),
-        ("validate", log, "--users", "learned"),
-    ):
+    for arguments in (("fit", "learned", log, "-o", "x"), ("validate", log, "--users", "learned")):
         code, out, err = call(*arguments)
         assert (2, "") == (code, out)
         assert 'scikit-learn is not installed; pip install "hpcrowd[fits]"' in err

@@ -1,8 +1,9 @@
-"""Users who cut a task into jobs: tiny stories, what always holds, and each mistake in one line."""
+"""Users who cut a task into jobs: tiny stories, what always holds, and where it cannot be done."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from hpcrowd.agents import (
     ActivityWindow,
     Always,
     BatchOrder,
-    Composed,
     Cut,
     DecisionLog,
     Decisions,
@@ -19,20 +19,16 @@ from hpcrowd.agents import (
     Delay,
     During,
     Patience,
-    Reaction,
     Recipe,
     Recorded,
     Renounce,
-    ReplayUser,
     SameWindow,
     SessionDefinition,
     SessionGraph,
     Switch,
-    Work,
-    add_users,
     give_behaviour,
 )
-from hpcrowd.analysis import account, notes_of
+from hpcrowd.analysis import account, notes_of, read_results, write_results
 from hpcrowd.environment import ClusterSpec, JobTable, Simulation, State
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.environment.errors import QuantityError
@@ -44,40 +40,17 @@ from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.windows import StartWindow
 from hpcrowd.environment.signals.signal import Signal
 from hpcrowd.environment.traces.formats.swf import parse_swf
-from hpcrowd.environment.traces.trace import Trace, take_jobs
 from hpcrowd.scenarios import reaction_from, replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.agents.behaviours.machine.test_users_on_nodes import model_of, two
+from tests.agents.behaviours.machine.node_cases import model_of, two
+from tests.support.behaviours import both, join, react
 
 MakeJobs = Callable[..., JobTable]
-EVERY_JOB = SessionDefinition("arrival", None)
 HOW = ("preferred", "adaptive", "at-once")
 
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-
-
-def run(
-    jobs: JobTable,
-    *reactions: Reaction,
-    when: Any = SessionGraph,
-    processors: int = 8,
-    sessions: SessionDefinition = EVERY_JOB,
-    log: DecisionLog | None = None,
-    parts: dict[str, Any] | None = None,
-    **options: Any,
-) -> list[ReplayUser]:
-    """Replay jobs with users who react; return the users."""
-    model = Simulation(jobs, processors, **options)
-    work = Work.of(jobs, sessions)
-
-    def maker(work: Work) -> Composed:
-        return Composed(when(work), reactions=reactions, **(parts or {}))
-
-    users = add_users(model, work, maker, log=log)
-    model.run()
-    return users
+run = partial(react, when=SessionGraph)
 
 
 def pieces(cut: Cut, jobs: JobTable, row: int = 0) -> list[tuple[int, int, int]]:
@@ -89,95 +62,79 @@ def pieces(cut: Cut, jobs: JobTable, row: int = 0) -> list[tuple[int, int, int]]
 
 # ---- stories ----------------------------------------------------------------------------------
 
+WIDE = ((0, 100, 6, 100, 2), (1, 50, 8, 50, 3), (10, 100, 4, 100))
+
+
+STORIES: dict[str, tuple[Any, dict[str, Any], dict[int, list[tuple[int, int, int]]]]] = {
+    # With 2 s for each piece and 3 s between them: 8 + 8 + 8 + 1 s of work.
+    "overhead": ([(0, 25, 3, 25)], {"limit": 10, "overhead": 2, "pause": 3},
+                 {0: [(0, 10, 3), (13, 23, 3), (26, 36, 3), (39, 42, 3)]}),
+    # Two jobs in the system at once, whole ones too: the third comes when one ends.
+    "most": ([(0, 25, 1, 25), (0, 5, 1, 5), (0, 30, 1, 30, 2)],
+             {"how": "at-once", "limit": 10, "most": 2},
+             {0: [(0, 10, 1), (0, 10, 1), (10, 15, 1)], 1: [(10, 15, 1)],
+              2: [(0, 10, 1), (0, 10, 1), (10, 20, 1)]}),  # of another user
+    "all at once": ([(0, 30, 1, 30)], {"how": "at-once", "limit": 10, "most": 3},
+                    {0: [(0, 10, 1), (0, 10, 1), (0, 10, 1)]}),
+    # The same work on fewer processors for longer: 150 = 80 + 70, rounded up to 72.
+    "narrow": ([(0, 25, 6, 50)], {"processors": 4, "time": 20, "limit": 30},
+               {0: [(0, 20, 4), (20, 38, 4)]}),
+    # In an empty machine twice the processors for half the time.
+    "adaptive": ([(0, 40, 4, 40)], {"how": "adaptive"}, {0: [(0, 20, 8)]}),
+    # Half of the processors do a part before a wide job starts at 100: 400 = 2 x 50 + 2 x 25 + 250;
+    # then four do the rest soonest, behind the wide job.
+    "gap": (WIDE, {"how": "adaptive", "processors": 4},
+            {2: [(10, 60, 2), (60, 85, 2), (150, 213, 4)]}),
+}  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("story", STORIES)
+def test_pieces(make_jobs: MakeJobs, plain: bool, story: str) -> None:
+    """Start, end and processors of each piece of a task."""
+    rows, settings, expected = STORIES[story]
+    jobs = make_jobs(*rows)
+    cut = Cut(During([(10, 11)]) if rows is WIDE else Always(), **settings)
+    run(jobs, cut, when=Recorded, plain=plain)
+    assert expected == {row: pieces(cut, jobs, row) for row in expected}
+    longest = max(jobs.requested_time[task.pieces].max() for task in cut.tasks.values())
+    assert cut.limit is None or longest <= cut.limit
+
 
 @both
 def test_preferred_pieces_follow_each_other(make_jobs: MakeJobs, plain: bool) -> None:
     """25 s under a limit of 10 s are three jobs; what waits for the task waits for the last."""
-    jobs = make_jobs((0, 25, 3, 50), (30, 5, 1, 5))  # thinks for 5 s
+    jobs, log = make_jobs((0, 25, 3, 50), (30, 5, 1, 5)), DecisionLog()  # thinks for 5 s
     cut = Cut(Always(), limit=10)
-    users = run(jobs, cut, plain=plain)
+    users = run(jobs, cut, plain=plain, log=log)
     assert [(0, 10, 3), (10, 20, 3), (20, 25, 3)] == pieces(cut, jobs)
     assert [10, 10, 10] == jobs.requested_time[cut.tasks[0].pieces].tolist()  # twice as much, cut
     assert (30, 2, 2) == (jobs.submit[1], users[0].submitted, users[0].finished)
-    assert [State.COMPLETED] * 4 == jobs.state.tolist()
-    assert [1, 2, 3, 4] == jobs.number.tolist()
+    assert ([State.COMPLETED] * 4, [1, 2, 3, 4]) == (jobs.state.tolist(), jobs.number.tolist())
     assert [0, 0, 0] == jobs.session[cut.tasks[0].pieces].tolist()
     assert {3: 2, 0: 3} == users[0].preceded
+    words = [one.words() for one in Decisions.of(log)]
+    assert [f"session 0: job {job} cut, reaction cut always" for job in (3, 4, 1)] == words[1:4]
 
 
 @both
-def test_overhead_and_pause(make_jobs: MakeJobs, plain: bool) -> None:
-    """With 2 s for each piece and 3 s between them: 8 + 8 + 8 + 1 s of work."""
-    jobs = make_jobs((0, 25, 3, 25))
-    cut = Cut(Always(), limit=10, overhead=2, pause=3)
-    users = run(jobs, cut, plain=plain)
-    assert [(0, 10, 3), (13, 23, 3), (26, 36, 3), (39, 42, 3)] == pieces(cut, jobs)
-    accounts = account(jobs, notes_of(users))
-    assert (75, 75 + 4 * 2 * 3, 24) == tuple(
-        accounts[f"work_{name}_processor_s"] for name in ("recorded", "done", "added")
-    )
-
-
-@both
-def test_all_at_once(make_jobs: MakeJobs, plain: bool) -> None:
-    """Pieces that do not depend on each other run side by side; the task ends with the last."""
-    jobs = make_jobs((0, 25, 3, 25), (30, 5, 1, 5))
+@pytest.mark.parametrize(
+    ("job", "expected", "following"),
+    [
+        # The recorded job is the last piece; in one second it comes first.
+        ((25, 3), [(0, 10, 3), (5, 15, 3), (0, 5, 3)], 20),
+        ((21, 1), [(0, 10, 1), (0, 10, 1), (0, 1, 1)], 19),
+    ],
+)
+def test_all_at_once(
+    make_jobs: MakeJobs, plain: bool, job: tuple[int, int], expected: Any, following: int
+) -> None:
+    """Pieces run side by side; the user goes on after the last to end, whichever piece that is."""
+    jobs = make_jobs((0, *job), (30, 5, 1, 5))
     cut = Cut(Always(), how="at-once", limit=10)
     users = run(jobs, cut, plain=plain)
-    # The recorded job is the last piece; in one second it comes first.
-    assert [(0, 10, 3), (5, 15, 3), (0, 5, 3)] == pieces(cut, jobs)
-    assert 20 == jobs.submit[1]  # five seconds after the task, which ends at 15
+    assert (expected, following) == (pieces(cut, jobs), jobs.submit[1])
     assert {} == users[0].preceded
-
-
-@both
-def test_recorded_job_may_end_before_other_pieces(make_jobs: MakeJobs, plain: bool) -> None:
-    """The last piece is short and ends first; the user waits for the others all the same."""
-    jobs = make_jobs((0, 21, 1, 21), (30, 5, 1, 5))  # thinks for 9 s
-    cut = Cut(Always(), how="at-once", limit=10)
-    run(jobs, cut, plain=plain)
-    assert [(0, 10, 1), (0, 10, 1), (0, 1, 1)] == pieces(cut, jobs)
-    assert 19 == jobs.submit[1]
-
-
-@both
-def test_as_many_as_allowed(make_jobs: MakeJobs, plain: bool) -> None:
-    """With two jobs in the system at once, the third comes when one ends; whole jobs count too."""
-    jobs = make_jobs((0, 25, 1, 25), (0, 5, 1, 5), (0, 30, 1, 30, 2))
-    cut = Cut(Always(), how="at-once", limit=10, most=2)
-    run(jobs, cut, when=Recorded, plain=plain)
-    assert [(0, 10, 1), (0, 10, 1), (10, 15, 1)] == pieces(cut, jobs)
-    assert [(10, 15, 1)] == pieces(cut, jobs, 1)
-    assert [(0, 10, 1), (0, 10, 1), (10, 20, 1)] == pieces(cut, jobs, 2)  # of another user
-
-
-@both
-def test_preferred_time_and_size(make_jobs: MakeJobs, plain: bool) -> None:
-    """No more than four processors and pieces of 20 s: the same work, on fewer for longer."""
-    jobs = make_jobs((0, 25, 6, 50))
-    cut = Cut(Always(), processors=4, time=20, limit=30)
-    run(jobs, cut, plain=plain)
-    assert [(0, 20, 4), (20, 38, 4)] == pieces(cut, jobs)  # 150 = 80 + 70, rounded up to 72
-    assert [30, 30] == jobs.requested_time[cut.tasks[0].pieces].tolist()
-
-
-@both
-def test_adaptive_takes_what_is_free(make_jobs: MakeJobs, plain: bool) -> None:
-    """In an empty machine a task takes twice the processors and is done in half the time."""
-    jobs = make_jobs((0, 40, 4, 40))
-    cut = Cut(Always(), how="adaptive")
-    run(jobs, cut, plain=plain)
-    assert [(0, 20, 8)] == pieces(cut, jobs)
-
-
-@both
-def test_adaptive_fills_a_gap(make_jobs: MakeJobs, plain: bool) -> None:
-    """Before a wide job starts at 100, half of the processors do a part of the task."""
-    jobs = make_jobs((0, 100, 6, 100, 2), (1, 50, 8, 50, 3), (10, 100, 4, 100))
-    cut = Cut(During([(10, 11)]), how="adaptive", processors=4)
-    run(jobs, cut, when=Recorded, plain=plain)
-    # 400 = 2 x 50 + 2 x 25 + 250; then four processors do the rest soonest, behind the wide job.
-    assert [(10, 60, 2), (60, 85, 2), (150, 213, 4)] == pieces(cut, jobs, 2)
 
 
 def test_what_keeps_to_the_limits_stays(make_jobs: MakeJobs) -> None:
@@ -209,26 +166,19 @@ def test_next_piece_comes_when_the_user_is_at_work(make_jobs: MakeJobs, plain: b
 
 @both
 def test_patience_gives_up_the_rest(make_jobs: MakeJobs, plain: bool) -> None:
-    """If a piece leaves the queue for good, the rest is renounced, and the user goes on."""
+    """If a piece leaves the queue for good, the rest is renounced; one that comes back is not."""
     jobs = make_jobs((0, 25, 8, 25), (30, 5, 1, 5), (5, 40, 8, 40, 2))
-    cut = Cut(During([(0, 1)]), limit=10)
-    users = run(jobs, cut, parts={"patience": Patience(20)}, scheduler="fcfs", plain=plain)
+    how = {"scheduler": "fcfs", "plain": plain}
+    users = run(jobs, Cut(During([(0, 1)]), limit=10), parts={"patience": Patience(20)}, **how)
     assert [State.RENOUNCED, State.COMPLETED] == jobs.state[:2].tolist()
     assert [State.COMPLETED, State.CANCELLED] == jobs.state[3:].tolist()
     assert (35, 2) == (jobs.submit[1], users[0].finished)  # it left at 30, a think time of 5 s
     accounts = account(jobs, notes_of(users))
-    assert (525, 120, 405) == tuple(
-        accounts[f"work_{name}_processor_s"] for name in ("recorded", "lost", "done")
-    )
-
-
-@both
-def test_patience_of_pieces_that_come_back(make_jobs: MakeJobs, plain: bool) -> None:
-    """A piece that leaves the queue to come back later is waited for."""
+    work = [accounts[f"work_{one}_processor_s"] for one in ("recorded", "lost", "done")]
+    assert [525, 120, 405] == work
     jobs = make_jobs((0, 25, 8, 25), (5, 100, 8, 100, 2))
     cut = Cut(During([(0, 1)]), limit=20)
-    patience = Patience(20, then="later", after=100)
-    run(jobs, cut, parts={"patience": patience}, scheduler="fcfs", plain=plain)
+    run(jobs, cut, parts={"patience": Patience(20, then="later", after=100)}, **how)
     assert [(0, 20, 8), (140, 145, 8)] == pieces(cut, jobs)
 
 
@@ -240,14 +190,11 @@ def test_other_reactions(make_jobs: MakeJobs, plain: bool) -> None:
     cut = Cut(calm, limit=10)
     run(jobs, Degrade(calm), cut, Delay(calm), when=Recorded, plain=plain)
     assert [(100, 110, 3), (110, 120, 3), (120, 125, 3)] == pieces(cut, jobs)
-    jobs = make_jobs((60, 25, 2, 25))
-    cut = Cut(calm, limit=10)
-    backup = {"backup": ClusterSpec(2, speed=0.5)}
+    jobs, backup = make_jobs((60, 25, 2, 25)), {"backup": ClusterSpec(2, speed=0.5)}
     users = run(jobs, cut, Switch(calm, "backup"), when=Recorded, others=backup, plain=plain)
     assert [(60, 80, 2), (80, 100, 2), (100, 110, 2)] == pieces(cut, jobs)
     assert 50 == account(jobs, notes_of(users))["work_recorded_processor_s"]
     jobs = make_jobs((60, 25, 2, 25), (90, 1, 1, 1))
-    cut = Cut(calm, limit=10)
     run(jobs, cut, Renounce(During([(60, 61)])), plain=plain)
     assert [State.RENOUNCED, State.COMPLETED] == jobs.state.tolist()
     assert (65, {}) == (jobs.submit[1], cut.tasks)
@@ -273,14 +220,26 @@ def test_stopped_pieces_come_again(make_jobs: MakeJobs, plain: bool) -> None:
     assert [(0, 10, 3), (42, 52, 3), (52, 57, 3)] == pieces(cut, jobs)
 
 
+@both
+def test_pieces_wait_for_clean_energy(make_jobs: MakeJobs, plain: bool) -> None:
+    """The first waits 30 s for its window, as a whole job would; the others follow at once."""
+    jobs, cut = make_jobs((0, 25, 3, 25)), Cut(Always(), limit=10)
+    carbon = Signal(np.array([0, 30, 60, 90]), np.array([9.0, 1.0, 1.0, 1.0]))
+    start = StartWindow(threshold=5.0, step=1, slack=40)
+    power = Power((NodePower("node", 0.0, 1.0),), carbon=carbon, start=start)
+    model = Simulation(jobs, 8, power=power, plain=plain)
+    model.hold()
+    join(model, cut, when=SessionGraph)
+    model.run()
+    assert [(30, 40, 3), (40, 50, 3), (50, 55, 3)] == pieces(cut, jobs)
+
+
 @pytest.mark.parametrize("how", HOW)
 def test_users_who_leave(make_jobs: MakeJobs, how: Any) -> None:
     """A user who is removed submits no further piece; what is left is renounced."""
     jobs = make_jobs((0, 50, 8, 50), (0, 50, 8, 50))
-    cut = Cut(Always(), how=how, limit=10, most=1)
     model = Simulation(jobs, 8)
-    work = Work.of(jobs, EVERY_JOB)
-    (user,) = add_users(model, work, lambda work: Composed(Recorded(work), reactions=[cut]))
+    (user,) = join(model, Cut(Always(), how=how, limit=10, most=1))
     model.run(until=15)
     user.remove()
     model.run()
@@ -290,14 +249,10 @@ def test_users_who_leave(make_jobs: MakeJobs, how: Any) -> None:
 
 def test_machine_of_nodes() -> None:
     """The limit is MaxTime of the partition; pieces ask for the partition too."""
-    jobs: list[dict[str, Any]] = [
-        {"run": 2500, "limit": 3000, "cores": 2, "partitions": "debug"},
-        {"run": 2500, "limit": 3000, "cores": 2},
-        {"run": 900, "limit": 3000, "cores": 2, "partitions": "debug"},
-    ]
+    debug = {"limit": 3000, "cores": 2, "partitions": "debug"}
+    jobs = [{**debug, "run": 2500}, {"run": 2500, "limit": 3000, "cores": 2}, {**debug, "run": 900}]
     model, cut = model_of(two(), *jobs), Cut(Always())
-    work = Work.of(model.jobs, EVERY_JOB)
-    add_users(model, work, lambda work: Composed(Recorded(work), reactions=[cut]))
+    join(model, cut)
     model.run()
     made = model.jobs
     assert [0] == list(cut.tasks)
@@ -310,17 +265,10 @@ def test_machine_of_nodes() -> None:
 
 # ---- what always holds ------------------------------------------------------------------------
 
-tasks = st.lists(
-    st.tuples(
-        st.integers(0, 60),
-        st.integers(0, 40),
-        st.integers(1, 6),
-        st.integers(0, 50),
-        st.integers(1, 3),
-    ),
-    min_size=1,
-    max_size=12,
+job = st.tuples(
+    st.integers(0, 60), st.integers(0, 40), st.integers(1, 6), st.integers(0, 50), st.integers(1, 3)
 )
+tasks = st.lists(job, min_size=1, max_size=12)
 settings_of_users = st.fixed_dictionaries(
     {
         "how": st.sampled_from(HOW),
@@ -368,6 +316,8 @@ def test_work_and_limits_are_kept(
             assert most_at_once(jobs, together) <= cut.most
         accounts = account(jobs, notes_of(users))
         assert sum(recorded) == accounts["work_recorded_processor_s"]
+        added = accounts["work_added_processor_s"]
+        assert sum(recorded) + added == accounts["work_done_processor_s"]
         assert [len(user.units) for user in users] == [user.submitted for user in users]
         if when is not Recorded:
             assert [len(user.units) for user in users] == [user.finished for user in users]
@@ -378,147 +328,54 @@ def test_work_and_limits_are_kept(
 def most_at_once(jobs: JobTable, rows: list[int]) -> int:
     """Return the most jobs of one user among ``rows`` that were in the system together."""
     found = 0
-    for user in np.unique(jobs.user[rows]):
+    for at, user in zip(jobs.submit[rows].tolist(), jobs.user[rows].tolist(), strict=True):
         mine = np.array([row for row in rows if jobs.user[row] == user])
-        found = max(
-            found,
-            *(int(((jobs.submit[mine] <= at) & (jobs.end[mine] > at)).sum())
-              for at in jobs.submit[mine].tolist()),
-        )  # fmt: skip
+        found = max(found, int(((jobs.submit[mine] <= at) & (jobs.end[mine] > at)).sum()))
     return found
-
-
-def test_most_counts_in_the_same_second(make_jobs: MakeJobs) -> None:
-    """Nothing else than the number of jobs in the system keeps a piece back."""
-    jobs = make_jobs((0, 30, 1, 30))
-    cut = Cut(Always(), how="at-once", limit=10, most=3)
-    run(jobs, cut)
-    assert 3 == most_at_once(jobs, cut.tasks[0].pieces)
-
-
-@pytest.mark.traces
-@pytest.mark.parametrize("how", HOW)
-def test_tasks_of_kth(kth: Trace, how: Any) -> None:
-    """On a real trace all work is done, to the processor-second, and no job is too long."""
-    cut = Cut(Always(), how=how, limit=4 * HOUR, overhead=60)
-    weeks = take_jobs(kth, np.arange(1500))
-    found = replay(weeks, users=Recipe("batches", reactions=(cut,)), requested="at-least:1x")
-    jobs, accounts = found.jobs, found.accounts
-    assert jobs.run_time.max() <= 4 * HOUR
-    assert len(jobs) == jobs.count(State.COMPLETED)
-    assert accounts["work_done_processor_s"] == (
-        accounts["work_recorded_processor_s"] + accounts["work_added_processor_s"]
-    )
 
 
 # ---- results, files, mistakes -----------------------------------------------------------------
 
-ONE = "\n".join(
-    [
-        "; MaxProcs: 8",
-        "4 0 0 60 4 -1 -1 4 90 -1 1 1 1 -1 1 -1 -1 -1",
-        "9 70 0 10 3 -1 -1 3 20 -1 1 1 1 -1 1 -1 -1 -1",
-    ]
-)
+ONE = """; MaxProcs: 8
+4 0 0 60 4 -1 -1 4 90 -1 1 1 1 -1 1 -1 -1 -1
+9 70 0 10 3 -1 -1 3 20 -1 1 1 1 -1 1 -1 -1 -1"""
 
 
 def test_results(tmp_path: Any) -> None:
     """Pieces have numbers of their own, say whose pieces they are, and precede each other."""
-    from hpcrowd.analysis import read_results, write_results
-
-    recipe = Recipe("batches", reactions=(Cut(Always(), limit=25),))
+    settings = {"do": "cut", "when": "always", "limit": "25s"}
+    recipe = Recipe("batches", reactions=(reaction_from(settings),))
     found = replay(parse_swf(ONE), users=recipe, sessions="arrival:job")
     written = found.to_trace()
     assert [10, 11, 4, 9] == written["number"].tolist()
     assert [-1, 10, 11, 4] == written["preceding"].tolist()
     assert [-1, 0, 0, 10] == written["think_time"].tolist()
     new = [note for note in found.reactions if note.request == "task"]
-    assert [("4", 0, 25), ("4", 0, 25)] == [
-        (note.request_after, note.run_time, note.run_time_after) for note in new
-    ]
+    pieces = [(note.request_after, note.run_time, note.run_time_after) for note in new]
+    assert [("4", 0, 25), ("4", 0, 25)] == pieces
     write_results(found, tmp_path / "out", plots=False)
     again = read_results(tmp_path / "out")
     assert found.reactions == again.reactions
     assert found.summary() == again.summary()
 
 
-def test_decisions(make_jobs: MakeJobs) -> None:
-    """The log has a row for each piece of a task."""
-    log = DecisionLog()
-    run(make_jobs((0, 25, 3, 25)), Cut(Always(), limit=10), log=log)
-    words = [one.words() for one in Decisions.of(log)]
-    assert ["session 0 submitted at its recorded time"] == words[:1]
-    assert [f"session 0: job {job} cut, reaction cut always" for job in (2, 3, 1)] == words[1:]
-
-
-def test_from_a_file() -> None:
-    """Times have units; a trigger says when."""
-    made = reaction_from(
-        {"do": "cut", "when": "always", "how": "at-once", "limit": "4h", "most": 8, "share": 0.5}
-    )
-    assert isinstance(made, Cut)
-    assert ("at-once", 4 * HOUR, 8, 0.5) == (made.how, made.limit, made.most, made.share)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"how": "halves"}, "cut how 'halves'"),
-        ({"limit": 60, "overhead": 60}, "cut limit 60 s: must be more than the overhead of a"),
-        ({"time": 0}, "cut time 0 s: must be more than the overhead of a piece, 0 s"),
-        ({"overhead": -1}, "cut overhead -1: at least 0"),
-        ({"most": 0}, "cut most 0: at least 1"),
-        ({"processors": 0}, "cut processors 0: at least 1"),
-    ],
-)
-def test_mistakes(wrong: dict[str, Any], told: str) -> None:
-    """Each gives one line, with the value and the rule."""
-    with pytest.raises(QuantityError) as caught:
-        Cut(Always(), **wrong)
-    assert str(caught.value).startswith(told)
-    assert "\n" not in str(caught.value)
-
-
-def test_not_under_the_recorded_schedule(make_jobs: MakeJobs) -> None:
-    """Pieces have no recorded start."""
+def test_where_tasks_cannot_be_cut(make_jobs: MakeJobs) -> None:
+    """Pieces have no recorded start, and would not wait for what the recorded job waits for."""
+    jobs, cut = make_jobs((0, 25, 3, 25), (0, 5, 1, 5)), Cut(Always(), limit=10)
     with pytest.raises(QuantityError, match="cut always: under the recorded schedule jobs start"):
-        run(make_jobs((0, 25, 3, 25)), Cut(Always(), limit=10), scheduler="recorded")
-
-
-def test_not_where_jobs_are_held(make_jobs: MakeJobs) -> None:
-    """Pieces would not wait for what the recorded job waits for."""
-    jobs = make_jobs((0, 25, 3, 25), (0, 5, 1, 5))
+        run(jobs, cut, scheduler="recorded")
     model = Simulation(jobs, 8)
-    model.hold(
-        Rules(np.zeros(2, np.int64), np.zeros(2, bool), parents={0: (Parent(1, Condition.OK),)})
-    )
-    work, cut = Work.of(jobs, EVERY_JOB), Cut(Always(), limit=10)
+    parents = {0: (Parent(1, Condition.OK),)}
+    model.hold(Rules(np.zeros(2, np.int64), np.zeros(2, bool), parents=parents))
     with pytest.raises(QuantityError, match="jobs of this log are held, such as"):
-        add_users(model, work, lambda work: Composed(Recorded(work), reactions=[cut]))
-
-
-@both
-def test_pieces_wait_for_clean_energy(make_jobs: MakeJobs, plain: bool) -> None:
-    """The first waits 30 s for its window, as a whole job would; the others follow at once."""
-    jobs = make_jobs((0, 25, 3, 25))
-    carbon = Signal(np.array([0, 30, 60, 90]), np.array([9.0, 1.0, 1.0, 1.0]))
-    start = StartWindow(threshold=5.0, step=1, slack=40)
-    power = Power((NodePower("node", 0.0, 1.0),), carbon=carbon, start=start)
-    model = Simulation(jobs, 8, power=power, plain=plain)
-    model.hold()
-    work, cut = Work.of(jobs, EVERY_JOB), Cut(Always(), limit=10)
-    add_users(model, work, lambda work: Composed(SessionGraph(work), reactions=[cut]))
-    model.run()
-    assert [(30, 40, 3), (40, 50, 3), (50, 55, 3)] == pieces(cut, jobs)
+        join(model, cut)
 
 
 def test_not_with_changes_by_hand(make_jobs: MakeJobs) -> None:
     """Graphs of users who cut cannot be changed, nor their behaviour while a task goes on."""
     jobs = make_jobs((0, 25, 3, 25), (30, 5, 1, 5))
     model = Simulation(jobs, 8)
-    cut = Cut(Always(), limit=10)
-    work = Work.of(jobs, EVERY_JOB)
-    (user,) = add_users(model, work, lambda work: Composed(SessionGraph(work), reactions=[cut]))
+    (user,) = join(model, Cut(Always(), limit=10), when=SessionGraph)
     with pytest.raises(QuantityError, match="does not go by a graph"):
         user.graph.remove_edge(0, 1)
     model.run(until=12)

@@ -1,0 +1,350 @@
+"""The log of decisions of users who make up their work, and of populations that come and go.
+
+A submission is the sum of its parts, whatever the work and the users.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.agents import Casting, Consequences, ContinuationLaw, SessionDefinition, Work
+from hpcrowd.agents.behaviours.decisions import Decision, DecisionLog, Decisions, What, Why
+from hpcrowd.agents.behaviours.hooks import note_generating
+from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents.generative.archetypes import (
+    ARCHETYPES,
+    Debugger,
+    DebuggerHabits,
+    NightScript,
+    NightScriptHabits,
+    ParameterSweeper,
+    Stage,
+    SweeperHabits,
+    demo_population,
+)
+from hpcrowd.agents.generative.generated import GeneratedUser
+from hpcrowd.agents.generative.pool_users import (
+    BatchPool,
+    DrawFromPool,
+    PoolMember,
+)
+from hpcrowd.agents.generative.shmueli import PUBLISHED
+from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
+from hpcrowd.agents.populations.components import Pool
+from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, Living, SiteWork
+from hpcrowd.agents.populations.openness import Openness, PoolRules
+from hpcrowd.agents.populations.satisfaction import Formula, Habit, Requested
+from hpcrowd.agents.populations.semi_open import add_members, draw_roster
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.environment import JobTable, Simulation, Streams
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.resample import resample
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.agents.generative.archetype_cases import PLAIN_OFFICE, fixed
+from tests.support.behaviours import SPRING, Rows, table, workloads
+from tests.support.populations import record, small_log
+
+SUBMITTED = What.SUBMITTED
+
+# ---- what holds of any log --------------------------------------------------------------------
+
+#: After these a user submits nothing more, and comes and goes no more.
+LAST = (What.DONE, What.GAVE_UP)
+
+
+def ends_of(jobs: JobTable, *, hears: bool = True) -> dict[int, int]:
+    """When each unit ended for its user: a job that never ran ended at once."""
+    heard = np.where(jobs.end >= 0, jobs.end, jobs.submit)
+    over = heard if hears else jobs.submit + jobs.run_time
+    ends: dict[int, int] = {}
+    for unit, end in zip(jobs.batch.tolist(), over.tolist(), strict=True):
+        ends[unit] = max(end, ends.get(unit, 0))
+    return ends
+
+
+def check_sums(jobs: JobTable, found: Iterable[Decision], *, hears: bool = True) -> None:
+    """Each unit is submitted once, by its user, at the sum of what the log says of it."""
+    ends = ends_of(jobs, hears=hears)
+    owner = dict(zip(jobs.batch.tolist(), jobs.user.tolist(), strict=True))
+    first: dict[int, int] = {}
+    for unit, at in zip(jobs.batch.tolist(), jobs.submit.tolist(), strict=True):
+        first[unit] = min(at, first.get(unit, at))
+    submitted: dict[int, Decision] = {}
+    waits: dict[int, list[Decision]] = defaultdict(list)
+    for one in found:
+        if one.what == What.SUBMITTED:
+            assert one.unit not in submitted
+            submitted[one.unit] = one
+        elif one.what == What.WAITS:
+            waits[one.unit].append(one)
+    assert first == {unit: one.time for unit, one in submitted.items()}
+    assert set(waits) <= set(submitted)
+    for unit, one in submitted.items():
+        assert owner[unit] == one.user
+        put_off = sum(wait.seconds for wait in waits[unit])
+        if one.why in (Why.ENDED, Why.BREAK):
+            assert one.user == owner[one.cause]
+            assert one.seconds >= 0
+            assert one.time == ends[one.cause] + one.seconds + put_off
+        else:
+            assert (-1, -1) == (one.cause, one.seconds)
+        # Each wait begins where what came before it ends.
+        at = one.time - put_off
+        for wait in sorted(waits[unit], key=lambda wait: wait.why != Why.PACE):
+            came = at + min(wait.seconds, 0)  # what shortens a pause is noted when it has
+            assert (came, one.user, one.cause) == (wait.time, wait.user, wait.cause)
+            at += wait.seconds
+
+
+def check_gone(found: Iterable[Decision]) -> None:
+    """Nothing is noted of who is gone, and who is away submits nothing."""
+    gone: dict[int, Decision] = {}
+    away: dict[int, bool] = defaultdict(bool)
+    for one in sorted(found, key=lambda one: one.time):
+        before = gone.get(one.user)
+        assert before is None or one.time == before.time, one
+        if one.what in LAST:
+            gone[one.user] = one
+        elif one.what in (What.WENT_AWAY, What.CAME_BACK):
+            away[one.user] = one.what == What.WENT_AWAY
+        elif one.what == What.SUBMITTED:
+            assert not away[one.user]
+
+
+# ---- stories ----------------------------------------------------------------------------------
+
+
+def test_satisfaction(make_trace: Callable[..., Trace]) -> None:
+    """Who minds has its mood in the log, and away users have waits; a run has it all."""
+    # On a machine of a third of the speed everybody is discontent.
+    choices: dict[str, Any] = {
+        "satisfaction": "habit", "speed": "0.3x", "days": 56,
+        "consequences": {"leave": 1.0, "tolerance": 0.1, "returns": 1.0, "away": 1.0},
+    }  # fmt: skip
+    trace = small_log(make_trace)
+    run, silent = (resample(trace, log=log, **choices) for log in (DecisionLog(), None))
+    assert silent.decisions is None
+    assert run.decisions is not None
+    assert run.after is not None
+    told, untold = (one.jobs.matrix[:, : len(one.jobs)].tobytes() for one in (run, silent))
+    assert untold == told
+    check_sums(run.jobs, run.decisions)
+    check_gone(run.decisions)
+    assert {Why.AWAY, Why.MOOD} <= {one.why for one in run.decisions}
+    away = [one for one in run.decisions if one.what == What.WENT_AWAY]
+    assert all(one.mood > 0.1 and one.why == Why.MOOD for one in away)
+    submitted = [one for one in run.decisions if one.what == What.SUBMITTED]
+    assert [one.cause for one in submitted] == [run.after[one.unit] for one in submitted]
+
+
+#: Tests of 60 s, each an hour after the end of the one before.
+STEADY = {"office": PLAIN_OFFICE, "processors": (1,), "run_time": fixed(60), "think": fixed(HOUR)}
+SWEEPER = SweeperHabits(
+    PLAIN_OFFICE, jobs=(2, 2), run_time=fixed(60), unlike=0.0, think=fixed(7 * HOUR)
+)
+STAGES = (Stage(1, 1, fixed(60), 60), Stage(1, 1, fixed(90), 90))
+MORNING = [
+    (0, What.WAITS, Why.WINDOW, 0, -1, 8 * HOUR),
+    (8 * HOUR, SUBMITTED, Why.FIRST, 0, -1, -1),
+]
+BREAKS = DebuggerHabits(**STEADY, pause=fixed(6 * HOUR), law=ContinuationLaw(0.0))
+SECOND, THIRD = 15 * HOUR + 60, 14 * HOUR + 60
+
+
+ARCHETYPE: dict[str, tuple[Callable[[], Behaviour[GeneratedUser]], list[Any]]] = {
+    # Who thinks for long after the office has closed waits for it, which is no think time.
+    "sweeper": (lambda: ParameterSweeper(SWEEPER), [
+        *MORNING, (SECOND, SUBMITTED, Why.ENDED, 1, 0, 7 * HOUR),
+        (SECOND + 7 * HOUR + 60, What.WAITS, Why.WINDOW, 2, 1, 10 * HOUR - 120),
+        (DAY + 8 * HOUR, SUBMITTED, Why.ENDED, 2, 1, 7 * HOUR)]),
+    # Inside a session a debugger thinks, and nothing is left of the wait before it.
+    "session": (lambda: Debugger(DebuggerHabits(**STEADY, law=ContinuationLaw(1.0, 0.0))), [
+        *MORNING, *((at * (HOUR + 60) + 8 * HOUR, SUBMITTED, Why.ENDED, at, at - 1, HOUR)
+                    for at in range(1, 10))]),
+    # Who does not continue takes a break, and comes back in its hours.
+    "break": (lambda: Debugger(BREAKS), [
+        *MORNING, (THIRD, SUBMITTED, Why.BREAK, 1, 0, 6 * HOUR),
+        (THIRD + 60 + 6 * HOUR, What.WAITS, Why.WINDOW, 2, 1, 12 * HOUR - 120),
+        (DAY + 8 * HOUR, SUBMITTED, Why.BREAK, 2, 1, 6 * HOUR)]),
+    # A script comes at its hour, and continues as soon as a stage has ended.
+    "script": (lambda: NightScript(NightScriptHabits(hour=21 * HOUR, shift=0, stages=STAGES)), [
+        (21 * HOUR, SUBMITTED, Why.HOUR, 0, -1, -1),
+        (21 * HOUR + 60, SUBMITTED, Why.ENDED, 1, 0, 0),
+        (DAY + 21 * HOUR, SUBMITTED, Why.HOUR, 2, -1, -1),
+        (DAY + 21 * HOUR + 60, SUBMITTED, Why.ENDED, 3, 2, 0)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARCHETYPE)
+def test_archetype(name: str) -> None:
+    """Rows of one user on an empty machine: time, what, why, unit, cause, seconds."""
+    make, expected = ARCHETYPE[name]
+    model, made, book = Simulation(JobTable(), 128, "fcfs", seed=0), make(), DecisionLog()
+    user = GeneratedUser(model, 1, made, horizon=2 * DAY, hears=True)
+    made.begin(user)
+    note_generating(book, [user])
+    model.run()
+    found = [(d.time, d.what, d.why, d.unit, d.cause, d.seconds) for d in Decisions.of(book)]
+    assert expected == found[: len(expected)]
+
+
+class Hasty(DrawFromPool):
+    """Submits the next batch as soon as one has ended, without an alarm."""
+
+    def finished(self, user: Any, unit: int, now: int) -> None:
+        """Go on at once."""
+        if now < 4 * WEEK:
+            self.wake(user, unit)
+
+
+def test_what_made_an_alarm_late_is_forgotten() -> None:
+    """Only what an alarm submits was late with it: what follows without one is not."""
+    model = Simulation(JobTable(), 1)
+    pool = BatchPool(*(np.array(values) for values in ([0, 1], [WEEK], [WEEK], [1])))
+    hasty = Hasty([PoolMember(1, 1, 5, np.array([10]))], {1: pool})
+    user = GeneratedUser(model, 1, hasty, group=1, horizon=5 * WEEK)
+    user.absent_until = 10
+    book = DecisionLog()
+    note_generating(book, [user])
+    user.behaviour.begin(user)
+    model.run()
+    assert [
+        (5, What.WAITS, Why.AWAY, WEEK),
+        (WEEK + 5, What.SUBMITTED, Why.FIRST, -1),
+        (2 * WEEK + 5, What.SUBMITTED, Why.ENDED, 0),
+        (3 * WEEK + 5, What.SUBMITTED, Why.ENDED, 0),
+    ] == [(d.time, d.what, d.why, d.seconds) for d in Decisions.of(book)]
+
+
+# ---- any users --------------------------------------------------------------------------------
+
+#: Weeks that populations live.
+WEEKS = 4
+
+#: Users who are soon discontent, leave often and come back often.
+TOUCHY = Consequences(leave=1.0, tolerance=0.0, returns=0.7, away=1.0, again=1.0)
+
+seconds = st.integers(300, 12 * HOUR)
+
+
+@st.composite
+def weekly_records(draw: st.DrawFn) -> JobTable:
+    """Jobs of up to four users over three weeks, most of them by day."""
+    few, day, at = st.integers(1, 4), st.integers(0, 20), st.integers(0, DAY - 1)
+    job = st.tuples(few, day, at, seconds, few, st.integers(0, 3 * HOUR))
+    jobs = draw(st.lists(job, min_size=2, max_size=25))
+    # A log of several weeks, whatever else is drawn.
+    jobs += [(1, 0, 9 * HOUR, HOUR, 1, 0), (1, 20, 9 * HOUR, HOUR, 1, 0)]
+    rows = [(user, day * DAY + at, run, width, wait) for user, day, at, run, width, wait in jobs]
+    return record(sorted(rows, key=lambda row: row[1]))
+
+
+def groups(pool: Pool) -> GroupWork:
+    """Members who draw from three batches, whoever they are."""
+    users = pool.work.sessions.users.tolist()
+    columns = [0, 1, 3], [60, HOUR, 5], [90, HOUR, 9], [1, 4, 2]
+    batches = BatchPool(*(np.array(column) for column in columns))
+    pauses = np.array([0, HOUR, 2 * DAY])
+    return GroupWork(pool, [PoolMember(user, 0, 0, pauses) for user in users], {0: batches})
+
+
+LIVING: dict[str, Callable[[Pool], Living]] = {
+    "rigid": lambda pool: ComponentWork(pool, AsRecorded()),
+    "think-time": lambda pool: ComponentWork(pool, ClosedLoop()),
+    "think-time-windows": lambda pool: ComponentWork(pool, ClosedLoop(pool.profiles)),
+    "groups": groups,
+    "shmueli-feitelson": lambda pool: SiteWork(pool, PUBLISHED),
+    "generative": lambda pool: SiteWork(pool, PRESETS["generative"]),  # type: ignore[arg-type]
+}
+
+
+def lived(
+    jobs: JobTable,
+    make: Callable[[Pool], Living],
+    *,
+    formula: Formula | None,
+    log: DecisionLog | None,
+    seed: int,
+) -> tuple[JobTable, list[Decision], list[Any]]:
+    """The jobs of a population, what it decided, and its visits."""
+    pool = Pool.of(Work.of(jobs.copy()), SPRING, PoolRules(least=1))
+    living = make(pool)
+    model = Simulation(JobTable(), 4, clock=SPRING, seed=seed)
+    living.visits.log = log
+    users = add_members(
+        model,
+        living,
+        draw_roster(living.pool, WEEKS, Openness(), Streams(seed)),
+        horizon=SPRING.second_at(SPRING.wall(0) + WEEKS * WEEK),
+        formula=formula,
+        consequences=TOUCHY,
+    )
+    if log is not None:
+        note_generating(log, users)
+    model.run()
+    return model.jobs, [] if log is None else list(Decisions.of(log)), living.visits.notes
+
+
+@pytest.mark.parametrize("doing", LIVING)
+@settings(max_examples=12)
+@given(jobs=weekly_records(), minds=st.booleans(), seed=st.integers(0, 9))
+def test_populations(doing: str, jobs: JobTable, minds: bool, seed: int) -> None:
+    """Members of populations, content or not; who is gone does nothing, and nothing changes."""
+    log = DecisionLog()
+    makes_up = doing in ("groups", "shmueli-feitelson", "generative")
+    how: dict[str, Any] = {"seed": seed, "formula": None}
+    if minds and doing != "rigid":
+        how["formula"] = Requested() if makes_up else Habit()
+    after, found, visits = lived(jobs, LIVING[doing], log=log, **how)
+    silent, _, _ = lived(jobs, LIVING[doing], log=None, **how)
+    assert silent.matrix[:, : len(silent)].tobytes() == after.matrix[:, : len(after)].tobytes()
+    check_sums(after, found)
+    check_gone(found)
+    noted = sorted((one.time, one.user, one.what.name) for one in found if one.what >= What.THERE)
+    assert noted == sorted((visit.at, visit.user, visit.what.name) for visit in visits)
+    reasons = {one.why for one in found}
+    assert doing == "think-time-windows" or Why.PACE not in reasons
+    assert doing != "rigid" or {Why.RECORDED} == {
+        one.why for one in found if one.what == What.SUBMITTED
+    }
+
+
+@pytest.mark.parametrize("users", ["shmueli-feitelson", "generative"])
+@settings(max_examples=15)
+@given(rows=workloads(), seed=st.integers(0, 9))
+def test_site_users(users: str, rows: Rows, seed: int) -> None:
+    """Users of a site on random records, also of jobs that the machine cannot run."""
+    work = Work.of(table(rows), SessionDefinition.parse("arrival:60m"))
+    casting = Casting.of(work, users, Streams(seed))
+    model = Simulation(casting.jobs, 4, clock=SPRING, seed=seed)
+    log = DecisionLog()
+    casting.join(model, log=log)
+    model.run()
+    found = list(Decisions.of(log))
+    check_sums(model.jobs, found)
+    assert {Why.FIRST, Why.ENDED, Why.BREAK, Why.WINDOW} >= {one.why for one in found}
+
+
+@pytest.mark.parametrize("hears", [True, False])
+@settings(max_examples=12)
+@given(counts=st.fixed_dictionaries({name: st.integers(0, 2) for name in ARCHETYPES}),
+       seed=st.integers(0, 99), processors=st.sampled_from([32, 128]))  # fmt: skip
+def test_archetypes(hears: bool, counts: dict[str, int], seed: int, processors: int) -> None:
+    """People with office hours and nightly scripts, whether they hear of their results or not."""
+    model = Simulation(JobTable(), processors, clock=SPRING, seed=seed)
+    users = demo_population(model, counts, horizon=10 * DAY, hears=hears)
+    log = DecisionLog()
+    note_generating(log, users)
+    model.run()
+    found = list(Decisions.of(log))
+    check_sums(model.jobs, found, hears=hears)
+    assert Why.OWN not in {one.why for one in found}
+    wakes = {one.user for one in found if one.why in (Why.FIRST, Why.HOUR)}
+    assert {one.user for one in found} == wakes
