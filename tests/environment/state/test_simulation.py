@@ -54,6 +54,8 @@ def test_the_state_now_is_that_of_the_whole_run(
     model = staged(make_trace, tmp_path, users=users).model
     busy = np.unique(np.concatenate((whole.model.jobs.submit, whole.model.jobs.start)))
     rng = np.random.default_rng(3)
+    with pytest.raises(QuantityError, match="no job had been submitted"):
+        ClusterState.of_simulation(model)
     seen = {"running": 0, "waiting": 0, "later": 0}
     for now in np.sort(rng.integers(0, 50 * DAY, 40)).tolist():
         if now in busy:  # what comes in this very second has not come yet
@@ -152,13 +154,3 @@ def test_nodes_keep_their_jobs(policy: str) -> None:
     begin_from(again, state.now, state.running, state.waiting, placed=state.placed)
     again.run()
     assert (known.start[state.running] == state.jobs.recorded_start[state.running]).all()
-
-
-def test_before_anything_came(make_jobs: Callable[..., JobTable]) -> None:
-    """A simulation of nothing has no state, and one line says so."""
-    jobs = make_jobs((HOUR, HOUR, 1))
-    model = Simulation(jobs, 4)
-    model.cluster.submit(np.arange(1), jobs.recorded_submit)
-    model.run(until=60)
-    with pytest.raises(QuantityError, match="no job had been submitted"):
-        ClusterState.of_simulation(model)

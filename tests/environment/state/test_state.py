@@ -207,7 +207,7 @@ def states(draw: st.DrawFn) -> ClusterState:
     )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(state=states())
 def test_any_state(tmp_path: Path, state: ClusterState) -> None:
     """Whatever is in a state comes back."""
