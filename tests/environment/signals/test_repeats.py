@@ -189,9 +189,7 @@ def test_wrong_points(points: tuple, message: str) -> None:
 
 def test_values_that_cannot_be() -> None:
     """A value below the least is named; what no place on Earth has is not in degrees Celsius."""
-    with pytest.raises(
-        SignalError, match=r"out\.csv, step 2, field value: '-1': must be 0"
-    ):
+    with pytest.raises(SignalError, match=r"out\.csv, step 2, field value: '-1': must be 0"):
         outside(0, -1).check_least(0)
     with pytest.raises(SignalError, match=r"out\.csv, step 2, field value: '-999': not an out"):
         Cooling(outside(1, -999, 3), ((10, 1.1),))
