@@ -7,6 +7,7 @@ killed, or larger than the cluster they go to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,7 +182,7 @@ def play(
     *,
     plain: bool = False,
     estimates: str = "requested",
-    stops: tuple[int, ...] = (),
+    stops: Sequence[int] = (),
     room: int = 1024,
     events: int = 50_000,
 ) -> Found:
@@ -215,7 +216,7 @@ def play(
         for user in crowd.users:
             Player(model, user, log)
         for stop in stops:
-            model.run(until=stop)
+            model.run(until=int(stop))
             assert {stop} == {cluster.engine.now for cluster in model.clusters.values()}
         model.run()
     return {name: getattr(jobs, name).tolist() for name in OUTCOME}, log

@@ -64,20 +64,6 @@ def test_the_first_job_that_fits_goes_first(plain: bool) -> None:
     assert [0, 1, 2] == jobs.submit.tolist()
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_free_processors_are_given_away_once(plain: bool) -> None:
-    """A job that waits in a local queue, behind a reservation, holds what it was sent for."""
-    jobs = jobs_of((3, 100), (4, 100), (1, 500), (1, 500))
-    model = Simulation(jobs, 4, "easy", grid=GridSpec(), plain=plain)
-    model.cluster.submit([0, 1], [0, 0])  # the second holds a reservation at 100 s
-    broker_of(model).submit([2, 3], 0)  # longer than that: the first waits there
-    model.run(until=50)
-    assert [0, -1] == jobs.enqueued[2:].tolist()
-    assert [3] == broker_of(model).waiting.tolist()
-    model.run()
-    assert [0, 100, 200, 200] == jobs.start.tolist()
-
-
 def test_components_start_together_on_different_clusters() -> None:
     """They wait until all fit, and last as long as on the slowest cluster."""
     jobs = jobs_of((4, 30), (3, 100), (2, 100), (1, 5))

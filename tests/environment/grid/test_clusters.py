@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import (
-    FCFS,
     Cluster,
     ClusterSpec,
     JobTable,
-    Look,
     QuantityError,
     Simulation,
     SimulationError,
@@ -106,68 +104,6 @@ def test_stories(make_jobs: MakeJobs, name: str, plain: bool) -> None:
     assert heard == [user.heard for user in users]
 
 
-class LoggedFCFS(FCFS):
-    """FCFS that writes down when it is asked."""
-
-    def __init__(self, name: str, log: list[Any]) -> None:
-        self.cluster, self.log = name, log
-
-    def select(self, look: Look) -> Any:
-        """Write down the queue."""
-        self.log.append((look.now, f"pass {self.cluster}", [job.row for job in look.waiting]))
-        return super().select(look)
-
-
-def test_order_within_an_instant_over_clusters(make_jobs: MakeJobs) -> None:
-    """Ends everywhere, reactions by job number, events, arrivals everywhere, a pass for each."""
-    log: list[Any] = []
-    jobs = make_jobs((0, 100, 1), (0, 100, 1), (0, 100, 1), (0, 5, 1), (0, 5, 1), (0, 5, 1))
-    others = {"other": ClusterSpec(1, LoggedFCFS("other", log))}
-    model = Simulation(jobs, 2, LoggedFCFS("home", log), others=others)
-    clusters = model.clusters
-
-    class Logged(Script):
-        def on_finished(self, unit: int, now: int) -> None:
-            free = clusters["home"].free, clusters["other"].free
-            log.append((now, f"unit {unit} over", *free))
-            super().on_finished(unit, now)
-
-    Logged(model, [(2, "home", 0)], [(5, "other", 0)]).go_on(0)
-    Logged(model, [(1, "other", 0)], [(4, "home", 0)]).go_on(0)
-    Logged(model, [(0, "home", 0)]).go_on(0)
-    model.call_at(100, lambda: log.append((100, "event")) or clusters["home"].submit(3, 100))
-    model.run()
-    assert [
-        (0, "pass home", [0, 2]),
-        (0, "pass other", [1]),
-        (100, "unit 2 over", 2, 1),
-        (100, "unit 1 over", 2, 1),
-        (100, "unit 0 over", 2, 1),
-        (100, "event"),
-        (100, "pass home", [3, 4]),
-        (100, "pass other", [5]),
-        (105, "unit 3 over", 2, 1),
-        (105, "unit 4 over", 2, 1),
-    ] == log
-
-
-@both
-def test_unit_is_heard_of_by_its_highest_number(make_jobs: MakeJobs, plain: bool) -> None:
-    """Of units over in one second, each counts by its last job's number, on any cluster."""
-    heard: list[int] = []
-    jobs = make_jobs(*[(0, 9, 1)] * 3)
-    model = Simulation(jobs, 2, plain=plain, others={"other": ClusterSpec(2)})
-
-    class Listener(Script):
-        def on_finished(self, unit: int, now: int) -> None:
-            heard.append(unit)
-
-    Listener(model, [(0, "other", 0), (2, "home", 0)]).go_on(0)
-    Listener(model, [(1, "other", 0)]).go_on(0)
-    model.run()
-    assert [1, 0] == heard
-
-
 @both
 def test_run_time_is_that_of_the_cluster(make_jobs: MakeJobs, plain: bool) -> None:
     """Run and requested times are divided by the speed of the cluster the job is submitted to."""
@@ -235,31 +171,22 @@ def test_submission_elsewhere_in_the_past_is_an_error(make_jobs: MakeJobs, plain
 
 
 @pytest.mark.parametrize(
-    ("others", "text"),
+    ("name", "spec", "text"),
     [
-        ({"home": (4,)}, "cluster 'home': name of the first"),
-        ({"other": (0,)}, "processors 0"),
-        ({"other": (4, "soonest")}, "scheduler 'soonest'"),
-        ({"other": (4, "easy", 0.0)}, "speed 0.0"),
-        ({"other": (4, "easy", float("nan"))}, "speed nan"),
+        ("home", (4,), "cluster 'home': name of the first"),
+        ("other", (0,), "processors 0"),
+        ("other", (4, "soonest"), "scheduler 'soonest'"),
+        ("other", (4, "easy", 0.0), "speed 0.0"),
+        ("other", (4, "easy", float("nan")), "speed nan"),
     ],
 )
-def test_clusters_that_cannot_be(make_jobs: MakeJobs, others: Any, text: str) -> None:
-    """Another cluster that cannot be is reported with the value, in one line."""
+def test_clusters_that_cannot_be(make_jobs: MakeJobs, name: str, spec: Any, text: str) -> None:
+    """A cluster that cannot be, or is not there, is reported with the value, in one line."""
     with pytest.raises(QuantityError, match=text):
-        Simulation(
-            make_jobs((0, 1, 1)),
-            1,
-            others={name: ClusterSpec(*spec) for name, spec in others.items()},
-        )
-
-
-def test_submission_to_a_cluster_that_is_not_there(make_jobs: MakeJobs) -> None:
-    """A name that no cluster has is reported with those that there are."""
-    model = Simulation(make_jobs((0, 1, 1)), 1, others={"other": ClusterSpec(1)})
+        Simulation(make_jobs((0, 1, 1)), 1, others={name: ClusterSpec(*spec)})
+    model = Simulation(make_jobs((0, 1, 1)), 1, others={"other": ClusterSpec(4)})
     with pytest.raises(QuantityError, match="cluster 'moon': not known; choose home, other"):
         model.submit(Script(model), np.array([0]), 0, cluster="moon")
-    assert 0 == model.submit(Script(model), np.array([0]), 0, cluster="other")
 
 
 def test_units_next_to_replayed_users(make_jobs: MakeJobs) -> None:

@@ -122,16 +122,6 @@ def test_old_encodings(tmp_path: Path, encoding: str, lines: list[str]) -> None:
     assert 3 == len(SignalFile(path, zone="Europe/Paris").read().values)
 
 
-def test_read_signal_reads_published_files(tmp_path: Path) -> None:
-    """``read_signal`` reads them by itself, and with options."""
-    path = tmp_path / "carbon.csv"
-    path.write_text("\n".join(MAPS))
-    assert [20.5, 21.5, 22.5] == read_signal(path).values.tolist()
-    options = SignalFile("other.csv", factor=2.0, repeat="week")
-    signal = read_signal(path, least=0, options=options)
-    assert ([41, 43, 45], "week") == (signal.values.tolist(), signal.repeat)
-
-
 def test_seconds_of_the_run_have_options_too() -> None:
     """Gaps of the strict format are filled as well if that is said; quotes do not matter."""
     lines = ['"time","value"', "0,1", "60,2", "120,3", "240,5"]

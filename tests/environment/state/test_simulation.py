@@ -72,34 +72,6 @@ def test_the_state_now_is_that_of_the_whole_run(
     assert min(seen.values()) > 20, seen
 
 
-def test_a_simulation_goes_on_from_its_state(
-    make_trace: Callable[..., Trace], tmp_path: Any
-) -> None:
-    """With the run times that came, jobs that run and wait start and end as they did."""
-    model = staged(make_trace, tmp_path, users="rigid").model
-    model.run(until=BUSY)
-    known = ClusterState.of_simulation(model)
-    assert len(known.running)
-    assert len(known.waiting)
-    model.run()
-    jobs = known.jobs.copy()
-    numbers = np.searchsorted(model.jobs.number, jobs.number)
-    jobs.run_time[:] = model.jobs.run_time[numbers]
-    later = np.flatnonzero(model.jobs.submit > known.now)
-    fresh = model.jobs.take(later)
-    fresh.erase_outcome()
-    rows = np.arange(len(jobs), len(jobs) + len(later))
-    both = JobTable(len(jobs) + len(later))
-    both.matrix[:] = np.concatenate((jobs.matrix[:, : len(jobs)], fresh.matrix), axis=1)
-    again = Simulation(both, PROCESSORS, clock=known.clock)
-    begin_from(again, known.now, known.running, known.waiting)
-    again.cluster.submit(rows, model.jobs.submit[later])
-    again.run()
-    here = np.concatenate((known.running, known.waiting))
-    assert model.jobs.start[numbers][here].tolist() == both.start[here].tolist()
-    assert model.jobs.end[numbers][here].tolist() == both.end[here].tolist()
-
-
 def test_what_changes_of_the_platform_have_done(make_jobs: Callable[..., JobTable]) -> None:
     """Size, what is down, and announced maintenance are as they are at that second."""
     jobs = make_jobs((0, 5 * DAY, 1), (HOUR, 5 * DAY, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import floor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,42 +46,30 @@ def test_engines_equal_the_oracle(
     assert expected == play(crowd, clusters, broker, overrun, plain=plain, room=room)
 
 
-pieces = given(
-    crowds,
-    places("fcfs", "easy", "conservative", "sjf", "recorded", "own"),
-    brokers,
-    overruns,
-    st.sampled_from(["requested", "exact", "1.5x"]),
-    st.lists(st.integers(0, 6), max_size=8),
-    rooms,
-    st.integers(1, 4),
-    st.booleans(),
+ways = st.fixed_dictionaries({
+    "broker": brokers,
+    "overrun": overruns,
+    "estimates": st.sampled_from(["requested", "exact", "1.5x"]),
+})  # fmt: skip
+pieces = st.fixed_dictionaries({
+    "stops": st.lists(st.integers(0, 6), max_size=8).map(lambda one: np.cumsum(one, dtype=int)),
+    "room": rooms,
+    "events": st.integers(1, 4),
+    "plain": st.booleans(),
+})  # fmt: skip
+played = given(
+    crowds, places("fcfs", "easy", "conservative", "sjf", "recorded", "own"), ways, pieces
 )
 
 
 @settings(max_examples=60)
-@pieces
+@played
 def test_compiled_equals_plain_with_stops_on_the_way(
-    users: Users,
-    clusters: list[Place],
-    broker: str | None,
-    overrun: str,
-    estimates: str,
-    stops: list[int],
-    room: int,
-    events: int,
-    plain: bool,
+    users: Users, clusters: list[Place], way: dict[str, Any], how: dict[str, Any]
 ) -> None:
     """Under any schedulers, in one piece or several, also when arrays have to grow."""
-    expected = play(
-        crowd_of(users, clusters, broker), clusters, broker, overrun, plain=True,
-        estimates=estimates,
-    )  # fmt: skip
-    way = tuple(int(second) for second in np.cumsum(stops))
-    assert expected == play(
-        crowd_of(users, clusters, broker), clusters, broker, overrun, plain=plain,
-        estimates=estimates, stops=way, room=room, events=events,
-    )  # fmt: skip
+    expected = play(crowd_of(users, clusters, way["broker"]), clusters, **way, plain=True)
+    assert expected == play(crowd_of(users, clusters, way["broker"]), clusters, **way, **how)
 
 
 #: The same for many more crowds.
@@ -89,7 +78,7 @@ test_engines_equal_the_oracle_often = pytest.mark.slow(
 )
 test_compiled_equals_plain_often = pytest.mark.slow(
     settings(max_examples=1000)(
-        pieces(test_compiled_equals_plain_with_stops_on_the_way.hypothesis.inner_test)
+        played(test_compiled_equals_plain_with_stops_on_the_way.hypothesis.inner_test)
     )
 )
 
