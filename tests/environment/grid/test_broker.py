@@ -47,23 +47,6 @@ def broker_of(model: Simulation):
     return model.broker
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_the_first_job_that_fits_goes_first(plain: bool) -> None:
-    """A wide job waits at the broker, a narrow one behind it goes on; then the wide one's turn."""
-    jobs = jobs_of((3, 60), (4, 60), (2, 100))
-    model = grid_of(jobs, plain=plain)
-    broker_of(model).submit([0, 1, 2], [0, 1, 2])
-    model.run(until=30)
-    assert [1] == broker_of(model).waiting.tolist()
-    assert 2 == jobs.cluster[1], "still with the broker"
-    model.run()
-    assert [0, 60, 2] == jobs.enqueued.tolist()
-    assert [0, 60, 2] == jobs.start.tolist()
-    assert [60, 120, 52] == jobs.end.tolist(), "the third ran on nodes twice as fast"
-    assert [0, 0, 1] == jobs.cluster.tolist()
-    assert [0, 1, 2] == jobs.submit.tolist()
-
-
 def test_components_start_together_on_different_clusters() -> None:
     """They wait until all fit, and last as long as on the slowest cluster."""
     jobs = jobs_of((4, 30), (3, 100), (2, 100), (1, 5))

@@ -199,8 +199,8 @@ def check(case: Case, patch: pytest.MonkeyPatch) -> dict[str, list[Any]] | None:
 
 def test_changing_grids_equal_an_independent_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every job starts, ends and is stopped as in a simulator that shares nothing with this one."""
-    found = [check(case(seed), monkeypatch) for seed in range(50)]
-    assert sum(one is not None for one in found) > 25
+    found = [check(case(seed), monkeypatch) for seed in range(120)]
+    assert sum(one is not None for one in found) > 60
 
 
 @pytest.mark.slow
@@ -216,50 +216,6 @@ def test_many_changing_grids_equal_an_independent_simulator(
 def one(at: int, run: int, *parts: int, to: int) -> Job:
     """A job that asks for its run time."""
     return Job(at, run, run, parts, to)
-
-
-WINDOW = Maintenance(5, 40, 0, "run")
-CLOSED = [[Maintenance(300, 600)], [Maintenance(300, 500)]]
-WIDE = [one(0, 30, 3, 2, to=2), one(11, 5, 2, to=1)]
-
-#: Jobs, sizes of the clusters, their changes, and when the jobs start.
-STORIES: dict[str, tuple[list[Job], list[int], list[list[Any]], list[int]]] = {
-    "a stopped job of the grid waits in the queue of its cluster, and no other is sent there": (
-        [one(0, 1000, 4, to=2), one(50, 0, 4, to=2), one(160, 100, 3, to=2), one(20, 150, 4, to=1)],
-        [4, 4], [[NodesDown(100, until=5000)], []], [5000, 170, 170, 20]),
-    "a job rejected by a resize is no longer counted": (
-        [one(0, 100, 6, to=0), one(1, 100, 10, to=0), one(10, 10, 4, to=2), one(1000, 10, 2, to=2)],
-        [10, 1], [[Resize(50, 3)], []], [0, -1, -1, 1000]),
-    "a held job waits for a cluster to grow": (
-        [one(0, 200, 10, to=0), one(10, 10, 8, to=2)], [10, 1],
-        [[WINDOW, Resize(30, 3), Resize(5000, 10)], []], [0, 5000]),
-    "and has not run if none ever does": (
-        [one(0, 200, 10, to=0), one(10, 10, 8, to=2)], [10, 1], [[WINDOW, Resize(30, 3)], []],
-        [0, -1]),
-    "an idle cluster is down": ([one(160, 10, 8, to=1)], [10],
-        [[NodesDown(50, until=500, processors=10, jobs="fail")]], [500]),
-    "an idle cluster has grown": ([one(400, 10, 15, to=1)], [10], [[Resize(300, 20)]], [400]),
-    "an idle cluster has shrunk": ([one(400, 10, 8, to=2)], [10, 9], [[Resize(300, 3)], []], [400]),
-    "a job waits for the first cluster that opens": (
-        [one(400, 10, 8, to=2)], [10, 9], CLOSED, [500]),
-    **{f"components stop and start together, {fate}": (
-        WIDE, [4, 2], [[NodesDown(10, 60, 4, fate)], []], [start, start, 11])
-        for fate, start in (("requeue", 60), ("resubmit", 60), ("fail", 0))},
-    "components do not run into maintenance": (
-        [one(0, 30, 3, 2, to=2)], [4, 2], [[Maintenance(20, 50, 20)], []], [50, 50]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", STORIES)
-def test_stories(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker knows what clusters that change can do; all as in the independent simulator."""
-    jobs, sizes, changes, start = STORIES[name]
-    how = {"policies": ["fcfs"] * len(sizes)}
-    brokers = BROKERS if name.startswith(("a held", "a job waits", "and")) else BROKERS[:1]
-    for broker in brokers:
-        found = check((jobs, sizes, changes, how | {"broker": broker}, 0.0), monkeypatch)
-        assert found is not None
-        assert start == found["start"], broker
 
 
 def test_components_need_clusters_of_constant_speed() -> None:

@@ -57,53 +57,6 @@ def test_clusters_have_names_and_numbers(make_jobs: MakeJobs) -> None:
     assert [-1, 2, 0] == jobs.cluster.tolist()
 
 
-Steps = list[list[tuple[int, str, int]]]
-
-#: Jobs; the processors of the cluster ``home`` and of ``other``; what users submit one after the
-#: other; jobs that are submitted by themselves; starts; and when users hear of an end.
-STORIES: dict[str, tuple[Any, tuple[int, int], list[Steps], Any, list[int], list[list[int]]]] = {
-    "a unit on two clusters ends with its last job": (
-        [(0, 30, 1), (0, 50, 1), (0, 50, 1), (0, 20, 1)], (1, 1),
-        [[[(0, "home", 0), (1, "other", 0)], [(2, "home", 5), (3, "other", 5)]]], {},
-        [0, 0, 55, 55], [[50, 105]]),
-    # Job 4 ends there in the same second; jobs 2 and 3 arrive together, and 2 goes first.
-    "who hears of an end is in the other queue before its pass": (
-        [(0, 40, 1), (0, 10, 2), (40, 10, 2), (0, 40, 1)], (1, 2),
-        [[[(0, "home", 0)], [(1, "other", 0)]]], {"other": ([2, 3], [40, 0])},
-        [0, 40, 50, 0], [[40, 50]]),
-    "what follows a rejection elsewhere stands before later numbers": (
-        [(5, 10, 9), (5, 10, 1), (5, 10, 1)], (1, 1),
-        [[[(0, "other", 5)], [(1, "home", 0)]]], {"home": ([2], [5])}, [-1, 5, 15], [[5, 15]]),
-    "each round of a second ends with a pass everywhere": (
-        [(0, 10, 1), (0, 0, 1), (10, 20, 1), (10, 20, 1)], (1, 1),
-        [[[(0, "home", 0)], [(3, "other", 0)]], [[(1, "home", 0)], [(2, "other", 0)]]], {},
-        [0, 10, 30, 10], [[10, 30], [10, 50]]),
-    # Jobs 1 and 2 outrun their requests; once both are expected back at any moment, a processor
-    # next to job 3 counts as spare, and job 4 would start on it.
-    "no pass where nothing happens": (
-        [(0, 100, 1, 10), (0, 100, 1, 30), (5, 10, 3), (6, 999, 1), (0, 40, 1), (0, 50, 1)],
-        (2, 4), [], {"other": ([0, 1, 2, 3], [0, 0, 5, 6]), "home": ([4, 5], [0, 0])},
-        [0, 0, 100, 100, 0, 0], []),
-}  # fmt: skip
-
-
-@both
-@pytest.mark.parametrize("name", STORIES)
-def test_stories(make_jobs: MakeJobs, name: str, plain: bool) -> None:
-    """Who arrives and starts where in which order, and who hears of it when."""
-    rows, (home, other), scripts, direct, start, heard = STORIES[name]
-    jobs = make_jobs(*rows)
-    model = Simulation(jobs, home, plain=plain, others={"other": ClusterSpec(other)})
-    users = [Script(model, *steps) for steps in scripts]
-    for user in users:
-        user.go_on(0)
-    for cluster, (numbers, at) in direct.items():
-        model.clusters[cluster].submit(numbers, at)
-    model.run()
-    assert start == jobs.start.tolist()
-    assert heard == [user.heard for user in users]
-
-
 @both
 def test_run_time_is_that_of_the_cluster(make_jobs: MakeJobs, plain: bool) -> None:
     """Run and requested times are divided by the speed of the cluster the job is submitted to."""

@@ -23,15 +23,6 @@ def test_steps_of_a_file() -> None:
     assert 3600 == signal.step
 
 
-def test_periods_above_and_below() -> None:
-    """Steps next to each other that are above make one period; the threshold itself is neither."""
-    signal = parse_signal(HOURLY)
-    assert [(0, 3600), (7200, 14400)] == signal.periods(Clock(), above=300)
-    assert [(7200, 14400)] == signal.periods(Clock(), above=310)
-    assert [(3600, 7200)] == signal.periods(Clock(), below=310)
-    assert [] == signal.periods(Clock(), above=320)
-
-
 def test_dates_with_offsets_are_seconds_of_the_run() -> None:
     """Dates count from the origin of the trace, whatever offset they are written with."""
     clock = Clock(1704697200, ZoneInfo("Europe/Stockholm"), known=True)  # 2024-01-08 08:00 there

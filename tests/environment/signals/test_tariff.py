@@ -55,6 +55,22 @@ def test_market_prices_are_added() -> None:
         Tariff(energy=market).on(Clock(), 0, 4 * HOUR)
 
 
+@pytest.mark.parametrize(
+    ("which", "date", "hours"),
+    [
+        ({"days": (4,)}, (2024, 1, 5), [0, 22, 30, 72]),  # the night of Friday closes on Saturday
+        ({"months": (1,)}, (2024, 1, 31), [0, 6, 22, 30, 72]),  # and that of 31 January in February
+    ],
+)
+def test_nights_belong_to_the_day_on_which_they_open(
+    which: dict[str, tuple[int, ...]], date: tuple[int, int, int], hours: list[int]
+) -> None:
+    """Days and months of a period are those of its beginning."""
+    night = TariffPeriod(0.1, 22 * HOUR, 6 * HOUR, **which)
+    steps = Tariff((night,), price=0.2).on(clock(*date), 0, 3 * DAY)
+    assert hours == (steps.edges / HOUR).tolist()
+
+
 def test_peaks_of_months() -> None:
     """Each local month has its highest mean over a quarter of an hour: bursts count less."""
     power = Steps(
