@@ -316,18 +316,15 @@ def busy_processors(model: Simulation, each: np.ndarray) -> tuple[np.ndarray, np
     return busy, added
 
 
-@given(workloads, caps, platforms, schedulers, st.none() | draws, st.booleans())
+@given(workloads, caps, schedulers, st.fixed_dictionaries(
+    {"watts": st.none() | draws, "platform": platforms, "plain": st.booleans()}
+))  # fmt: skip
 def test_no_cap_is_exceeded_at_any_second(
-    rows: Rows,
-    cap: PowerCap,
-    platform: list[Any],
-    scheduler: str,
-    watts: dict[str, float] | None,
-    plain: bool,
+    rows: Rows, cap: PowerCap, scheduler: str, how: dict[str, Any]
 ) -> None:
     """Idle power of what is up, and of the jobs that run at the present clock; no job is lost."""
-    model = run(rows, SIZE, cap, scheduler, watts=watts, platform=platform, plain=plain)
-    known = watts or {}
+    model = run(rows, SIZE, cap, scheduler, **how)
+    known = how["watts"] or {}
     each = np.array([known.get(str(size), IDLE + BUSY) - IDLE for size in range(SIZE + 1)])
     timeline = timeline_of(model)
     busy, added = busy_processors(model, np.maximum(each, 0))

@@ -13,7 +13,6 @@ from hpcrowd.analysis.energy.account import PARTS, EnergyAccount
 from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment import HpcrowdError, QuantityError, Signal
-from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.power.on_nodes import types_of
 from hpcrowd.environment.quantities import KWH, parse_energy, parse_power
@@ -228,18 +227,6 @@ def account_of(run: Run) -> EnergyAccount:
     whole = float(account.curve.integral(account.begin, account.end))
     assert account.joules.total == pytest.approx(whole, rel=1e-9)
     return account
-
-
-def test_jobs_that_failed_are_wasted(make_trace: MakeTrace) -> None:
-    """Killed jobs and runs that a failure stopped are parts of their own."""
-    trace = log_of(make_trace, (0, 100, 1), (10, 300, 1, 60))
-    down = {"do": "down", "at": 30, "until": 40, "processors": 4}
-    run = replay(trace, power={"nodes": [NODES]}, users="rigid", overrun="kill",
-                 platform={"changes": [down]})  # fmt: skip
-    assert 1 == run.jobs.count(State.KILLED)
-    parts = run.energy["parts_kwh"]
-    assert 60 * 150 / KWH == pytest.approx(parts["killed"])
-    assert (30 + 20) * 150 / KWH == pytest.approx(parts["stopped"])
 
 
 def test_types_of_nodes_by_name() -> None:

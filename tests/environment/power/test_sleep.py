@@ -176,19 +176,16 @@ def test_compiled_equals_plain(
     assert started == found.starts.tolist()
 
 
-@given(workloads, clusters, rules, nodes, st.integers(0, 60), st.integers(1, 3), st.booleans())
+cancels = st.tuples(st.integers(0, 60), st.integers(1, 3))
+
+
+@given(workloads, clusters, rules, nodes, cancels, st.booleans())
 @settings(max_examples=40)
 def test_each_processor_is_in_one_state(
-    rows: Rows,
-    cluster: dict[str, Any],
-    rule: SleepRule,
-    node: NodePower,
-    at: int,
-    user: int,
-    plain: bool,
+    rows: Rows, cluster: dict[str, Any], rule: SleepRule, node: NodePower, cancel: Any, plain: bool
 ) -> None:
     """The states add up to the machine, and the running ones are those of the jobs."""
-    model = simulate(rows, rule, node, cancel=(at, user), plain=plain, **cluster)
+    model = simulate(rows, rule, node, cancel=cancel, plain=plain, **cluster)
     found, _ = states_of(model, rule, node)
     counts = np.stack(
         [found.on, found.waiting, found.switching_off, found.asleep, found.switching_on]

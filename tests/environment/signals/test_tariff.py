@@ -123,14 +123,6 @@ def test_wrong_tariffs(made: type, message: str) -> None:
         made()
 
 
-def test_periods_of_different_months_do_not_overlap() -> None:
-    """The same hours may have one price in winter and another one in summer."""
-    winter = TariffPeriod(0.3, months=(1, 2, 12))
-    summer = TariffPeriod(0.1, months=(6, 7, 8))
-    assert 0.3 == Tariff((winter, summer)).on(clock(2024, 1, 1), 0, DAY).at(0)
-    assert 0.1 == Tariff((winter, summer)).on(clock(2024, 7, 1), 0, DAY).at(0)
-
-
 @settings(max_examples=40)
 @given(
     st.tuples(st.integers(0, 47), st.integers(1, 48)).filter(lambda pair: pair[0] != pair[1]),
