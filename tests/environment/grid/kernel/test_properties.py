@@ -74,10 +74,10 @@ def test_compiled_equals_plain_with_stops_on_the_way(
 
 #: The same for many more crowds.
 test_engines_equal_the_oracle_often = pytest.mark.slow(
-    settings(max_examples=1000)(crowded(test_engines_equal_the_oracle.hypothesis.inner_test))
+    settings(max_examples=500)(crowded(test_engines_equal_the_oracle.hypothesis.inner_test))
 )
 test_compiled_equals_plain_often = pytest.mark.slow(
-    settings(max_examples=1000)(
+    settings(max_examples=500)(
         played(test_compiled_equals_plain_with_stops_on_the_way.hypothesis.inner_test)
     )
 )
