@@ -290,25 +290,38 @@ def test_the_size_without_a_machine(write: Write) -> None:
         assert size == state_of_slurm(write(row("1"), row("2", **waits)), past).processors
 
 
+TWO, ONE = [row("1"), row("2", CPUS="6")], [row("1")]
+NODES_TOO = {"machine": "nodes.txt"}
+
+
 @pytest.mark.parametrize(
     ("rows", "how", "words"),
     [
-        ([row("1"), row("2", CPUS="6")], {"processors": 9},
-         "queue.txt, line 3, field processors: '6': job 2: 2 running jobs on 10"),
-        ([row("1"), row("2", CPUS="6")], {"machine": True}, ", and the machine has 16, less 7"),
-        ([row("1")], {"now": NOON - 10}, "queue.txt, line 2, field start: 'Wed 2024-01-31 12:00:"),
-        ([row("1", PARTITION="mian")], {"machine": True}, "line 2, field queue: 'mian': job 1: no"),
+        # Contradictions have the line of the queue.
+        (TWO, {"processors": 9}, "queue.txt, line 3, field processors: '6': job 2: 2 running jobs"),
+        (TWO, NODES_TOO, "line 3, field processors: '6': job 2: 2 running jobs on 10 processors, "
+         "and the machine has 16, less 7"),
+        (ONE, {"now": NOON - 10}, "queue.txt, line 2, field start: 'Wed 2024-01-31 12:00:"),
+        ([row("1", PARTITION="mian")], NODES_TOO, "line 2, field queue: 'mian': job 1: no"),
         ([row("1", NODELIST="n[1-2")], {}, "line 2, field nodes: 'n[1-2': job 1: brackets do not"),
+        # Files, zones and machines that do not exist, times that are none.
+        (ONE, {"past": "none"}, "none: cannot be read"),
+        (ONE, {"queue": "none"}, "none: cannot be read"),
+        (ONE, {"zone": "Mars"}, "zone 'Mars': not known"),
+        (ONE, {"machine": "queue.txt"}, "does not describe a machine"),
+        (ONE, {"processors": 0}, "processors 0: must be from 1"),
+        (ONE, {"now": 0}, "now 0: must be from 1 to"),
     ],
 )  # fmt: skip
-def test_contradictions_have_the_line_of_the_queue(
-    write: Write, rows: list[str], how: dict[str, Any], words: str
+def test_mistakes(
+    write: Write, monkeypatch: pytest.MonkeyPatch, rows: list[str], how: dict[str, Any], words: str
 ) -> None:
-    """Too much running, a job that starts later, an unknown partition, a name that is no node."""
-    if "machine" in how:
-        how = {"machine": write(name="nodes.txt", text=NODES)}
-    with pytest.raises(ParseError, match=re.escape(words)):
-        state_of_slurm(write(*rows), zone="UTC", **how)
+    """What cannot be is one line, with the file, the job and the rule."""
+    write(name="nodes.txt", text=NODES)
+    monkeypatch.chdir(write(*rows).parent)
+    with pytest.raises(HpcrowdError, match=re.escape(words)) as caught:
+        state_of_slurm(**({"queue": "queue.txt", "zone": "UTC"} | how))
+    assert ("line" in words) == isinstance(caught.value, ParseError)
 
 
 LATE = {"job_id": 1, "job_state": "RUNNING", "cpus": 1, "submit_time": NOON, "start_time": NOON,
@@ -340,26 +353,6 @@ def test_other_files(write: Write, text: str, message: str) -> None:
     with pytest.raises(TraceError, match=re.escape(message)) as caught:
         state_of_slurm(write(text=text))
     assert str(caught.value).isprintable()
-
-
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ({"past": "none"}, "none: cannot be read"),
-        ({"queue": "none"}, "none: cannot be read"),
-        ({"zone": "Mars"}, "zone 'Mars': not known"),
-        ({"machine": "queue.txt"}, "does not describe a machine"),
-        ({"processors": 0}, "processors 0: must be from 1"),
-        ({"now": 0}, "now 0: must be from 1 to"),
-    ],
-)
-def test_other_mistakes(
-    write: Write, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], words: str
-) -> None:
-    """Missing files, zones and machines that do not exist, times that are none."""
-    monkeypatch.chdir(write(row("1")).parent)
-    with pytest.raises(HpcrowdError, match=words):
-        state_of_slurm(**({"queue": "queue.txt"} | how))
 
 
 # ------------------------------------------------------------------------------------ a real Slurm
