@@ -163,6 +163,8 @@ def test_a_policy_of_ones_own() -> None:
     model.clusters["home"].submit([1], 0)
     broker_of(model).submit([0], 0)
     model.clusters["home"].submit([2], 70)
+    model.run(until=30)
+    assert ([0], 2) == (broker_of(model).waiting.tolist(), jobs.cluster[0])
     model.run()
     assert 70 == jobs.start[0]
     assert "patient" in repr(broker_of(model))

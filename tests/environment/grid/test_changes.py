@@ -218,6 +218,39 @@ def one(at: int, run: int, *parts: int, to: int) -> Job:
     return Job(at, run, run, parts, to)
 
 
+CLOSED = [[Maintenance(300, 600)], [Maintenance(300, 500)]]
+WINDOW = Maintenance(5, 40, 0, "run")
+
+#: Jobs, sizes of the clusters, their changes, and when the jobs start.
+STORIES: dict[str, tuple[list[Job], list[int], list[list[Any]], list[int]]] = {
+    **{f"components stop and start together: {fate}": (
+        [one(0, 30, 3, 2, to=2), one(11, 5, 2, to=1)], [4, 2],
+        [[NodesDown(10, 60, 4, fate)], []], [start, start, 11])
+        for fate, start in (("requeue", 60), ("resubmit", 60), ("fail", 0))},
+    "components do not run into maintenance": (
+        [one(0, 30, 3, 2, to=2)], [4, 2], [[Maintenance(20, 50, 20)], []], [50, 50]),
+    "a stopped job of the grid waits in the queue of its cluster, and no other is sent there": (
+        [one(0, 1000, 4, to=2), one(50, 0, 4, to=2), one(160, 100, 3, to=2), one(20, 150, 4, to=1)],
+        [4, 4], [[NodesDown(100, until=5000)], []], [5000, 170, 170, 20]),
+    "a held job waits for a cluster to grow, under any broker": (
+        [one(0, 200, 10, to=0), one(10, 10, 8, to=2)], [10, 1],
+        [[WINDOW, Resize(30, 3), Resize(5000, 10)], []], [0, 5000]),
+    "a job waits for the first cluster that opens, under any broker": (
+        [one(400, 10, 8, to=2)], [10, 9], CLOSED, [500]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_stories(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker knows what clusters that change can do; all as in the independent simulator."""
+    jobs, sizes, changes, start = STORIES[name]
+    how = {"policies": ["fcfs"] * len(sizes)}
+    for broker in BROKERS if "any broker" in name else BROKERS[:1]:
+        found = check((jobs, sizes, changes, how | {"broker": broker}, 0.0), monkeypatch)
+        assert found is not None
+        assert start == found["start"], broker
+
+
 def test_components_need_clusters_of_constant_speed() -> None:
     """Components take equally long, which a change of speed would break."""
     model = simulation(JobTable(), [4, 4], [[SpeedChange(5, 2.0)], []], coallocation=True)

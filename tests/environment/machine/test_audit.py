@@ -140,6 +140,8 @@ TWO = {"holds": (share(0, 2),), "cores": 2}
          "holds [1, 0] GPUs , and asked for 0 in all and 1 on each node"),
         (site(), [{"gpus_per_task": 1, "cores": 2, "holds": (share(0, 2, 0, (1, 0)),)}],
          "and asked for 2 in all"),
+        (site(), [{"gpus_per_task": 1, "tasks_per_node": 2, "cores": 2, "holds": (share(0, 2),)}],
+         "and asked for 0 in all and 2 on each node"),
         (site(), [{"memory_per_node": 50}], "holds 0 MB of g1, and asked for 50 MB"),
         (site(), [{"memory_per_node": 0}], "holds 0 MB of g1, and asked for 100 MB"),
         (site(), [{"memory_per_core": 20, "cores": 2, "holds": (share(0, 2, 20),)}],

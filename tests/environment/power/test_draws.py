@@ -58,6 +58,9 @@ def with_energy(trace: Trace, joules: list[object]) -> Trace:
     return replace(trace, extra={"energy": np.array([str(one) for one in joules], np.object_)})
 
 
+NAMED = jobs_of([1, 2, 3, 4, 5, 6], [1, 2, 8, 9, 64, 4000], [1] * 6)
+NAMED.names = {"user": {1: "ada", 2: "bob"}}
+NAMED.queue[:] = [5, 5, 5, 6, 6, 6]
 SIZES = {"1": 30.0, "2-8": 20.0, "64-": 8.0}
 
 
@@ -75,12 +78,9 @@ SIZES = {"1": 30.0, "2-8": 20.0, "64-": 8.0}
 )
 def test_by_table(by: Any, watts: dict[str, float], expected: list[float]) -> None:
     """W of a processor of each job, by its size, its user or its queue."""
-    jobs = jobs_of([1, 2, 3, 4, 5, 6], [1, 2, 8, 9, 64, 4000], [1] * 6)
-    jobs.names = {"user": {1: "ada", 2: "bob"}}
-    jobs.queue[:] = [5, 5, 5, 6, 6, 6]
     table = DrawTable(by, watts)
-    assert expected == table.watts(jobs, np.arange(6), NODE).tolist()
-    assert expected[3::-3] == table.watts(jobs, np.array([3, 0]), NODE).tolist()
+    assert expected == table.watts(NAMED, np.arange(6), NODE).tolist()
+    assert expected[3::-3] == table.watts(NAMED, np.array([3, 0]), NODE).tolist()
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_by_table(by: Any, watts: dict[str, float], expected: list[float]) -> No
         (lambda: DrawTable("processors", {"few": 1.0}), "'few': not a range; write for"),
         (lambda: DrawTable("processors", {"1-8": 1.0, "8-": 2.0}), "8 is in two ranges"),
         (lambda: DrawTable("user", {"1": -1.0}), "draw of user 1: -1 W per processor: must be 0"),
-        (lambda: DrawTable("user", {"eve": 1.0}).watts(
-            jobs_of([1], [1], [1]), np.array([0]), NODE), "user 'eve': the log has no names"),
+        (lambda: DrawTable("user", {"eve": 1.0}).watts(NAMED, np.arange(6), NODE),
+         "user 'eve': not known"),
         (lambda: MeasuredDraw(most=0.0), "draw: most 0 W: must be more than"),
         (lambda: MeasuredDraw().fitted(None), "no log with energy of jobs"),
     ],

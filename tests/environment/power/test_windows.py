@@ -211,16 +211,16 @@ def test_taken_back_and_put_off(make_jobs: MakeJobs, plain: bool) -> None:
 @both
 def test_jobs_that_are_added_later(make_jobs: MakeJobs, plain: bool) -> None:
     """Jobs that users make up wait as well; the first window of withdrawn ones lets none in."""
-    jobs = make_jobs((0, 600, 1), (1000, 600, 1))
+    jobs = make_jobs((0, 600, 1), (1000, 600, 1), (1000, 600, 1))
     model, owner, _ = waiting(jobs, StartWindow(slack=3 * HOUR), plain=plain)
     submit(model, owner)
     model.run(until=300)
-    model.withdraw(np.array([1]))
+    model.withdraw(np.array([1, 2]))
     model.cluster.submit([1], 4 * HOUR)
     rows = jobs.append(2, user=7, processors=1, run_time=600, requested_time=600)
     model.submit(owner, rows, [HOUR, 5 * HOUR])
     model.run()
-    assert [2 * HOUR, 4 * HOUR, 2 * HOUR, 5 * HOUR] == jobs.start.tolist()
+    assert [2 * HOUR, 4 * HOUR, -1, 2 * HOUR, 5 * HOUR] == jobs.start.tolist()
 
 
 @both

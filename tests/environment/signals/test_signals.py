@@ -109,18 +109,20 @@ def test_arrays_are_checked_alike(times: list[int], values: list[float], told: s
     st.integers(-5, 5),
     st.integers(1, 7),
     st.integers(-50, 50),
+    st.booleans(),
 )
-def test_periods_are_the_seconds_above(
-    values: list[int], threshold: int, step: int, first: int
+def test_periods_are_the_seconds_above_or_below(
+    values: list[int], threshold: int, step: int, first: int, above: bool
 ) -> None:
-    """A second lies in a period if, and only if, the value that holds then is above."""
+    """A second lies in a period if, and only if, the value that holds then is beyond the limit."""
     times = first + step * np.arange(len(values))
-    periods = Signal(times, np.array(values)).periods(Clock(), above=threshold)
+    limit = {"above" if above else "below": float(threshold)}
+    periods = Signal(times, np.array(values)).periods(Clock(), **limit)
     inside = {second for begin, end in periods for second in range(begin, end)}
     expected = {
         first + step * place + second
         for place, value in enumerate(values)
-        if value > threshold
+        if (value > threshold if above else value < threshold)
         for second in range(step)
     }
     assert expected == inside
