@@ -151,11 +151,11 @@ def test_when_nodes_are_on(
 @both
 def test_a_job_that_is_cancelled_early_holds_nobody_up(plain: bool) -> None:
     """Processors of a job cancelled before its start are free at once, and on at that start."""
-    others = [(0, 120, 1, 120, 3)] * 2  # whose processors are on before those of the cancelled one
-    rows = [*others, (100, 50, 2, 50, 1), (112, 7, 2, 7, 2)]
+    others = [(0, 111, 1, 111, 3)] * 2  # whose processors are on before those of the cancelled one
+    rows = [*others, (100, 50, 2, 50, 1), (112, 7, 4, 7, 2)]
     model = simulate(rows, MINUTE, processors=4, plain=plain, cancel=(110, 1))
     assert [0, 0, UNKNOWN, 130] == model.jobs.start.tolist()
-    assert [120, 120, 110, 137] == model.jobs.end.tolist()
+    assert [111, 111, 110, 137] == model.jobs.end.tolist()
     found, started = states_of(model, MINUTE)
     assert [0, 0, 130, 130] == started == found.starts.tolist()
     assert 1 == found.switched_on

@@ -18,7 +18,7 @@ from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.power.windows import StartWindow, best_start, forecast
 from hpcrowd.environment.signals.steps import Steps
 from hpcrowd.environment.streams import Streams
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 MakeJobs = Callable[..., JobTable]
@@ -129,6 +129,7 @@ def test_no_start_is_better(
 
 @settings(max_examples=40)
 @given(signals, st.integers(0, 90_000), st.integers(0, 60_000), st.floats(-500, 900))
+@example(steps_of([0, 10, 20], [5.0, 3.0]), 0, 5, 4.0)  # low only after its slack
 def test_first_second_below_a_threshold(
     steps: Steps, now: int, slack: int, threshold: float
 ) -> None:
