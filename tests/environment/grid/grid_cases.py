@@ -1,19 +1,26 @@
-"""Random grids for tests: users who go from place to place, and one heap that says what happens."""
+"""Random crowds on clusters, with or without a broker, as the product and an oracle see them.
+
+Users spread the jobs of a unit over clusters and the grid, and move on, further when they had to
+wait; some submit by an alarm clock; think times may be zero, jobs renounced, without run time,
+killed, or larger than the cluster they go to.
+"""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
-from fractions import Fraction
-from math import floor
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hpcrowd.environment import ClusterSpec, GridSpec, JobTable, Simulation, State
+from hpcrowd.environment import FCFS, ClusterSpec, GridSpec, JobTable, Simulation, State
 from hypothesis import strategies as st
 
+from tests.environment.grid import grid_oracle as oracle
+from tests.environment.grid.grid_oracle import Node, Oracle, Placed
+
 OUTCOME = ("submit", "enqueued", "start", "end", "cluster", "state")
+
+BROKERS = ("first-fit", "worst-fit", "least-loaded", "fastest-completion")
 
 
 class Job(NamedTuple):
@@ -23,19 +30,20 @@ class Job(NamedTuple):
     slack: int  # requested beyond the run time, s
     processors: int
     after: int  # s after the unit's first second
-    to: int  # clusters further than the user's; the place after the last is the grid
+    shift: int  # places further than the unit's
     renounced: bool
 
 
 class Step(NamedTuple):
-    """A unit, submitted ``think`` seconds after the last one had ended."""
+    """A unit: submitted ``think`` seconds after the last one had ended, maybe by an alarm clock."""
 
     think: int
+    alarm: bool
     jobs: list[Job]
 
 
 class Place(NamedTuple):
-    """A cluster of a grid."""
+    """A cluster."""
 
     processors: int
     scheduler: str
@@ -43,21 +51,25 @@ class Place(NamedTuple):
 
 
 Users = list[list[Step]]
-Outcome = dict[str, list[int]]
+Found = tuple[dict[str, list[int]], list[tuple[int, int]]]
 
 some_jobs = st.builds(
     Job,
-    run=st.sampled_from([0, 1, 2, 5, 9]),
+    run=st.sampled_from([0, 0, 1, 2, 5, 9]),
     slack=st.integers(-2, 4),
     processors=st.integers(1, 5),
     after=st.sampled_from([0, 0, 1, 3]),
-    to=st.integers(0, 3),
+    shift=st.integers(0, 3),
     renounced=st.sampled_from([False, False, False, False, True]),
 )
 some_steps = st.builds(
-    Step, st.sampled_from([0, 0, 1, 3]), st.lists(some_jobs, min_size=1, max_size=4)
+    Step, st.sampled_from([0, 0, 1, 3]), st.booleans(), st.lists(some_jobs, min_size=1, max_size=4)
 )
 crowds = st.lists(st.lists(some_steps, min_size=1, max_size=5), min_size=1, max_size=6)
+#: None is no broker at all.
+brokers = st.sampled_from([None, *BROKERS])
+overruns = st.sampled_from(["keep", "kill"])
+rooms = st.sampled_from([1, 2, 5, 1024])
 
 
 def places(*schedulers: str) -> st.SearchStrategy[list[Place]]:
@@ -68,78 +80,127 @@ def places(*schedulers: str) -> st.SearchStrategy[list[Place]]:
     return st.builds(lambda first, more: [first, *more], home, others)
 
 
-def table(users: Users) -> tuple[JobTable, list[list[list[int]]]]:
-    """The jobs, numbered by round, and which rows are whose: user, unit, job."""
-    jobs = JobTable()
-    rows: list[list[list[int]]] = [[] for _ in users]
-    for turn in range(max(len(steps) for steps in users)):
-        for user, steps in enumerate(users):
-            if turn == len(rows[user]) and turn < len(steps):
-                rows[user].append([])
-                for job in steps[turn].jobs:
-                    request = max(job.run + job.slack, 0)
-                    row = jobs.append(
-                        1, run_time=job.run, requested_time=request, processors=job.processors
-                    )
-                    jobs.state[row] = State.RENOUNCED if job.renounced else State.UNFINISHED
-                    rows[user][turn].append(int(row[0]))
-    return jobs, rows
+class User:
+    """Goes on by a place with each unit, by two when it had to wait, or stays at one place."""
+
+    def __init__(
+        self, number: int, steps: list[Step], rows: list[list[int]], count: int, home: int | None
+    ) -> None:
+        self.number, self.count, self.home = number, count, home
+        self.units = list(zip(steps, rows, strict=True))
+        self.place, self.done = number, 0
+
+    def next(self, now: int, waited: bool) -> tuple[int | None, Placed] | None:
+        """Return the next unit, and the second of an alarm at which it is submitted."""
+        if self.done == len(self.units):
+            return None
+        self.place += waited + (self.done > 0)
+        step, rows = self.units[self.done]
+        self.done += 1
+        alarm = now + step.think if step.alarm else None
+        return alarm, [
+            (row, (self.place + job.shift) % self.count if self.home is None else self.home,
+             now + step.think + job.after)
+            for row, job in zip(rows, step.jobs, strict=True)
+        ]  # fmt: skip
+
+
+class Crowd:
+    """Users with their jobs, which are numbered by round: everybody's first unit comes first.
+
+    Parameters
+    ----------
+    users
+        What they do.
+    count
+        The number of places to go to.
+    homes
+        The place at which each user stays; those who have none wander.
+    """
+
+    def __init__(self, users: Users, count: int, homes: dict[int, int] | None = None) -> None:
+        jobs: list[Job] = []
+        rows: list[list[list[int]]] = [[] for _ in users]
+        for turn in range(max(len(steps) for steps in users)):
+            for user, steps in enumerate(users):
+                for job in steps[turn].jobs if turn < len(steps) else ():
+                    if turn == len(rows[user]):
+                        rows[user].append([])
+                    rows[user][turn].append(len(jobs))
+                    jobs.append(job)
+        self.jobs = jobs
+        self.users = [
+            User(user, steps, rows[user], count, (homes or {}).get(user))
+            for user, steps in enumerate(users)
+        ]
+
+    def table(self) -> JobTable:
+        """Return the jobs."""
+        made = JobTable()
+        run, slack, processors, _, _, renounced = zip(*self.jobs, strict=True)
+        request = np.maximum(np.add(run, slack), 0)
+        made.append(len(run), run_time=run, requested_time=request, processors=processors)
+        made.state[np.array(renounced)] = State.RENOUNCED
+        return made
 
 
 class Player:
-    """A user who goes through its units; what it submits moves on by one place a unit."""
+    """Lets a user take part in a simulation."""
 
-    def __init__(
-        self,
-        model: Simulation,
-        number: int,
-        steps: list[Step],
-        rows: list[list[int]],
-        log: list[tuple[int, int]],
-    ) -> None:
-        self.model, self.number, self.steps, self.rows, self.log = model, number, steps, rows, log
-        self.done = 0
+    def __init__(self, model: Simulation, user: User, log: list[tuple[int, int]]) -> None:
+        self.model, self.user, self.log, self.last = model, user, log, -1
+        self.go_on(0)
 
     def go_on(self, now: int) -> None:
-        """Submit the next unit."""
-        if self.done == len(self.steps):
-            return
-        places = [*self.model.clusters, "grid"]
-        step, rows = self.steps[self.done], self.rows[self.done]
-        self.model.add_unit(self, np.array(rows))
-        for row, job in zip(rows, step.jobs, strict=True):
-            place = places[(self.number + self.done + job.to) % len(places)]
-            self.model.site(place).submit(row, now + step.think + job.after)
-        self.done += 1
+        """Submit the next unit, or set the alarm clock for it."""
+        jobs, last = self.model.jobs, self.last
+        unit = self.user.next(now, last >= 0 and bool(jobs.start[last] > jobs.submit[last]))
+        if unit is not None and unit[0] is not None:
+            self.model.call_at(unit[0], self.submit, unit[1])
+        elif unit is not None:
+            self.submit(unit[1])
+
+    def submit(self, placed: Placed) -> None:
+        """Submit the jobs."""
+        self.last = placed[0][0]
+        self.model.add_unit(self, np.array([row for row, _, _ in placed]))
+        sites = [*self.model.clusters, "grid"]
+        for row, place, at in placed:
+            self.model.site(sites[place]).submit(row, at)
 
     def on_finished(self, unit: int, now: int) -> None:
         """Note it, continue."""
-        self.log.append((now, self.number))
+        self.log.append((now, self.user.number))
         self.go_on(now)
 
 
 def play(
-    users: Users,
+    crowd: Crowd,
     places: list[Place],
-    policy: Any = "first-fit",
+    broker: str | None = None,
     overrun: Any = "keep",
     *,
     plain: bool = False,
     estimates: str = "requested",
-    stops: tuple[int, ...] = (),
+    stops: Sequence[int] = (),
     room: int = 1024,
-) -> tuple[Outcome, list[tuple[int, int]]]:
-    """What happens to every job, and which user heard of an end when."""
+    events: int = 50_000,
+) -> Found:
+    """What happens to every job, and which user heard of an end when, in a simulation.
+
+    Policies that a broker cannot ask, one's own and the recorded schedule, are FCFS in a grid.
+    """
+    jobs = crowd.table()
+    renounced = jobs.state.copy()
+    own: dict[str, Any] = {"own": FCFS()} if broker is None else {"own": "fcfs", "recorded": "fcfs"}
+    home, *others = (
+        one._replace(scheduler=own.get(one.scheduler, one.scheduler)) for one in places
+    )
     with pytest.MonkeyPatch.context() as patch:
-        jobs, rows = table(users)
-        renounced = jobs.state.copy()
-        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
-        patch.setattr("hpcrowd.environment.grid.compiled.FIRST_ROOM", room)
-        patch.setattr("hpcrowd.environment.grid.compiled.FIRST_OVER", room)
-        home, *more = places
-        others = {
-            f"other {number}": ClusterSpec(*place, estimates) for number, place in enumerate(more)
-        }
+        for name in ("engine.compiled.FIRST_ROOM", "grid.compiled.FIRST_ROOM",
+                     "grid.compiled.FIRST_OVER"):  # fmt: skip
+            patch.setattr(f"hpcrowd.environment.{name}", room)
+        patch.setattr("hpcrowd.environment.simulation.SLICE", events)
         model = Simulation(
             jobs,
             home.processors,
@@ -147,173 +208,32 @@ def play(
             overrun=overrun,
             plain=plain,
             estimates=estimates,
-            others=others,
-            grid=GridSpec(policy),
+            others={f"other {n}": ClusterSpec(*one, estimates) for n, one in enumerate(others)},
+            grid=None if broker is None else GridSpec(broker),
         )
         jobs.state[:] = renounced
         log: list[tuple[int, int]] = []
-        for number, steps in enumerate(users):
-            Player(model, number, steps, rows[number], log).go_on(0)
+        for user in crowd.users:
+            Player(model, user, log)
         for stop in stops:
-            model.run(until=stop)
+            model.run(until=int(stop))
+            assert {stop} == {cluster.engine.now for cluster in model.clusters.values()}
         model.run()
-        return {name: getattr(jobs, name).tolist() for name in OUTCOME}, log
+    return {name: getattr(jobs, name).tolist() for name in OUTCOME}, log
 
 
-ENDS, ARRIVALS = range(2)
-
-AT_ONCE = ("least-loaded", "fastest-completion")
-
-
-def reference(
-    users: Users, places: list[Place], policy: str, overrun: str
-) -> tuple[Outcome, list[tuple[int, int]]]:
-    """The same by one heap of (second, phase, row), under FCFS everywhere."""
-    jobs, rows = table(users)
-    need, state = jobs.processors.tolist(), jobs.state.tolist()
-    submit, enqueued, start, end, cluster = ([-1] * len(jobs) for _ in range(5))
-    grid = len(places)
-    free = [place.processors for place in places]
-    queues: list[list[int]] = [[] for _ in places]
-    held: list[int] = []
-    unit_of: dict[int, list[int]] = {}  # user and jobs left
-    target: dict[int, int] = {}
-    done = [0] * len(users)
-    heap: list[tuple[int, int, int]] = []
-    log: list[tuple[int, int]] = []
-
-    def take(now: int, phase: int) -> Iterator[int]:
-        while heap and heap[0][:2] == (now, phase):
-            yield heapq.heappop(heap)[2]
-
-    def go_on(user: int, now: int) -> None:
-        if done[user] < len(users[user]):
-            step, mine = users[user][done[user]], rows[user][done[user]]
-            unit = [user, len(mine)]
-            for row, job in zip(mine, step.jobs, strict=True):
-                target[row] = (user + done[user] + job.to) % (grid + 1)
-                unit_of[row] = unit
-                heapq.heappush(heap, (now + step.think + job.after, ARRIVALS, row))
-            done[user] += 1
-
-    def times(row: int, place: int) -> tuple[int, int]:
-        speed = Fraction(places[place].speed)
-        both = int(jobs.run_time[row]), int(jobs.requested_time[row])
-        run, request = (max(floor(t / speed + Fraction(1, 2)), 1) if t else 0 for t in both)
-        return run, request
-
-    def serve(now: int, place: int) -> None:
-        queue = queues[place]
-        queue.sort(key=lambda row: (enqueued[row], row))
-        while queue and need[queue[0]] <= free[place]:
-            row = queue.pop(0)
-            free[place] -= need[row]
-            run, request = times(row, place)
-            state[row] = State.COMPLETED
-            if overrun == "kill" and run > request:
-                run, state[row] = request, State.KILLED
-            start[row], end[row] = now, now + run
-            heapq.heappush(heap, (end[row], ENDS, row))
-
-    def join(row: int, place: int, now: int) -> None:
-        enqueued[row], cluster[row] = now, place
-        queues[place].append(row)
-
-    def completion(row: int, place: int, now: int) -> float:
-        """Step through the seconds at which something is believed to end."""
-        runs = [
-            (max(now, start[other] + times(other, place)[1]), need[other])
-            for other in range(len(jobs))
-            if cluster[other] == place and start[other] >= 0 and heap_has(other)
-        ]
-        time, room = now, free[place]
-        queue = sorted(queues[place], key=lambda other: (enqueued[other], other))
-        for other in [*queue, row]:
-            while room < need[other]:
-                time = max(time, min(runs)[0])
-                first = min(runs)
-                runs.remove(first)
-                room += first[1]
-            room -= need[other]
-            runs.append((time + times(other, place)[1], need[other]))
-        return time + times(row, place)[1]
-
-    def heap_has(row: int) -> bool:
-        return any(phase == ENDS and row == other for _, phase, other in heap)
-
-    def send_on(now: int) -> int | None:
-        pending = [sum(need[row] for row in queue if target[row] == grid) for queue in queues]
-        room = [have - asked for have, asked in zip(free, pending, strict=True)]
-        for row in sorted(held, key=lambda row: (submit[row], row)):
-            if policy in ("first-fit", "worst-fit"):
-                able = [place for place in range(grid) if room[place] >= need[row]]
-                if not able:
-                    continue
-                chosen = able[0] if policy == "first-fit" else max(able, key=lambda p: room[p])
-            else:
-                able = [p for p in range(grid) if places[p].processors >= need[row]]
-                used = [
-                    Fraction(
-                        places[p].processors - free[p] + sum(need[r] for r in queues[p]),
-                        places[p].processors,
-                    )
-                    for p in range(grid)
-                ]
-                cost = {
-                    "least-loaded": lambda p, used=used: used[p],
-                    "fastest-completion": lambda p, row=row: completion(row, p, now),
-                }[policy]
-                chosen = min(able, key=cost)
-            held.remove(row)
-            join(row, chosen, now)
-            return chosen
-        return None
-
-    for user in range(len(users)):
-        go_on(user, 0)
-    while heap:
-        now = heap[0][0]
-        active, over = set(), []
-        for row in take(now, ENDS):
-            free[cluster[row]] += need[row]
-            active.add(cluster[row])
-            over.append(row)
-        while True:
-            heard = []
-            for row in over:
-                unit_of[row][1] -= 1
-                if unit_of[row][1] == 0:
-                    heard.append(unit_of[row][0])
-            for user in heard:
-                log.append((now, user))
-                go_on(user, now)
-            arrived = list(take(now, ARRIVALS))
-            if not arrived:
-                break
-            over = []
-            for row in arrived:
-                place = target[row]
-                if place < grid:
-                    active.add(place)
-                if state[row] == State.RENOUNCED:
-                    over.append(row)
-                    continue
-                submit[row], cluster[row] = now, place
-                sizes = (
-                    [p.processors for p in places] if place == grid else [places[place].processors]
-                )
-                if need[row] > max(sizes):
-                    state[row] = State.REJECTED
-                    over.append(row)
-                elif place == grid:
-                    held.append(row)
-                else:
-                    join(row, place, now)
-        while policy in AT_ONCE and (chosen := send_on(now)) is not None:
-            active.add(chosen)
-        for place in sorted(active):
-            serve(now, place)
-        while (chosen := send_on(now)) is not None:
-            serve(now, chosen)
-    found = (submit, enqueued, start, end, cluster, state)
-    return dict(zip(OUTCOME, found, strict=True)), log
+def foretold(crowd: Crowd, places: list[Place], broker: str | None, overrun: str) -> Found:
+    """The same of the oracle."""
+    jobs = [
+        oracle.Job(0, job.run, max(job.run + job.slack, 0), (job.processors,), -1, job.renounced)
+        for job in crowd.jobs
+    ]
+    nodes = [
+        Node(one.processors, "easy" if one.scheduler == "easy" else "fcfs", speed=one.speed)
+        for one in places
+    ]
+    told = Oracle(jobs, nodes, broker or "first-fit", kill=overrun == "kill", users=crowd.users)
+    told.run()
+    found = told.submit, told.enqueued, told.start, told.end, told.place
+    state = [int(State[name]) for name in told.state]
+    return dict(zip(OUTCOME, (*found, state), strict=True)), told.log

@@ -12,6 +12,7 @@ import pytest
 from hpcrowd.analysis.pictures.platform_marks import marks_of
 from hpcrowd.environment import (
     ClusterSpec,
+    Failures,
     GridSpec,
     JobTable,
     Maintenance,
@@ -25,25 +26,23 @@ from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.streams import Streams
 from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
 
-from tests.environment.grid.changing_grid import (
+from tests.environment.grid.grid_cases import BROKERS
+from tests.environment.grid.grid_oracle import (
     ANNOUNCE,
     CLOSE,
     DOWN,
     RESUBMIT,
     SIZE,
+    Change,
     Job,
     Node,
     Oracle,
-    Step,
 )
 
 #: Multiplies the number of random cases.
 ATTACK = float(os.environ.get("HPCROWD_ATTACK", "1"))
 
-BROKERS = ("first-fit", "worst-fit", "least-loaded", "fastest-completion")
-GRID = "grid"
-
-both = pytest.mark.parametrize("plain", [False, True])
+Case = tuple[list[Job], list[int], list[list[Any]], dict[str, Any], float]
 
 
 class Fixed:
@@ -97,7 +96,7 @@ def played(
         groups.append([int(table.append(1, processors=need, **times)[0]) for need in job.parts])
     together = any(len(group) > 1 for group in groups)
     model = simulation(table, sizes, changes, coallocation=together, **how)
-    places = [*model.clusters, GRID]
+    places = [*model.clusters, "grid"]
     for job, rows in zip(jobs, groups, strict=True):
         site: Any = model.site(places[job.to])
         if len(rows) > 1:
@@ -109,22 +108,22 @@ def played(
     return {**found, "state": [State(state).name for state in table.state.tolist()]}
 
 
-def steps_of(changes: Sequence[Any]) -> list[Step]:
+def steps_of(changes: Sequence[Any]) -> list[Change]:
     """The same changes for the independent simulator."""
     found = []
     for one in changes:
         if isinstance(one, NodesDown):
-            found.append(Step(one.at, DOWN, one.processors, one.jobs, one.until))
+            found.append(Change(one.at, DOWN, one.processors, one.jobs, one.until))
         elif isinstance(one, Resize):
-            found.append(Step(one.at, SIZE, one.processors))
+            found.append(Change(one.at, SIZE, one.processors))
         else:
             announced = max(0, one.start - one.announced)
-            found.append(Step(announced, ANNOUNCE, one.start, until=one.end))
-            found.append(Step(one.start, CLOSE, 0, one.jobs, one.end))
+            found.append(Change(announced, ANNOUNCE, one.start, until=one.end))
+            found.append(Change(one.start, CLOSE, 0, one.jobs, one.end))
     return found
 
 
-def case(seed: int) -> tuple[list[Job], list[int], list[list[Any]], dict[str, Any], float]:
+def case(seed: int) -> Case:
     """A random grid; ties are frequent, and outages at seconds at which jobs end."""
     rng = np.random.default_rng([20, seed])
     clusters = int(rng.integers(1, 4))
@@ -172,14 +171,14 @@ def case(seed: int) -> tuple[list[Job], list[int], list[list[Any]], dict[str, An
     return jobs, sizes, changes, how, float(rng.random())
 
 
-def check_case(seed: int, patch: pytest.MonkeyPatch) -> bool:
-    """Compare one random case, compiled and plain; return whether its changes are possible."""
-    jobs, sizes, changes, how, draw = case(seed)
+def check(case: Case, patch: pytest.MonkeyPatch) -> dict[str, list[Any]] | None:
+    """Compare a case, compiled and plain; return what happens, None if it is not possible."""
+    jobs, sizes, changes, how, draw = case
     patch.setattr(Streams, "generator", lambda self, *name: Fixed(draw))
     try:
         compiled = played(jobs, sizes, changes, **how)
     except QuantityError:
-        return False
+        return None
     nodes = [
         Node(size, policy, steps_of(mine))
         for size, policy, mine in zip(sizes, how["policies"], changes, strict=True)
@@ -193,102 +192,63 @@ def check_case(seed: int, patch: pytest.MonkeyPatch) -> bool:
         "submit": oracle.submit,
         "state": oracle.state,
     }
-    assert expected == compiled, f"case {seed}"
-    assert expected == played(jobs, sizes, changes, plain=True, **how), f"case {seed}, plain"
-    return True
+    assert expected == compiled, case
+    assert expected == played(jobs, sizes, changes, plain=True, **how), case
+    return compiled
 
 
 def test_changing_grids_equal_an_independent_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every job starts, ends and is stopped as in a simulator that shares nothing with this one."""
-    assert sum(check_case(seed, monkeypatch) for seed in range(50)) > 25
+    found = [check(case(seed), monkeypatch) for seed in range(120)]
+    assert sum(one is not None for one in found) > 60
 
 
 @pytest.mark.slow
 def test_many_changing_grids_equal_an_independent_simulator(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same for thousands of cases; HPCROWD_ATTACK multiplies their number."""
-    count = int(3000 * ATTACK)
-    assert sum(check_case(1000 + seed, monkeypatch) for seed in range(count)) > count // 3
+    """The same for a thousand cases; HPCROWD_ATTACK multiplies their number."""
+    count = int(1000 * ATTACK)
+    found = [check(case(1000 + seed), monkeypatch) for seed in range(count)]
+    assert sum(one is not None for one in found) > count // 3
 
 
-def starts(rows: Sequence[tuple[int, int, int, int]], *args: Any, **how: Any) -> list[int]:
-    """Starts of jobs of (second, run time, processors, place)."""
-    jobs = [Job(at, run, run, (need,), to) for at, run, need, to in rows]
-    found: list[int] = played(jobs, *args, **how)["start"]
-    return found
+def one(at: int, run: int, *parts: int, to: int) -> Job:
+    """A job that asks for its run time."""
+    return Job(at, run, run, parts, to)
 
 
-@both
-def test_a_stopped_job_of_the_grid_is_counted_again(plain: bool) -> None:
-    """The broker knows that it waits in its cluster's queue, and sends no job behind it."""
-    rows = [(0, 1000, 4, 2), (50, 0, 4, 2), (160, 100, 3, 2), (20, 150, 4, 1)]
-    found = starts(rows, [4, 4], [[NodesDown(100, until=5000)], []], plain=plain)
-    assert [5000, 170, 170, 20] == found
+CLOSED = [[Maintenance(300, 600)], [Maintenance(300, 500)]]
+WINDOW = Maintenance(5, 40, 0, "run")
+
+#: Jobs, sizes of the clusters, their changes, and when the jobs start.
+STORIES: dict[str, tuple[list[Job], list[int], list[list[Any]], list[int]]] = {
+    **{f"components stop and start together: {fate}": (
+        [one(0, 30, 3, 2, to=2), one(11, 5, 2, to=1)], [4, 2],
+        [[NodesDown(10, 60, 4, fate)], []], [start, start, 11])
+        for fate, start in (("requeue", 60), ("resubmit", 60), ("fail", 0))},
+    "components do not run into maintenance": (
+        [one(0, 30, 3, 2, to=2)], [4, 2], [[Maintenance(20, 50, 20)], []], [50, 50]),
+    "a stopped job of the grid waits in the queue of its cluster, and no other is sent there": (
+        [one(0, 1000, 4, to=2), one(50, 0, 4, to=2), one(160, 100, 3, to=2), one(20, 150, 4, to=1)],
+        [4, 4], [[NodesDown(100, until=5000)], []], [5000, 170, 170, 20]),
+    "a held job waits for a cluster to grow, under any broker": (
+        [one(0, 200, 10, to=0), one(10, 10, 8, to=2)], [10, 1],
+        [[WINDOW, Resize(30, 3), Resize(5000, 10)], []], [0, 5000]),
+    "a job waits for the first cluster that opens, under any broker": (
+        [one(400, 10, 8, to=2)], [10, 9], CLOSED, [500]),
+}  # fmt: skip
 
 
-@both
-def test_a_job_rejected_by_a_resize_is_no_longer_counted(plain: bool) -> None:
-    """The last job goes to the empty cluster, not to the other one."""
-    rows = [(0, 100, 6, 0), (1, 100, 10, 0), (10, 10, 4, 2), (1000, 10, 2, 2)]
-    assert [0, -1, -1, 1000] == starts(rows, [10, 1], [[Resize(50, 3)], []], plain=plain)
-
-
-@both
-@pytest.mark.parametrize("broker", BROKERS)
-def test_a_held_job_waits_for_a_cluster_to_grow(plain: bool, broker: str) -> None:
-    """It starts when the cluster grows; if that never happens, it has not run at the end."""
-    jobs = [Job(0, 200, 200, (10,), 0), Job(10, 10, 10, (8,), 2)]
-    window = Maintenance(5, 40, 0, "run")
-    shrinks = [window, Resize(30, 3)]
-    grows = [[*shrinks, Resize(5000, 10)], []]
-    assert [0, 5000] == played(jobs, [10, 1], grows, broker=broker, plain=plain)["start"]
-    never = played(jobs, [10, 1], [shrinks, []], broker=broker, plain=plain)
-    assert ["COMPLETED", "UNFINISHED"] == never["state"]
-
-
-@both
-def test_an_idle_cluster_changes_at_its_second(plain: bool) -> None:
-    """The broker sees that it is down, larger or smaller though nothing has happened there."""
-    down = NodesDown(50, until=500, processors=10, jobs="fail")
-    assert [500] == starts([(160, 10, 8, 1)], [10], [[down]], plain=plain)
-    assert [400] == starts([(400, 10, 15, 1)], [10], [[Resize(300, 20)]], plain=plain)
-    shrunk = played([Job(400, 10, 10, (8,), 2)], [10, 9], [[Resize(300, 3)], []], plain=plain)
-    assert ([400], [1]) == (shrunk["start"], shrunk["cluster"])
-
-
-@both
-@pytest.mark.parametrize("broker", BROKERS)
-def test_no_job_is_sent_to_a_closed_cluster(plain: bool, broker: str) -> None:
-    """A job waits at the broker until the first of the clusters opens."""
-    closed = [[Maintenance(300, 600)], [Maintenance(300, 500)]]
-    found = played([Job(400, 10, 10, (8,), 2)], [10, 9], closed, broker=broker, plain=plain)
-    assert ([500], [1]) == (found["start"], found["cluster"])
-
-
-@both
-@pytest.mark.parametrize(
-    ("fate", "start", "state"),
-    [("requeue", 60, "COMPLETED"), ("resubmit", 60, "COMPLETED"), ("fail", 0, "FAILED")],
-)
-def test_components_stop_and_start_together(plain: bool, fate: Any, start: int, state: str) -> None:
-    """If one component is stopped, so are the others; they start again when all of them fit."""
-    down = NodesDown(10, 60, 4, fate)
-    found = played(
-        [Job(0, 30, 30, (3, 2), 2), Job(11, 5, 5, (2,), 1)], [4, 2], [[down], []], plain=plain
-    )
-    assert [start, start, 11] == found["start"]
-    assert [state, state, "COMPLETED"] == found["state"]
-    end = 10 if fate == "fail" else 90
-    assert [end, end, 16] == found["end"]
-
-
-@both
-def test_components_do_not_run_into_maintenance(plain: bool) -> None:
-    """They start after an announced maintenance that they would run into."""
-    window = Maintenance(20, 50, 20)
-    found = played([Job(0, 30, 30, (3, 2), 2)], [4, 2], [[window], []], plain=plain)
-    assert [50, 50] == found["start"]
+@pytest.mark.parametrize("name", STORIES)
+def test_stories(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker knows what clusters that change can do; all as in the independent simulator."""
+    jobs, sizes, changes, start = STORIES[name]
+    how = {"policies": ["fcfs"] * len(sizes)}
+    for broker in BROKERS if "any broker" in name else BROKERS[:1]:
+        found = check((jobs, sizes, changes, how | {"broker": broker}, 0.0), monkeypatch)
+        assert found is not None
+        assert start == found["start"], broker
 
 
 def test_components_need_clusters_of_constant_speed() -> None:
@@ -299,16 +259,13 @@ def test_components_need_clusters_of_constant_speed() -> None:
         model.broker.bind([])
 
 
-@both
+@pytest.mark.parametrize("plain", [False, True])
 def test_random_failures_do_not_keep_a_grid_running(plain: bool) -> None:
     """A job that no cluster can hold any more does not wait for ever while nodes fail."""
-    from hpcrowd.environment import Failures
-
     changes = [[Failures(5.0, 2.0), Resize(3, 2)], [Failures(7.0, 3.0)]]
-    jobs = [Job(0, 10, 10, (8,), 0), Job(1, 10, 10, (8,), 2), Job(2, 10, 10, (1,), 2)]
+    jobs = [one(0, 10, 8, to=0), one(1, 10, 8, to=2), one(2, 10, 1, to=2)]
     found = played(jobs, [8, 1], changes, plain=plain)
-    assert "UNFINISHED" == found["state"][1]
-    assert "COMPLETED" == found["state"][2]
+    assert ["UNFINISHED", "COMPLETED"] == found["state"][1:]
 
 
 FILE = """
@@ -358,7 +315,7 @@ def test_a_grid_file_has_changes_of_the_platform(tmp_path: Path) -> None:
 
 
 def test_a_file_of_changes_is_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is found from here, replaces the changes in the grid's file, and names its clusters."""
+    """It is found from here, replaces those of the grid's file, and names its clusters."""
     (tmp_path / "grids").mkdir()
     (tmp_path / "grids" / "two.toml").write_text(FILE)
     down = '[[changes]]\ndo = "down"\nat = 50\nuntil = 60\ncluster = "CLUSTER"\n'
@@ -372,11 +329,7 @@ def test_a_file_of_changes_is_an_option(tmp_path: Path, monkeypatch: pytest.Monk
         QuantityError, match=r"wrong\.toml: .*'east': no such cluster; choose north"
     ):
         run_grid(read_grid("grids/two.toml", platform="wrong.toml"))
-
-
-def test_components_refuse_changes_of_speed_in_a_file(tmp_path: Path) -> None:
-    """One line names the setting and the cure."""
     speed = FILE + '[[platform.changes]]\ndo = "speed"\ncluster = "north"\nat = 5\nfactor = 2\n'
-    (tmp_path / "two.toml").write_text(speed)
+    (tmp_path / "speed.toml").write_text(speed)
     with pytest.raises(QuantityError, match="components 4: the platform has a change of speed"):
-        read_grid(str(tmp_path / "two.toml"), components=4)
+        read_grid("speed.toml", components=4)

@@ -1,355 +1,155 @@
-"""Several clusters in lock-step, on random work of users who go from cluster to cluster.
-
-Engines are compared with :func:`reference`, another simulation of the same rules: one heap, the
-phases of an instant spelled out, FCFS. Users (:class:`Wanderer`) spread the jobs of a unit over
-clusters and move on when they had to wait; some submit by an alarm clock; think times may be zero,
-jobs renounced, without run time, killed, or larger than the cluster they go to.
-"""
+"""Tiny stories of several clusters: who hears, arrives and starts when."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
-from fractions import Fraction
-from math import floor
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import FCFS, ClusterSpec, JobTable, Simulation, State
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from tests.environment.grid.grid_cases import Place, places
-
-OUTCOME = ("submit", "start", "end", "cluster", "state")
-
-
-class Job(NamedTuple):
-    """A job of a unit."""
-
-    run: int
-    slack: int  # requested beyond the run time, s
-    processors: int
-    after: int  # s after the unit's first second
-    shift: int  # clusters further than the unit's
-    renounced: bool
-
-
-class Step(NamedTuple):
-    """A unit: submitted ``think`` seconds after the last one had ended, maybe by an alarm clock."""
-
-    think: int
-    alarm: bool
-    jobs: list[Job]
-
-
-Users = list[list[Step]]
-Placed = list[tuple[int, int, int]]  # row, cluster and second of each job of a unit
-
-some_jobs = st.builds(
-    Job,
-    run=st.sampled_from([0, 0, 1, 2, 5]),
-    slack=st.integers(-2, 4),
-    processors=st.integers(1, 5),
-    after=st.sampled_from([0, 0, 1, 3]),
-    shift=st.integers(0, 2),
-    renounced=st.sampled_from([False, False, False, True]),
+from hpcrowd.agents import Work, add_users
+from hpcrowd.environment import (
+    Cluster,
+    ClusterSpec,
+    JobTable,
+    QuantityError,
+    Simulation,
+    SimulationError,
 )
-some_steps = st.builds(
-    Step, st.sampled_from([0, 0, 1, 3]), st.booleans(), st.lists(some_jobs, min_size=1, max_size=3)
-)
-crowds = st.lists(st.lists(some_steps, min_size=1, max_size=5), min_size=1, max_size=5)
-overruns = st.sampled_from(["keep", "kill"])
-rooms = st.sampled_from([1, 2, 5, 1024])
+from hpcrowd.environment.quantities import time_at_speed
+
+MakeJobs = Callable[..., JobTable]
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 
-class Wanderer:
-    """A user who submits unit after unit, and goes to the next cluster when it had to wait."""
+class Script:
+    """Submits what the script says when a unit has ended: row, cluster, delay; notes the ends."""
 
-    def __init__(self, number: int, units: list[tuple[Step, list[int]]], clusters: int) -> None:
-        self.number = number
-        self.units = units
-        self.clusters = clusters
-        self.cluster = number % clusters
-        self.done = 0
-
-    def next(self, now: int, waited: bool) -> tuple[Step, Placed] | None:
-        """Return the next unit and where and when its jobs go; None when all is done."""
-        if self.done == len(self.units):
-            return None
-        step, rows = self.units[self.done]
-        self.done += 1
-        self.cluster = (self.cluster + waited) % self.clusters
-        return step, [
-            (row, (self.cluster + job.shift) % self.clusters, now + step.think + job.after)
-            for row, job in zip(rows, step.jobs, strict=True)
-        ]
-
-
-class Settler(Wanderer):
-    """A user who never leaves a cluster."""
-
-    def next(self, now: int, waited: bool) -> tuple[Step, Placed] | None:
-        """Return the next unit, all of it for the same cluster."""
-        unit = super().next(now, False)
-        return unit and (unit[0], [(row, self.cluster, at) for row, _, at in unit[1]])
-
-
-def cast(users: Users, clusters: int, kind: type[Wanderer]) -> tuple[JobTable, list[Wanderer]]:
-    """The users and their jobs, numbered by round: everybody's first unit comes first."""
-    jobs = JobTable()
-    rows: dict[tuple[int, int], list[int]] = {}
-    for turn in range(max(len(steps) for steps in users)):
-        for user, steps in enumerate(users):
-            for job in steps[turn].jobs if turn < len(steps) else ():
-                request = max(job.run + job.slack, 0)
-                row = jobs.append(
-                    1, run_time=job.run, requested_time=request, processors=job.processors
-                )
-                jobs.state[row] = State.RENOUNCED if job.renounced else State.UNFINISHED
-                rows.setdefault((user, turn), []).append(int(row[0]))
-    return jobs, [
-        kind(user, [(step, rows[user, turn]) for turn, step in enumerate(steps)], clusters)
-        for user, steps in enumerate(users)
-    ]
-
-
-class Player:
-    """Lets a wanderer take part in a simulation."""
-
-    def __init__(self, model: Simulation, user: Wanderer, log: list[tuple[int, int]]) -> None:
-        self.model, self.user, self.log = model, user, log
-        self.last = -1
+    def __init__(self, model: Simulation, *steps: list[tuple[int, str, int]]) -> None:
+        self.model = model
+        self.steps = list(steps)
+        self.heard: list[int] = []
 
     def go_on(self, now: int) -> None:
-        """Submit the next unit, or set the alarm clock for it."""
-        jobs = self.model.jobs
-        waited = self.last >= 0 and bool(jobs.start[self.last] > jobs.submit[self.last])
-        unit = self.user.next(now, waited)
-        if unit is not None and unit[0].alarm:
-            self.model.call_at(now + unit[0].think, self.submit, unit[1])
-        elif unit is not None:
-            self.submit(unit[1])
-
-    def submit(self, placed: Placed) -> None:
-        """Submit the jobs."""
-        self.last = placed[0][0]
-        self.model.add_unit(self, np.array([row for row, _, _ in placed]))
-        clusters = list(self.model.clusters.values())
-        for row, cluster, at in placed:
-            clusters[cluster].submit(row, at)
+        """Submit the next jobs as one unit."""
+        if self.steps:
+            step = self.steps.pop(0)
+            self.model.add_unit(self, np.array([row for row, _, _ in step]))
+            for row, cluster, delay in step:
+                self.model.clusters[cluster].submit(row, now + delay)
 
     def on_finished(self, unit: int, now: int) -> None:
         """Note it, continue."""
-        self.log.append((now, self.user.number))
+        self.heard.append(now)
         self.go_on(now)
 
 
-def play(
-    jobs: JobTable,
-    users: list[Wanderer],
-    clusters: list[Place],
-    overrun: Any = "keep",
-    *,
-    plain: bool = False,
-    room: int = 1024,
-    stops: tuple[int, ...] = (),
-    events: int = 50_000,
-) -> tuple[dict[str, list[int]], list[tuple[int, int]]]:
-    """What happens to every job, and which user heard of an end when, in a simulation."""
-    renounced = jobs.state.copy()
+def test_clusters_have_names_and_numbers(make_jobs: MakeJobs) -> None:
+    """The first cluster is home; jobs know the number of theirs, -1 before they are submitted."""
+    jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
+    model = Simulation(jobs, 4, others={"north": ClusterSpec(8), "south": ClusterSpec(2, "fcfs")})
+    assert ["home", "north", "south"] == list(model.clusters)
+    assert model.cluster is model.clusters["home"]
+    assert [4, 8, 2] == [cluster.processors for cluster in model.agents_by_type[Cluster]]
+    model.clusters["south"].submit(1, 5)
+    model.cluster.submit(2, 5)
+    assert [-1, 2, 0] == jobs.cluster.tolist()
 
-    def policy(place: Place) -> Any:
-        return FCFS() if place.scheduler == "own" else place.scheduler
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
-        patch.setattr("hpcrowd.environment.simulation.SLICE", events)
-        home, *more = clusters
-        others = {
-            f"other {number}": ClusterSpec(place.processors, policy(place), place.speed)
-            for number, place in enumerate(more)
-        }
-        model = Simulation(
-            jobs, home.processors, policy(home), overrun=overrun, plain=plain, others=others
-        )
-        jobs.state[:] = renounced
-        log: list[tuple[int, int]] = []
-        for user in users:
-            Player(model, user, log).go_on(0)
-        for stop in stops:
-            model.run(until=stop)
-            assert {stop} == {cluster.engine.now for cluster in model.clusters.values()}
+@both
+def test_run_time_is_that_of_the_cluster(make_jobs: MakeJobs, plain: bool) -> None:
+    """Run and requested times are divided by the speed of the cluster the job is submitted to."""
+    jobs = make_jobs((0, 100, 1, 205), (0, 1, 1, 3), (0, 0, 1, 0), (0, 100, 1, 205))
+    model = Simulation(jobs, 1, plain=plain, others={"fast": ClusterSpec(4, speed=2)})
+    model.clusters["fast"].submit([0, 1, 2], 0)
+    model.cluster.submit(3, 0)
+    model.run()
+    assert [50, 1, 0, 100] == jobs.run_time.tolist()
+    assert [103, 2, 0, 205] == jobs.requested_time.tolist()
+    assert [50, 1, 0, 100] == jobs.end.tolist()
+
+
+@both
+def test_recorded_unit_runs_on_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
+    """A unit with recorded gaps may go to any cluster; its gaps stay, its run times scale."""
+    jobs = make_jobs((10, 100, 1), (14, 50, 1))
+    model = Simulation(jobs, 4, plain=plain, others={"slow": ClusterSpec(4, speed=0.5)})
+    user = Script(model)
+    model.own_units(np.array([0, 2]), np.array([0, 1]), [user])
+    model.clusters["slow"].submit_unit(0, 30)
+    model.run()
+    assert [30, 34] == jobs.submit.tolist()
+    assert [230, 134] == jobs.end.tolist()
+    assert ([230], [1, 1]) == (user.heard, jobs.cluster.tolist())
+
+
+def test_time_at_speed() -> None:
+    """Times are rounded half up, last 1 s at least, and stay when they are 0 or unknown."""
+    times = np.array([-1, 0, 1, 5, 7])
+    assert [-1, 0, 1, 3, 4] == time_at_speed(times, 2.0).tolist()
+    assert [-1, 0, 1, 1, 1] == time_at_speed(times, 100.0).tolist()
+    assert [-1, 0, 2, 10, 14] == time_at_speed(times, 0.5).tolist()
+
+
+@both
+def test_run_to_a_second_halts_all_clusters(make_jobs: MakeJobs, plain: bool) -> None:
+    """All clusters stop after what ends in that second, and start what waits when it continues."""
+    jobs = make_jobs((0, 50, 1), (0, 50, 1), (1, 9, 1), (1, 9, 1))
+    model = Simulation(jobs, 1, plain=plain, others={"other": ClusterSpec(1)})
+    model.cluster.submit([0, 2], [0, 1])
+    model.clusters["other"].submit([1, 3], [0, 1])
+    model.run(until=50)
+    assert [0, 0, -1, -1] == jobs.start.tolist()
+    assert [(1, 50)] * 2 == [(each.free, each.engine.now) for each in model.clusters.values()]
+    model.run()
+    assert [0, 0, 50, 50] == jobs.start.tolist()
+
+
+@both
+def test_submission_elsewhere_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) -> None:
+    """A cluster on which nothing happens keeps time with the others."""
+    jobs = make_jobs((0, 10, 1), (0, 10, 1))
+    model = Simulation(jobs, 1, plain=plain, others={"idle": ClusterSpec(1)})
+
+    def late() -> None:
+        model.clusters["idle"].submit(1, 9)
+
+    model.cluster.submit(0, 0)
+    user = Script(model)
+    user.on_finished = lambda unit, now: late()  # type: ignore[method-assign]
+    model.add_unit(user, np.array([0]))
+    with pytest.raises(SimulationError, match=r"9 s: in the past, it is already 10 s"):
         model.run()
-    return {name: getattr(jobs, name).tolist() for name in OUTCOME}, log
 
 
-ENDS, ALARMS, ARRIVALS = range(3)
-
-
-def reference(
-    jobs: JobTable, users: list[Wanderer], clusters: list[Place], overrun: str
-) -> tuple[dict[str, list[int]], list[tuple[int, int]]]:
-    """The same by one heap of (second, phase, number, what), under FCFS."""
-    need, state = jobs.processors.tolist(), jobs.state.tolist()
-    submit, start, end, cluster = ([-1] * len(jobs) for _ in range(4))
-    free = [place.processors for place in clusters]
-    queues: list[list[int]] = [[] for _ in clusters]
-    target: dict[int, int] = {}
-    unit_of: dict[int, list[Any]] = {}  # user and jobs left
-    last: dict[int, int] = {}
-    heap: list[tuple[int, int, int, Any]] = []
-    log: list[tuple[int, int]] = []
-
-    def take(now: int, phase: int) -> Iterator[tuple[int, Any]]:
-        while heap and heap[0][:2] == (now, phase):
-            yield heapq.heappop(heap)[2:]
-
-    def submit_all(user: Wanderer, placed: Placed) -> None:
-        last[user.number] = placed[0][0]
-        unit = [user, len(placed)]
-        for row, place, at in placed:
-            target[row], unit_of[row] = place, unit
-            heapq.heappush(heap, (at, ARRIVALS, row, None))
-
-    def go_on(user: Wanderer, now: int) -> None:
-        row = last.get(user.number, 0)
-        unit = user.next(now, user.number in last and start[row] > submit[row])
-        if unit is not None and unit[0].alarm:
-            heapq.heappush(heap, (now + unit[0].think, ALARMS, user.number, (user, unit[1])))
-        elif unit is not None:
-            submit_all(user, unit[1])
-
-    def lasts(row: int) -> int:
-        times = [int(jobs.run_time[row]), int(jobs.requested_time[row])]
-        speed = Fraction(clusters[cluster[row]].speed)
-        run, request = (max(floor(t / speed + Fraction(1, 2)), 1) if t else 0 for t in times)
-        if overrun == "kill" and run > request:
-            state[row] = State.KILLED
-            return request
-        state[row] = State.COMPLETED
-        return run
-
-    for user in users:
-        go_on(user, 0)
-    while heap:
-        now = heap[0][0]
-        active, over = set(), []
-        for row, _ in take(now, ENDS):
-            free[cluster[row]] += need[row]
-            active.add(cluster[row])
-            over.append(row)
-        while True:
-            heard = []
-            for row in over:
-                unit_of[row][1] -= 1
-                if unit_of[row][1] == 0:
-                    heard.append(unit_of[row][0])
-            for user in heard:
-                log.append((now, user.number))
-                go_on(user, now)
-            for _, (user, placed) in take(now, ALARMS):
-                submit_all(user, placed)
-            arrived = [row for row, _ in take(now, ARRIVALS)]
-            if not arrived:
-                break
-            over = []
-            for row in arrived:
-                place = target[row]
-                active.add(place)
-                if state[row] == State.RENOUNCED:
-                    over.append(row)
-                    continue
-                submit[row], cluster[row] = now, place
-                if need[row] > clusters[place].processors:
-                    state[row] = State.REJECTED
-                    over.append(row)
-                else:
-                    queues[place].append(row)
-        for place in sorted(active):
-            queue = queues[place] = sorted(queues[place], key=lambda row: (submit[row], row))
-            while queue and need[queue[0]] <= free[place]:
-                row = queue.pop(0)
-                free[place] -= need[row]
-                start[row], end[row] = now, now + lasts(row)
-                heapq.heappush(heap, (end[row], ENDS, row, None))
-    return dict(zip(OUTCOME, (submit, start, end, cluster, state), strict=True)), log
-
-
-@settings(max_examples=300)
-@given(crowds, places("fcfs", "own"), overruns, rooms)
-def test_engines_equal_the_reference(
-    users: Users, clusters: list[Place], overrun: str, room: int
-) -> None:
-    """Compiled, plain and mixed engines do what one heap does, and users hear in its order."""
-    expected = reference(*cast(users, len(clusters), Wanderer), clusters, overrun)
-    for plain in (False, True):
-        found = cast(users, len(clusters), Wanderer)
-        assert expected == play(*found, clusters, overrun, plain=plain, room=room)
-
-
-@settings(max_examples=200)
-@given(
-    crowds,
-    places("fcfs", "easy", "recorded", "own"),
-    overruns,
-    rooms,
-    st.lists(st.integers(0, 6), max_size=8),
-    st.integers(1, 4),
+@pytest.mark.parametrize(
+    ("name", "spec", "text"),
+    [
+        ("home", (4,), "cluster 'home': name of the first"),
+        ("other", (0,), "processors 0"),
+        ("other", (4, "soonest"), "scheduler 'soonest'"),
+        ("other", (4, "easy", 0.0), "speed 0.0"),
+        ("other", (4, "easy", float("nan")), "speed nan"),
+    ],
 )
-def test_compiled_equals_plain_with_stops_on_the_way(
-    users: Users,
-    clusters: list[Place],
-    overrun: str,
-    room: int,
-    stops: list[int],
-    events: int,
-) -> None:
-    """Under any schedulers, and run in pieces, compiled engines do what plain ones do at once."""
-    expected = play(*cast(users, len(clusters), Wanderer), clusters, overrun, plain=True)
-    way = tuple(int(second) for second in np.cumsum(stops))
-    for plain in (False, True):
-        found = cast(users, len(clusters), Wanderer)
-        pieces = {"room": room, "stops": way, "events": events}
-        assert expected == play(*found, clusters, overrun, plain=plain, **pieces)
+def test_clusters_that_cannot_be(make_jobs: MakeJobs, name: str, spec: Any, text: str) -> None:
+    """A cluster that cannot be, or is not there, is reported with the value, in one line."""
+    with pytest.raises(QuantityError, match=text):
+        Simulation(make_jobs((0, 1, 1)), 1, others={name: ClusterSpec(*spec)})
+    model = Simulation(make_jobs((0, 1, 1)), 1, others={"other": ClusterSpec(4)})
+    with pytest.raises(QuantityError, match="cluster 'moon': not known; choose home, other"):
+        model.submit(Script(model), np.array([0]), 0, cluster="moon")
 
 
-@given(crowds, places("fcfs", "easy", "recorded", "own"), overruns, st.booleans())
-def test_who_never_leaves_does_not_notice_the_others(
-    users: Users, clusters: list[Place], overrun: str, plain: bool
-) -> None:
-    """Clusters with users of their own do, job for job, what each does in a simulation alone."""
-    together, log = play(*cast(users, len(clusters), Settler), clusters, overrun, plain=plain)
-    for number, place in enumerate(clusters):
-        jobs, crowd = cast(users, 1, Settler)
-        for times in (jobs.run_time, jobs.requested_time):
-            scaled = [max(floor(time / place.speed + 0.5), 1) if time else 0 for time in times]
-            times[:] = scaled
-        mine = crowd[number :: len(clusters)]
-        alone, heard = play(jobs, mine, [place], overrun, plain=plain)
-        rows = [row for user in mine for _, unit in user.units for row in unit]
-        for name in ("submit", "start", "end", "state"):
-            expected = [alone[name][row] for row in rows]
-            assert expected == [together[name][row] for row in rows]
-        assert heard == [(now, user) for now, user in log if user % len(clusters) == number]
-
-
-@given(crowds, places("fcfs", "easy", "own"), overruns, st.booleans())
-def test_jobs_in_are_jobs_out_and_fit(
-    users: Users, clusters: list[Place], overrun: str, plain: bool
-) -> None:
-    """Every job ends eventually, every user hears of every unit, no cluster holds too much."""
-    jobs, crowd = cast(users, len(clusters), Wanderer)
-    renounced = jobs.state == State.RENOUNCED
-    found, log = play(jobs, crowd, clusters, overrun, plain=plain)
-    assert sum(len(user.units) for user in crowd) == len(log)
-    assert State.UNFINISHED not in found["state"]
-    assert renounced.tolist() == (jobs.cluster == -1).tolist()
-    for number, place in enumerate(clusters):
-        mine = jobs.cluster == number
-        rejected = mine & (jobs.processors > place.processors)
-        assert rejected.tolist() == (mine & (jobs.state == State.REJECTED)).tolist()
-        for time in set(jobs.start[mine & ~rejected].tolist()):
-            runs = mine & (jobs.start <= time) & (jobs.end > time) & (jobs.start >= 0)
-            assert jobs.processors[runs].sum() <= place.processors
+def test_units_next_to_replayed_users(make_jobs: MakeJobs) -> None:
+    """Next to the users of a trace, others hear of their own units."""
+    jobs = make_jobs((0, 10, 1), (5000, 10, 1))
+    model = Simulation(jobs, 4)
+    add_users(model, Work.of(jobs))
+    user = Script(model, [(2, "home", 3)])
+    jobs.append(1, processors=1, run_time=5, requested_time=5)
+    user.go_on(0)
+    model.run()
+    assert [8] == user.heard
+    assert [0, 5000, 3] == jobs.submit.tolist()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.platform.changes import NodesDown
 from hpcrowd.environment.schedulers.base import ReasonCode
 from hpcrowd.environment.waiting_reasons import reasons_at, reasons_of
+from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,87 +70,102 @@ def after(*parents: tuple[int, Condition]) -> tuple[Parent, ...]:
     return tuple(Parent(*one) for one in parents)
 
 
-@both
-def test_chain_runs_in_order(make_jobs: MakeJobs, plain: bool) -> None:
-    """Though all are there at once and fit; the unit is over with the last job."""
-    jobs = make_jobs((0, 10, 1), (0, 20, 1), (0, 30, 1), (0, 5, 1))
-    chain = {0: after((1, OK)), 2: after((0, OK))}
-    model, owner = held(jobs, rules_of(4, parents=chain), plain=plain)
-    model.run()
-    assert [20, 0, 30, 0] == jobs.start.tolist() == jobs.enqueued.tolist()
-    assert [60] == owner.heard
-    assert {"jobs_held": 2, "held_mean_s": 25.0, "causes": {"dependency": 2},
-            "jobs_never_eligible": 0, "notes": {}} == holds_of(model).account()  # fmt: skip
-    assert {0: 1, 2: 0} == holds_of(model).preceding()
-    holds_of(model).restore()
-    assert 1 == len(set(jobs.unit.tolist()))
+DONE, KILLED, GONE, TOO_LARGE = State.COMPLETED, State.KILLED, State.CANCELLED, State.REJECTED
+EITHER = after((0, OK), (1, OK))
+
+
+@dataclass
+class Story:
+    """Jobs of (submission, run time, processors), rules for them, and what comes of them."""
+
+    jobs: list[tuple[int, ...]]
+    rules: dict[str, Any]
+    start: list[int]
+    state: list[State] | None = None  #: all completed unless given
+    heard: int | None = None
+    causes: dict[str, int] | None = None
+    end: list[int] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def ended(condition: Condition, failed: bool, goes_on: bool) -> Story:
+    """One waits for a job to end in a way, and another for that one."""
+    return Story(
+        [(0, 10, 1), (0, 20, 1), (0, 30, 1)],
+        {"failed": {0: failed}, "parents": {1: after((0, condition)), 2: after((1, OK))}},
+        [0, 10, 30] if goes_on else [0, -1, -1],
+        [DONE] * 3 if goes_on else [DONE, GONE, GONE],
+        heard=60 if goes_on else 10,
+        end=[10, 30, 60] if goes_on else [10, 10, 10],
+    )
+
+
+def stopped(fate: str, start: int) -> Story:
+    """Nodes take a job along for which another one waits."""
+    platform = [NodesDown(50, 70, 4, fate)]  # type: ignore[arg-type]
+    return Story(
+        [(0, 100, 4), (0, 10, 1)], {"parents": {1: after((0, OK))}},
+        [70 if start > 0 else 0, start], [DONE, DONE] if start > 0 else [State.FAILED, GONE],
+        options={"platform": platform, "resubmit_after": 10},
+    )  # fmt: skip
+
+
+STORIES = {
+    "a chain, though all are there and fit": Story(
+        [(0, 10, 1), (0, 20, 1), (0, 30, 1), (0, 5, 1)],
+        {"parents": {0: after((1, OK)), 2: after((0, OK))}}, [20, 0, 30, 0], heard=60,
+        causes={"dependency": 2}),
+    "after success": ended(OK, False, True),
+    "no success": ended(OK, True, False),
+    "after a failure": ended(NOT_OK, True, True),
+    "no failure": ended(NOT_OK, False, False),
+    "after any end": ended(ANY, True, True),
+    "jobs that were killed have failed": Story(
+        [(0, 30, 1, 20), (0, 10, 1), (0, 10, 1)],
+        {"parents": {1: after((0, OK)), 2: after((0, NOT_OK))}}, [0, -1, 20], [KILLED, GONE, DONE],
+        end=[20, 20, 30], options={"overrun": "kill"}),
+    "one of several is enough with a question mark": Story(
+        [(0, 10, 1), (0, 20, 1), (0, 5, 1), (0, 5, 1)],
+        {"failed": {0: True}, "parents": {2: EITHER, 3: EITHER}, "either": frozenset({2})},
+        [0, 0, 20, -1], [DONE, DONE, DONE, GONE], end=[10, 20, 25, 10]),
+    "two tasks at a time, but not before their earliest start": Story(
+        [(0, 10, 1)] * 5,
+        {"delay": {2: 25}, "array": dict.fromkeys(range(5), 7), "throttle": {7: 2}},
+        [0, 0, 25, 10, 10], causes={"throttle": 2, "earliest start or hold": 1}),
+    "a singleton waits for earlier jobs of its name": Story(
+        [(0, 50, 1), (5, 10, 1), (6, 10, 1), (7, 1, 1)],
+        {"name_of": {0: 3, 1: 3, 2: 3}, "singletons": frozenset({1})}, [0, 50, 6, 7]),
+    "a job that is rejected has not ended with success": Story(
+        [(0, 10, 9), (0, 10, 1), (0, 10, 1)],
+        {"parents": {1: after((0, OK)), 2: after((0, ANY))}}, [-1, -1, 0], [TOO_LARGE, GONE, DONE],
+        heard=10),
+    "jobs that wait for each other are let go one by one": Story(
+        [(0, 10, 1)] * 2, {"parents": {0: after((1, ANY)), 1: after((0, ANY))}}, [0, 10]),
+    "stopped, and back in the queue": stopped("requeue", 170),
+    "stopped, and submitted again": stopped("resubmit", 170),
+    "stopped for good": stopped("fail", -1),
+}  # fmt: skip
 
 
 @both
-@pytest.mark.parametrize(
-    ("condition", "failed", "state"),
-    [(OK, False, State.COMPLETED), (OK, True, State.CANCELLED), (NOT_OK, True, State.COMPLETED),
-     (NOT_OK, False, State.CANCELLED), (ANY, True, State.COMPLETED)],
-)  # fmt: skip
-def test_how_the_other_ended(
-    make_jobs: MakeJobs, plain: bool, condition: Condition, failed: bool, state: State
-) -> None:
-    """A job that can never be eligible is cancelled when the other ends, and so are its own."""
-    jobs = make_jobs((0, 10, 1), (0, 20, 1), (0, 30, 1))
-    parents = {1: after((0, condition)), 2: after((1, OK))}
-    rules = rules_of(3, failed={0: failed}, parents=parents)
-    model, owner = held(jobs, rules, plain=plain)
+@pytest.mark.parametrize("name", STORIES)
+def test_stories(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+    """Who may start when, who never may and is cancelled, and when all of it is over."""
+    told = STORIES[name]
+    jobs = make_jobs(*told.jobs)
+    model, owner = held(jobs, rules_of(len(jobs), **told.rules), plain=plain, **told.options)
     model.run()
-    assert state == jobs.state[1] == jobs.state[2]
-    never = state == State.CANCELLED
-    assert [10 if never else 60] == owner.heard
-    assert 2 * never == holds_of(model).account()["jobs_never_eligible"]
-    assert ([10, 10] if never else [30, 60]) == jobs.end[1:].tolist()
-
-
-@both
-def test_killed_jobs_have_failed(make_jobs: MakeJobs, plain: bool) -> None:
-    """As for Slurm, a job that was stopped at its limit did not end with success."""
-    jobs = make_jobs((0, 30, 1), (0, 10, 1), (0, 10, 1))
-    jobs.requested_time[0] = 20
-    parents = {1: after((0, OK)), 2: after((0, NOT_OK))}
-    model, _ = held(jobs, rules_of(3, parents=parents), plain=plain, overrun="kill")
-    model.run()
-    assert [State.KILLED, State.CANCELLED, State.COMPLETED] == jobs.state.tolist()
-    assert [20, 30] == jobs.end[1:].tolist()
-
-
-@both
-def test_one_of_several(make_jobs: MakeJobs, plain: bool) -> None:
-    """With a question mark one satisfied part is enough, and all must fail to cancel it."""
-    jobs = make_jobs((0, 10, 1), (0, 20, 1), (0, 5, 1), (0, 5, 1))
-    either = after((0, OK), (1, OK))
-    rules = rules_of(4, failed={0: True}, parents={2: either, 3: either}, either=frozenset({2}))
-    model, _ = held(jobs, rules, plain=plain)
-    model.run()
-    assert 20 == jobs.start[2]
-    assert (State.CANCELLED, 10) == (jobs.state[3], jobs.end[3])
-
-
-@both
-def test_throttle_and_begin(make_jobs: MakeJobs, plain: bool) -> None:
-    """Two tasks at a time; one with an earliest start takes no place before."""
-    jobs = make_jobs(*[(0, 10, 1)] * 5)
-    rules = rules_of(5, delay={2: 25}, array=dict.fromkeys(range(5), 7), throttle={7: 2})
-    model, _ = held(jobs, rules, plain=plain)
-    model.run()
-    assert [0, 0, 25, 10, 10] == jobs.start.tolist()
-    assert {"throttle": 2, "earliest start or hold": 1} == holds_of(model).account()["causes"]
-
-
-@both
-def test_singleton(make_jobs: MakeJobs, plain: bool) -> None:
-    """It waits for all earlier jobs of its name, and not for later ones."""
-    jobs = make_jobs((0, 50, 1), (5, 10, 1), (6, 10, 1), (7, 1, 1))
-    rules = rules_of(4, name_of={0: 3, 1: 3, 2: 3}, singletons=frozenset({1}))
-    model, _ = held(jobs, rules, plain=plain)
-    model.run()
-    assert [0, 50, 6, 7] == jobs.start.tolist()
+    assert told.start == jobs.start.tolist()
+    assert (told.state or [DONE] * len(jobs)) == jobs.state.tolist()
+    assert told.end in (None, jobs.end.tolist())
+    assert 1 == len(owner.heard)
+    assert told.heard in (None, *owner.heard)
+    account = holds_of(model).account()
+    assert set(holds_of(model).preceding()) <= set(told.rules.get("parents", {}))
+    assert told.causes in (None, account["causes"])
+    assert jobs.state.tolist().count(GONE) == account["jobs_never_eligible"]
+    notes = {"waited for a job that waited for it: let go": 1} if "each other" in name else {}
+    assert notes == account["notes"]
 
 
 @both
@@ -195,70 +212,20 @@ def test_nobody_submits_it(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_around_in_a_circle(make_jobs: MakeJobs, plain: bool) -> None:
-    """Jobs that wait for each other are let go one by one, and a note says so."""
-    jobs = make_jobs((0, 10, 1), (0, 10, 1))
-    model, _ = held(
-        jobs, rules_of(2, parents={0: after((1, ANY)), 1: after((0, ANY))}), plain=plain
-    )
-    model.run()
-    assert [0, 10] == jobs.start.tolist()
-    assert {"waited for a job that waited for it: let go": 1} == holds_of(model).account()["notes"]
-
-
-@both
-def test_larger_than_the_machine(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job that is rejected has not ended with success."""
-    jobs = make_jobs((0, 10, 9), (0, 10, 1), (0, 10, 1))
-    parents = {1: after((0, OK)), 2: after((0, ANY))}
-    model, owner = held(jobs, rules_of(3, parents=parents), plain=plain)
-    model.run()
-    assert [State.REJECTED, State.CANCELLED, State.COMPLETED] == jobs.state.tolist()
-    assert [10] == owner.heard
-
-
-@both
-@pytest.mark.parametrize(
-    ("fate", "starts", "state"),
-    [("requeue", 170, State.COMPLETED), ("resubmit", 170, State.COMPLETED),
-     ("fail", -1, State.CANCELLED)],
-)  # fmt: skip
-def test_stopped_jobs(
-    make_jobs: MakeJobs, plain: bool, fate: Any, starts: int, state: State
-) -> None:
-    """Who waits for a job that nodes took along waits for its next run, if there is one."""
-    jobs = make_jobs((0, 100, 4), (0, 10, 1))
-    options: dict[str, Any] = {"platform": [NodesDown(50, 70, 4, fate)], "resubmit_after": 10}
-    rules = rules_of(2, parents={1: after((0, OK))})
-    model, owner = held(jobs, rules, plain=plain, **options)
-    model.run()
-    assert (starts, state) == (jobs.start[1], jobs.state[1])
-    assert 1 == len(owner.heard)
-
-
-@both
 def test_why_it_waits(make_jobs: MakeJobs, plain: bool) -> None:
-    """Live and in results."""
+    """Live and in results; a copy of the run holds its own."""
     jobs = make_jobs((0, 100, 1), (0, 10, 1))
     model, _ = held(jobs, rules_of(2, parents={1: after((0, ANY))}), plain=plain)
     told = reasons_of(model.run(until=20).cluster)
+    other = copy.deepcopy(model)  # which goes on by itself
+    other.cancel([0])
+    other.run()
+    assert 20 == other.jobs.start[1]
     assert [(1, ReasonCode.HELD)] == [(one.row, one.code) for one in told]
     assert "not eligible yet; held by dependency" == told[0].words(Clock())
     model.run()
     again = reasons_at(jobs, 20, "easy", 4, held=True)
     assert ["not eligible yet"] == [one.words(Clock()) for one in again]
-
-
-def test_forked_runs_hold_their_own(make_jobs: MakeJobs) -> None:
-    """A copy goes on by itself."""
-    jobs = make_jobs((0, 100, 1), (0, 10, 1), (30, 10, 1))
-    model, _ = held(jobs, rules_of(3, parents={1: after((0, ANY)), 2: after((1, ANY))}))
-    model.run(until=20)
-    other = copy.deepcopy(model)
-    other.cancel([0])
-    other.run()
-    model.run()
-    assert ([100, 110], [20, 30]) == (jobs.start[1:].tolist(), other.jobs.start[1:].tolist())
 
 
 @st.composite
@@ -286,7 +253,7 @@ def cases(draw: st.DrawFn) -> tuple[list[tuple[int, int, int]], dict[str, Any]]:
     }
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(cases(), st.sampled_from(["fcfs", "easy", "conservative"]), st.integers(0, 60))
 def test_nothing_comes_too_early(
     make_jobs: MakeJobs,
@@ -324,20 +291,6 @@ def test_nothing_comes_too_early(
         assert all(int(((at <= now) & (jobs.end[mine] > now)).sum()) <= most for now in at)
 
 
-@both
-def test_nothing_is_held(make_jobs: MakeJobs, plain: bool) -> None:
-    """Rules that hold nothing change nothing."""
-    told = [(0, 100, 3), (10, 50, 4), (20, 30, 2), (60, 10, 1)]
-    jobs, other = make_jobs(*told), make_jobs(*told)
-    model, _ = held(jobs, rules_of(4), plain=plain)
-    model.run()
-    alone = Simulation(other, 4, plain=plain)
-    alone.submit(Owner(), np.arange(4), other.recorded_submit.copy())
-    alone.run()
-    assert np.array_equal(jobs.matrix, other.matrix)
-    assert not rules_of(4)
-
-
 def test_no_rules_for_a_recorded_schedule(make_jobs: MakeJobs) -> None:
     """Recorded waits contain what held jobs back."""
     jobs = make_jobs((0, 10, 1), (0, 10, 1))
@@ -349,9 +302,15 @@ def test_no_rules_for_a_recorded_schedule(make_jobs: MakeJobs) -> None:
     assert [5, 5] == jobs.start.tolist()
 
 
-def test_unknown_setting() -> None:
-    """One line with what is known."""
-    from hpcrowd.scenarios.kinds.replay import ReplayConfig
-
+def test_rules_that_hold_nothing(make_jobs: MakeJobs) -> None:
+    """They are none, and change nothing."""
+    told = [(0, 100, 3), (10, 50, 4), (20, 30, 2), (60, 10, 1)]
+    jobs, other = make_jobs(*told), make_jobs(*told)
+    held(jobs, rules_of(4))[0].run()
+    alone = Simulation(other, 4)
+    alone.submit(Owner(), np.arange(4), other.recorded_submit.copy())
+    alone.run()
+    assert np.array_equal(jobs.matrix, other.matrix)
+    assert not rules_of(4)
     with pytest.raises(QuantityError, match="holds"):
         ReplayConfig.configure(holds="all")

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hpcrowd.agents import Casting
 from hpcrowd.analysis.results import read_recorded, read_results, write_results
-from hpcrowd.analysis.run import Run
 from hpcrowd.environment import Trace, parse_sacct, read_trace, write_trace
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.recorded import recorded_rules
@@ -157,28 +156,15 @@ def test_replays(users: str, tmp_path: Path) -> None:
     assert [0, 1, 2, 3] == free.jobs.start.tolist()
 
 
-def test_record() -> None:
-    """Recorded schedules have both waits too."""
+def test_logs_as_runs(call: Call, tmp_path: Path) -> None:
+    """Recorded schedules have both waits too; the command says how many, how long and why."""
+    file = tmp_path / "sacct.txt"
+    file.write_bytes(text(*CHAIN))
     trace = parse_sacct(text(*CHAIN), options=UTC)
-    run = replay(trace, scheduler="recorded")
-    assert [0, 60, 90, 33] == run.jobs.enqueued.tolist()
-    assert (3, 59.0) == (run.holds["jobs_held"], run.holds["held_mean_s"])
-    assert 0 == run.metrics["eligible_wait_mean_s"]
-
-
-def test_file_as_a_run(tmp_path: Path) -> None:
-    """The same for a log that is compared with runs."""
-    file = tmp_path / "sacct.txt"
-    file.write_bytes(text(*CHAIN))
-    run: Run = read_recorded(file)
-    assert [0, 60, 90, 33] == run.jobs.enqueued.tolist()
-    assert 3 == run.holds["jobs_held"]
-
-
-def test_summary_line(call: Call, tmp_path: Path) -> None:
-    """The command says how many, how long and why; ``--holds none`` leaves them out."""
-    file = tmp_path / "sacct.txt"
-    file.write_bytes(text(*CHAIN))
+    for run in (replay(trace, scheduler="recorded"), read_recorded(file)):
+        assert [0, 60, 90, 33] == run.jobs.enqueued.tolist()
+        assert (3, 59.0) == (run.holds["jobs_held"], run.holds["held_mean_s"])
+        assert 0 == run.metrics["eligible_wait_mean_s"]
     _, told, _ = call("replay", file, "--zone", "UTC")
     assert "3 jobs held after submission, 59 s on average (2 by dependency, 1 by earliest" in told
     assert "eligible_wait_mean_s" in told
@@ -215,37 +201,32 @@ def test_graphs_show_dependencies() -> None:
         graph.add_edge(0, 1, dependency=[])
 
 
-def test_graphs_without_a_dependency() -> None:
-    """Without the think time the session comes at once, and its job waits for the other one."""
+@pytest.mark.parametrize(
+    ("keep", "leave", "start"),
+    [
+        # Without the think time the session comes at once, and its job waits for the other one.
+        (True, False, [0, 500, 60, 530]),
+        (False, False, [0, 500, 60, 0]),
+        # Jobs do not wait for a session that was left out.
+        (True, True, [0, -1, 60, 30]),
+    ],
+)
+def test_graphs_that_change(keep: bool, leave: bool, start: list[int]) -> None:
+    """An edge that is kept holds its job, however users come to their sessions."""
     one = staged()
     graph = one.users[0].graph
-    graph.remove_edge(0, 1)
-    del graph.edges[1, 2]["think_time"]
-    graph.nodes[1]["start"] = 500
+    if keep:
+        del graph.edges[1, 2]["think_time"]
+    else:
+        graph.remove_edge(1, 2)
     graph.nodes[2]["start"] = 0
-    run = one.run(None)
-    assert [0, 500, 60, 530] == run.jobs.start.tolist()
-    other = staged()
-    graph = other.users[0].graph
-    graph.remove_edge(0, 1)
-    graph.remove_edge(1, 2)
-    graph.nodes[1]["start"] = 500
-    graph.nodes[2]["start"] = 0
-    assert "dependency" == graph.edges[0, 2]["reason"]
-    run = other.run(None)
-    assert [0, 500, 60, 0] == run.jobs.start.tolist()
-
-
-def test_left_out() -> None:
-    """Jobs do not wait for a session that was left out, nor for those of a user who left."""
-    one = staged()
-    graph = one.users[0].graph
-    del graph.edges[1, 2]["think_time"]
-    graph.nodes[2]["start"] = 0
-    one.model.run(until=30)
-    graph.remove_node(1)
-    run = one.run(None)
-    assert [0, -1, 60, 30] == run.jobs.start.tolist()
+    if leave:
+        one.model.run(until=30)
+        graph.remove_node(1)
+    else:
+        graph.remove_edge(0, 1)
+        graph.nodes[1]["start"] = 500
+    assert start == one.run(None).jobs.start.tolist()
 
 
 def test_mixtures_hold_what_is_replayed() -> None:
@@ -258,17 +239,9 @@ def test_mixtures_hold_what_is_replayed() -> None:
 
 
 @pytest.fixture(scope="session")
-def real(slurm_dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Trace:
+def real(slurm_dumps: Path) -> Trace:
     """The real cluster, with all columns."""
-    import gzip
-
-    found = sorted(slurm_dumps.glob("all-D.txt*"))
-    if not found:
-        pytest.skip(f"no all-D.txt in {slurm_dumps}")
-    data = found[0].read_bytes()
-    file = tmp_path_factory.mktemp("dump") / "all-D.txt"
-    file.write_bytes(gzip.decompress(data) if found[0].suffix == ".gz" else data)
-    return read_trace(file)
+    return read_trace(slurm_dumps / "all-D.txt.gz")
 
 
 def test_rules_are_those_of_a_real_slurm(real: Trace) -> None:

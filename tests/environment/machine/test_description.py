@@ -24,9 +24,11 @@ from hpcrowd.environment.machine.model import (
     SchedulingSettings,
 )
 from hpcrowd.environment.machine.units import memory_text, parse_memory, parse_time
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+
+from tests.environment.machine.slurm.slurm_texts import check
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -35,57 +37,54 @@ NODES = '[[nodes]]\nname = "n[1-3]"\ncores = 4\n'
 
 # ---- TOML -------------------------------------------------------------------------------------
 
+NODE, PARTITION, QOS, USER, RESERVATION = (
+    f'[[{table}]]\n{key} = "{name}"\n'
+    for table, key, name in (
+        ("nodes", "name", "m"), ("partitions", "name", "p"), ("qos", "name", "a"),
+        ("accounts", "account", "a"), ("reservations", "name", "r"),
+    )
+)  # fmt: skip
+
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[[partitions]]\nname = "p"\nnodes = ["n[1-4]"]\n', "6: node n4: not a node of the mach"),
-        ('[[partitions]]\nname = "p"\n[[partitions]]\nname = "p"\n', "6: partition p: described"),
+        (PARTITION + 'nodes = ["n[1-4]"]\n', "6: node n4: not a node of the machine"),
+        (PARTITION * 2, "6: partition p: described"),
         ('[[nodes]]\nname = "n[3-5]"\ncores = 1\n', "5: node n3: described twice; remove one"),
         ('[[nodes]]\nname = "n[3"\ncores = 1\n', "5: host list 'n[3': brackets do not match"),
-        ('[[nodes]]\nname = "m"\ncores = 0\n', "6: nodes[1].cores 0: Input should be greater"),
-        ('[[nodes]]\nname = "m"\n', "4: nodes[1].cores: missing; it has no default"),
-        ('[[nodes]]\nname = "m"\ncores = 1\nmemory = "lots"\n',
-         "7: nodes[1].memory: memory 'lots': not a number with a unit; write for example 32GB"),
-        ('[[nodes]]\nname = "m"\ncores = 1\n[nodes.gpus]\na = -1\n', "8: -1 GPUs: must be 0 or "),
-        ('[[nodes]]\nname = "m"\ncores = 1\nmemry = 5\n', "7: nodes[1].memry: no such setting; "),
-        ('[[partitions]]\nname = "p"\nmax_time = "1h"\ndefault_time = "2h"\n',
-         "7: default_time 7200 s: longer than max_time, 3600 s"),
-        ('[[partitions]]\nname = "p"\nmax_time = "soon"\n',
-         "6: partitions[0].max_time: duration 'soon': not a number with a unit; write for "),
-        ('[[partitions]]\nname = "p"\nmin_nodes = 3\nmax_nodes = 2\n',
-         "6: min_nodes 3: more than max_nodes, 2"),
-        ('[[partitions]]\nname = "p"\nmax_nodes = -1\n', "6: partitions[0].max_nodes -1: Input"),
-        ('[[partitions]]\nname = "p"\nqos = "gold"\n', "6: QOS 'gold': not defined; define it"),
-        ('[[partitions]]\nname = "p"\nallow_qos = ["gold"]\n', "6: QOS 'gold': not defined; "),
-        ('[[partitions]]\nname = "p"\nbilling_weights = {cpus = 1.0}\n',
-         "6: resource 'cpus': not known; write cpu, mem, node, gres/gpu or gres/gpu:TYPE"),
-        ('[[partitions]]\nname = "a"\ndefault = true\n\n[[partitions]]\nname = "b"\n'
-         "default = true\n", "10: partition b: a second default, next to a; keep one"),
-        ('[[qos]]\nname = "a"\npreempts = ["b"]\n', "6: QOS 'b': not defined; define it"),
-        ('[[qos]]\nname = "a"\nlimits = {max_jobs = -1}\n', "6: qos[0].limits.max_jobs -1: Inp"),
-        ('[[qos]]\nname = "a"\nlimits = {max_tres = {cpu = -1}}\n', "6: cpu -1: must be 0 or m"),
-        ('[[qos]]\nname = "a"\n[qos.limits.max_tres]\ncores = 1\n', "7: resource 'cores': not k"),
-        ('[[accounts]]\naccount = "a"\nparent = "b"\n', "6: account 'b': not defined; define it"),
-        ('[[accounts]]\naccount = "a"\nparent = "b"\n[[accounts]]\naccount = "b"\n'
-         'parent = "a"\n', "6: accounts in a circle: a -> b -> a; one of them must be below root"),
-        ('[[accounts]]\naccount = "a"\nuser = "u"\n', "5: account 'a': not defined; define it "),
-        ('[[accounts]]\naccount = "a"\n[[accounts]]\naccount = "a"\n',
-         "6: association a: described twice; remove one"),
-        ('[[accounts]]\naccount = "a"\npartition = "p"\n', "6: partition 'p': not defined; def"),
-        ('[[accounts]]\naccount = "a"\nshares = -1\n', "6: accounts[0].shares -1: Input should"),
-        ('[[accounts]]\naccount = "a"\n[[accounts]]\naccount = "a"\nuser = "u"\n'
-         'parent = "root"\n', "9: user u: below root; a user is below its account, a"),
-        ('[[accounts]]\naccount = "a"\n[[partitions]]\nname = "p"\nallow_accounts = ["b"]\n',
-         "8: account 'b': not defined; define it or remove it"),
-        ('[[reservations]]\nname = "r"\nstart = 5\nend = 9\nnodes = ["n9"]\n',
-         "8: node n9: not a node of the machine; "),
-        ('[[reservations]]\nname = "r"\nstart = 9\nend = 5\n', "4: reservations[0] {"),
-        ('[[reservations]]\nname = "r"\nstart = "noon"\nend = 5\n',
-         "6: reservations[0].start: time 'noon': not a moment; write for example 2026-01-05T0"),
-        ('[[nodes]]\nname = "m"\ncores = 99999999999999999999\n', "6: nodes[1].cores 99999999999"),
-        ('[[qos]]\nname = "a"\nlimits = {max_tres = {cpu = 99999999999999999999}}\n',
-         "6: qos[0].limits.max_tres {'cpu': 99999999999999999999}: must be at most 9,007,1"),
+        (NODE + "cores = 0\n", "6: nodes[1].cores 0: Input should be greater"),
+        (NODE, "4: nodes[1].cores: missing; it has no default"),
+        (NODE + 'cores = 1\nmemory = "lots"\n', "7: nodes[1].memory: memory 'lots': not a number"),
+        (NODE + "cores = 1\n[nodes.gpus]\na = -1\n", "8: -1 GPUs: must be 0 or "),
+        (NODE + "cores = 1\nmemry = 5\n", "7: nodes[1].memry: no such setting; "),
+        (NODE + "cores = 99999999999999999999\n", "6: nodes[1].cores 99999999999"),
+        (PARTITION + 'max_time = "1h"\ndefault_time = "2h"\n', "7: default_time 7200 s: longer"),
+        (PARTITION + 'max_time = "soon"\n', "6: partitions[0].max_time: duration 'soon': not a "),
+        (PARTITION + "min_nodes = 3\nmax_nodes = 2\n", "6: min_nodes 3: more than max_nodes, 2"),
+        (PARTITION + "max_nodes = -1\n", "6: partitions[0].max_nodes -1: Input"),
+        (PARTITION + 'qos = "gold"\n', "6: QOS 'gold': not defined; define it"),
+        (PARTITION + 'allow_qos = ["gold"]\n', "6: QOS 'gold': not defined; "),
+        (PARTITION + "billing_weights = {cpus = 1.0}\n", "6: resource 'cpus': not known; write cp"),
+        (PARTITION + 'default = true\n\n[[partitions]]\nname = "b"\ndefault = true\n',
+         "10: partition b: a second default, next to p; keep one"),
+        (QOS + 'preempts = ["b"]\n', "6: QOS 'b': not defined; define it"),
+        (QOS + "limits = {max_jobs = -1}\n", "6: qos[0].limits.max_jobs -1: Inp"),
+        (QOS + "limits = {max_tres = {cpu = -1}}\n", "6: cpu -1: must be 0 or m"),
+        (QOS + "limits = {max_tres = {cpu = 99999999999999999999}}\n", "6: qos[0].limits.max_tres"),
+        (QOS + "[qos.limits.max_tres]\ncores = 1\n", "7: resource 'cores': not k"),
+        (USER + 'parent = "b"\n', "6: account 'b': not defined; define it"),
+        (USER + 'parent = "b"\n[[accounts]]\naccount = "b"\nparent = "a"\n',
+         "6: accounts in a circle: a -> b -> a; one of them must be below root"),
+        (USER + 'user = "u"\n', "5: account 'a': not defined; define it "),
+        (USER * 2, "6: association a: described twice; remove one"),
+        (USER + 'partition = "p"\n', "6: partition 'p': not defined; def"),
+        (USER + "shares = -1\n", "6: accounts[0].shares -1: Input should"),
+        (USER * 2 + 'user = "u"\nparent = "root"\n', "9: user u: below root; a user is below its"),
+        (USER + PARTITION + 'allow_accounts = ["b"]\n', "8: account 'b': not defined; define it"),
+        (RESERVATION + 'start = 5\nend = 9\nnodes = ["n9"]\n', "8: node n9: not a node of the mac"),
+        (RESERVATION + "start = 9\nend = 5\n", "4: reservations[0] {"),
+        (RESERVATION + 'start = "noon"\nend = 5\n', "6: reservations[0].start: time 'noon': not a"),
         ("[priority]\nmax_age = 0\n", "5: priority.max_age 0: Input should be greater than or"),
         ('[scheduling]\npreempt_type = "qus"\n', "5: scheduling.preempt_type 'qus': not known; "),
     ],
@@ -103,12 +102,13 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, text: str, message
 def test_files_that_are_not_toml(tmp_path: Path) -> None:
     """The message says where they end to be; a description is alone."""
     path = tmp_path / "m.toml"
-    path.write_text("name = \n")
-    with pytest.raises(MachineError, match=r"m.toml: not TOML: .* line 1"):
-        hc.read_machine(path)
-    path.write_text("")
-    with pytest.raises(MachineError, match=r"m.toml: nodes: missing; it has no default"):
-        hc.read_machine(path)
+    for text, message in (
+        ("name = \n", r"m.toml: not TOML: .* line 1"),
+        ("", r"m.toml: nodes: missing; it has no default"),
+    ):
+        path.write_text(text)
+        with pytest.raises(MachineError, match=message):
+            hc.read_machine(path)
     path.write_text(NODES)
     (tmp_path / "slurm.conf").write_text("NodeName=n1 CPUs=1\n")
     with pytest.raises(MachineError, match=r"m.toml: a TOML file describes the whole machine"):
@@ -127,19 +127,12 @@ def test_texts_with_units(tmp_path: Path) -> None:
         '[scheduling]\nbf_window = "2d"\nover_time_limit = "unlimited"\nsched_interval = -1\n'
     )
     machine = hc.read_machine(path)
-    assert 1536 == machine.nodes[0].memory
-    assert (129_600, None) == (machine.partitions[0].max_time, machine.partitions[0].default_time)
-    assert (None, {"mem": 2_097_152}) == (
-        machine.accounts[0].shares, machine.accounts[0].limits.max_tres
-    )  # fmt: skip
-    assert "a" == machine.accounts[1].parent
-    assert (1_767_600_000, 1_767_603_600) == (
-        machine.reservations[0].start, machine.reservations[0].end
-    )  # fmt: skip
-    assert (172_800, None, -1) == (
-        machine.scheduling.bf_window, machine.scheduling.over_time_limit,
-        machine.scheduling.sched_interval,
-    )  # fmt: skip
+    check(machine.nodes[0], memory=1536)
+    check(machine.partitions[0], max_time=129_600, default_time=None)
+    check(machine.accounts[0], shares=None, limits=Limits(max_tres={"mem": 2_097_152}))
+    check(machine.accounts[1], parent="a")
+    check(machine.reservations[0], start=1_767_600_000, end=1_767_603_600)
+    check(machine.scheduling, bf_window=172_800, over_time_limit=None, sched_interval=-1)
 
 
 WORD = st.text(st.characters(codec="utf-8", exclude_characters=",[]=/ "), min_size=1, max_size=8)
@@ -189,6 +182,7 @@ def machines(draw: st.DrawFn) -> Machine:
     )  # fmt: skip
 
 
+@settings(max_examples=25)
 @given(machines())
 def test_toml_and_back(tmp_path_factory: pytest.TempPathFactory, machine: Machine) -> None:
     """A machine that is written and read is equal, whatever its names and limits."""
@@ -206,18 +200,14 @@ def test_only_what_differs_is_written() -> None:
         reservations=(Reservation(name="r", start=1_767_600_000, end=1_767_603_600),),
         scheduling=SchedulingSettings(bf_window=172_800),
     )
-    assert [
-        "# hpcrowd machine", "", "[scheduling]", 'bf_window = "2d"', "", "[[nodes]]",
-        'name = "n1"', "cores = 4", 'memory = "64GB"', "", "[[partitions]]", 'name = "p"',
-        'max_time = "90m"', 'default_memory_per_core = "2000MB"', "", "[[reservations]]",
-        'name = "r"', "start = 2026-01-05T08:00:00Z", "end = 2026-01-05T09:00:00Z",
-    ] == sorted_by_part(machine_toml(machine))  # fmt: skip
-
-
-def sorted_by_part(text: str) -> list[str]:
-    """Return the lines of a TOML file, its settings before its lists."""
-    head, *parts = text.rstrip().split("\n\n")
-    return "\n\n".join([head, *sorted(parts, key=lambda one: one.startswith("[["))]).splitlines()
+    head, *parts = machine_toml(machine).rstrip().split("\n\n")
+    assert "# hpcrowd machine" == head
+    assert {
+        '[scheduling]\nbf_window = "2d"',
+        '[[nodes]]\nname = "n1"\ncores = 4\nmemory = "64GB"',
+        '[[partitions]]\nname = "p"\nmax_time = "90m"\ndefault_memory_per_core = "2000MB"',
+        '[[reservations]]\nname = "r"\nstart = 2026-01-05T08:00:00Z\nend = 2026-01-05T09:00:00Z',
+    } == set(parts)
 
 
 def test_machines_from_python_are_checked() -> None:
@@ -279,47 +269,36 @@ CONF = (
 
 def test_what_the_command_shows(tmp_path: Path, call: Call) -> None:
     """Nodes, partitions, QOS, accounts, priority, reservations, and what is not modelled."""
-    (tmp_path / "slurm.conf").write_text(CONF)
-    (tmp_path / "q.txt").write_text("Name|Priority|MaxJobsPU\nhigh|7|3\n")
-    (tmp_path / "a.txt").write_text(
-        "Account|User|Share|QOS\nroot||1|\n a||5|\n  b||parent|\n  b|u||high\n"
-    )
-    (tmp_path / "r.txt").write_text(
-        "ReservationName=r StartTime=1970-01-01T00:00:05 EndTime=1970-01-01T00:00:09\n   Nodes=n1\n"
-    )
+    rows = "".join(f"PartitionName=p{place} Nodes=n1\n" for place in range(1103))
+    for name, text in {
+        "slurm.conf": CONF + rows,
+        "q.txt": "Name|Priority|MaxJobsPU\nhigh|7|3\n",
+        "a.txt": "Account|User|Share|QOS\nroot||1|\n a||5|\n  b||parent|\n  b|u||high\n",
+        "r.txt": "ReservationName=r StartTime=1970-01-01T00:00:05 EndTime=1970-01-01T00:00:09\n"
+        "   Nodes=n1\n",
+    }.items():
+        (tmp_path / name).write_text(text)
     code, out, err = call("machine", tmp_path)
     assert (0, "") == (code, err)
-    assert """\
-cluster: 3 nodes, 16 cores, 2 GPUs
-
-nodes   features  GPUs  count  cores  memory  weight
-g1                2 x       1      8     2GB       1
-n[1-2]                      2      4  1000MB       1
-
-partition                        preempted  nodes  default time  max time  tier  factor
-p          default, not for all  off            3            1h        1h     1       1
-
-QOS   limits      preempts  priority
-high  max_jobs 3                   7
-
-account  limits  shares  users
-root                  1
-a                     5
-  b              parent      1
-
-priority: weight_age 5
-
-scheduling: defaults
-
-reservation r: start 5, end 9, nodes ["n1"]
-
-not modelled (1):
-  slurm.conf:7: Licenses=matlab:3
-""" == "\n".join(line.rstrip() for line in out.split("\n"))
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert [
+        "cluster: 3 nodes, 16 cores, 2 GPUs", "", "nodes features GPUs count cores memory weight",
+        "g1 2 x 1 8 2GB 1", "n[1-2] 2 4 1000MB 1", "",
+        "partition preempted nodes default time max time tier factor",
+        "p default, not for all off 3 1h 1h 1 1",
+    ] == lines[:8]  # fmt: skip
+    assert lines[106].startswith("p98 ")
+    assert "1,004 more, with --json" in lines[107]
+    assert [
+        "QOS limits preempts priority", "high max_jobs 3 7", "", "account limits shares users",
+        "root 1", "a 5", "b parent 1", "", "priority: weight_age 5", "", "scheduling: defaults", "",
+        'reservation r: start 5, end 9, nodes ["n1"]', "", "not modelled (1):",
+        "slurm.conf:7: Licenses=matlab:3",
+    ] == lines[-16:]  # fmt: skip
 
 
 def test_the_command_as_json_and_toml(tmp_path: Path, call: Call) -> None:
-    """One object on standard output; the file is read as the same machine."""
+    """One object on standard output; the file is read as the same machine; mistakes are a line."""
     conf, out = tmp_path / "slurm.conf", tmp_path / "out.toml"
     conf.write_text(CONF)
     code, printed, err = call("machine", conf, "--json", "--out", out)
@@ -328,25 +307,10 @@ def test_the_command_as_json_and_toml(tmp_path: Path, call: Call) -> None:
     assert machine == Machine.model_validate(json.loads(printed)) == hc.read_machine([out])
     assert 0 == call("machine", out, "--out", tmp_path / "again.toml")[0]
     assert out.read_text() == (tmp_path / "again.toml").read_text()
-
-
-def test_long_tables_end(tmp_path: Path, call: Call) -> None:
-    """A hundred rows are shown, and how many more there are."""
-    rows = "".join(f"PartitionName=p{place} Nodes=n1\n" for place in range(1103))
-    (tmp_path / "slurm.conf").write_text(CONF + rows)
-    out = call("machine", tmp_path)[1]
-    assert " p98 " in f" {out}".replace("\n", " ")
-    assert " p99 " not in out.replace("\n", " ")
-    assert "1,004 more, with --json" in out
-
-
-def test_mistakes_of_the_command(tmp_path: Path, call: Call) -> None:
-    """One line, exit code 2, and nothing is written."""
-    conf, out = tmp_path / "slurm.conf", tmp_path / "out.toml"
     conf.write_text(f"{CONF}PartitionName=q Nodes=n9\n")
-    code, printed, err = call("machine", conf, "--out", out)
+    code, printed, err = call("machine", conf, "--out", tmp_path / "none.toml")
     assert (2, "", 1) == (code, printed, err.count("\n"))
     assert f"hpcrowd: {conf}:8: node n9: not a node of the machine" in err
-    assert not out.exists()
+    assert not (tmp_path / "none.toml").exists()
     assert 2 == call("machine")[0]
     assert 2 == call("machine", conf, "--zone", "Mars/Olympus")[0]

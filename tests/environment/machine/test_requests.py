@@ -31,25 +31,16 @@ def asked(jobs: JobTable) -> list[tuple[int, str]]:
     return list(zip(requests[Ask.NODES].tolist(), requests.texts(Ask.FEATURES), strict=True))
 
 
-def test_jobs_ask_for_nothing_by_default() -> None:
-    """A table has no requests unless somebody sets them, and appending does not make any."""
-    jobs = JobTable(3)
-    jobs.append(2)
-    assert jobs.requests is None
-    assert jobs.copy().requests is None
-    assert jobs.take(np.array([1])).requests is None
-    assert join([jobs, jobs]).jobs.requests is None
-
-
 def test_jobs_that_are_added_ask_for_nothing() -> None:
-    """Appending keeps what the other jobs ask for, over many growths of the table."""
+    """Appending keeps what the other jobs ask for; a table without requests gets none by itself."""
     jobs = asking(2, 4, features="gpu")
-    for _ in range(600):
-        jobs.append(1)
-    jobs.append(1000)
-    assert [(2, "gpu"), (4, "gpu")] == asked(jobs)[:2]
-    assert {(UNKNOWN, "")} == set(asked(jobs)[2:])
-    assert 1602 == len(jobs)
+    for count in (*[1] * 600, 1000):
+        jobs.append(count)
+    assert [(2, "gpu"), (4, "gpu"), *[(UNKNOWN, "")] * 1600] == asked(jobs)
+    plain = JobTable(3)
+    plain.append(2)
+    for one in (plain, plain.copy(), plain.take(np.array([1])), join([plain, plain]).jobs):
+        assert one.requests is None
 
 
 def test_adding_jobs_one_by_one_moves_the_numbers_rarely() -> None:
@@ -82,12 +73,6 @@ def test_copies_are_independent(again: Callable[[JobTable], JobTable]) -> None:
     assert [(9, "ib"), (4, "gpu"), (UNKNOWN, "")] == asked(other)
 
 
-def test_some_of_the_jobs() -> None:
-    """A part of a table has the requests of its jobs, in their order."""
-    part = asking(1, 2, 3, 4).take(np.array([3, 0]))
-    assert [(4, ""), (1, "")] == asked(part)
-
-
 def test_joined_tables_keep_their_requests() -> None:
     """Joined tables ask for the same as before; words and arrays are numbered again."""
     one, other, plain = asking(1, 2, features="gpu"), asking(3, features="ib"), JobTable()
@@ -104,19 +89,16 @@ def test_joined_tables_keep_their_requests() -> None:
     assert UNKNOWN == nothing
 
 
-def test_frames_have_what_is_asked_for() -> None:
-    """A frame has a column for what some job asks for, texts as texts, and no others."""
-    frame = asking(1, 2, features="a|b").to_frame()
-    assert [1, 2] == frame["nodes"].tolist()
-    assert ["a|b", "a|b"] == frame["features"].tolist()
-    assert not {ask.name.lower() for ask in Ask} & set(frame) - {"nodes", "features"}
-
-
-def test_texts_are_set_all_at_once() -> None:
-    """Texts of all jobs are numbered once each, next to those that are known."""
-    requests = Requests(4)
-    requests.set(0, Ask.QOS, "high")
-    requests.set_texts(Ask.QOS, ["low", "", "high", "low"])
-    assert ["low", "", "high", "low"] == requests.texts(Ask.QOS)
-    assert ["high", "low"] == requests.words[Ask.QOS]
-    assert set(WORDS) == set(requests.words)
+def test_parts_frames_and_texts() -> None:
+    """A part has the requests of its jobs; a frame has columns only for what some job asks for."""
+    part = asking(1, 2, 3, 4).take(np.array([3, 0]))
+    assert [(4, ""), (1, "")] == asked(part)
+    assert part.requests is not None
+    part.requests.set(0, Ask.QOS, "high")
+    part.requests.set_texts(Ask.QOS, ["low", "high"])
+    assert ["low", "high"] == part.requests.texts(Ask.QOS)
+    assert ["high", "low"] == part.requests.words[Ask.QOS]
+    assert set(WORDS) == set(part.requests.words)
+    frame = part.to_frame()
+    assert [[4, "low"], [1, "high"]] == frame[["nodes", "qos"]].to_numpy().tolist()
+    assert {"nodes", "qos"} == {ask.name.lower() for ask in Ask} & set(frame)

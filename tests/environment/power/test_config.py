@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.energy.account import PARTS, EnergyAccount
 from hpcrowd.analysis.results import read_results, write_results
+from hpcrowd.analysis.run import Run
 from hpcrowd.environment import HpcrowdError, QuantityError, Signal
-from hpcrowd.environment.jobs import State
 from hpcrowd.environment.machine.model import Machine, NodeType
 from hpcrowd.environment.power.on_nodes import types_of
 from hpcrowd.environment.quantities import KWH, parse_energy, parse_power
@@ -24,7 +24,6 @@ NODES: dict[str, Any] = {"name": "thin", "idle": "100 W", "processor": "50 W"}
 
 TEXT = """
 source = "a meter"
-pue = 1.5
 
 [[nodes]]
 name = "thin"
@@ -34,7 +33,7 @@ on_time = "2m"
 on_energy = "12 kJ"
 
 [carbon]
-file = "carbon.csv"
+file = "clean/signal.csv"
 repeat = "week"
 
 [tariff]
@@ -44,6 +43,10 @@ price = 0.3
 price = 0.1
 opens = "22h"
 closes = "6h"
+
+[cooling]
+points = [[10, 1.2]]
+temperature = { file = "warm/signal.csv", factor = 0.1 }
 """
 
 #: A week of an hour each, as a service publishes it.
@@ -55,19 +58,14 @@ CARBON = "Datetime (UTC),Carbon intensity gCO2eq/kWh (direct)\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("90 W", 90.0), ("1.2kW", 1200.0), ("3 MW", 3e6), ("0 W", 0.0)]
-)
-def test_powers_have_a_unit(text: str, expected: float) -> None:
-    """W, kW and MW, with and without a space."""
-    assert expected == parse_power(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("500 J", 500.0), ("1.5 kWh", 1.5 * KWH), ("2 MJ", 2e6)]
-)
-def test_energies_have_a_unit(text: str, expected: float) -> None:
-    """J to MWh."""
-    assert expected == parse_energy(text)
+    ("parse", "text", "expected"),
+    [(parse_power, "90 W", 90.0), (parse_power, "1.2kW", 1200.0), (parse_power, "3 MW", 3e6),
+     (parse_power, "0 W", 0.0), (parse_energy, "500 J", 500.0), (parse_energy, "2 MJ", 2e6),
+     (parse_energy, "1.5 kWh", 1.5 * KWH)],
+)  # fmt: skip
+def test_powers_and_energies_have_a_unit(parse: Any, text: str, expected: float) -> None:
+    """W to MW and J to MWh, with and without a space."""
+    assert expected == parse(text)
 
 
 @pytest.mark.parametrize("text", ["90", "-3 W", "W", "1e3 W", "3 kWh", "nan W"])
@@ -78,39 +76,22 @@ def test_other_powers_are_refused(text: str) -> None:
 
 
 def test_a_file_is_read_with_its_signals(tmp_path: Path) -> None:
-    """Units are converted, and files are found next to it."""
+    """Units are converted, files are found next to it, and each has its checksum by its path."""
     (tmp_path / "power.toml").write_text(TEXT)
-    (tmp_path / "carbon.csv").write_text(CARBON)
-    config = PowerConfig.read(tmp_path / "power.toml")
-    power = config.made()
-    assert (100.0, 50.0, 120, 12e3) == (
-        power.pool.idle, power.pool.processor, power.pool.on_time, power.pool.on_energy,
-    )  # fmt: skip
-    assert ("week", 430.0) == (power.carbon.repeat, power.carbon.values.max())  # type: ignore[union-attr]
-    assert {"power.toml", "carbon.csv"} == set(config.files())
-    again = PowerConfig.given(json.loads(json.dumps(config.settings_given())), tmp_path)
-    assert again is not None
-    assert power.nodes == again.made().nodes
-
-
-def test_signals_of_the_same_name(tmp_path: Path) -> None:
-    """Files in two folders may have the same name: each has its checksum."""
     for folder in ("clean", "warm"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "signal.csv").write_text(CARBON)
-    text = """
-[[nodes]]
-idle = "1 W"
-processor = "1 W"
-[carbon]
-file = "clean/signal.csv"
-[cooling]
-points = [[10, 1.2]]
-temperature = { file = "warm/signal.csv" }
-"""
-    (tmp_path / "power.toml").write_text(text)
-    found = PowerConfig.read(tmp_path / "power.toml").files()
-    assert {"power.toml", "clean/signal.csv", "warm/signal.csv"} == set(found)
+    config = PowerConfig.read(tmp_path / "power.toml")
+    power = config.made()
+    pool = power.pool
+    assert (100.0, 50.0) == (pool.idle, pool.processor)
+    assert (120, 12e3) == (pool.on_time, pool.on_energy)
+    assert isinstance(power.carbon, Signal)
+    assert ("week", 430.0) == (power.carbon.repeat, power.carbon.values.max())
+    assert {"power.toml", "clean/signal.csv", "warm/signal.csv"} == set(config.files())
+    again = PowerConfig.given(json.loads(json.dumps(config.settings_given())), tmp_path)
+    assert again is not None
+    assert power.nodes == again.made().nodes
 
 
 MakeTrace = Callable[..., Trace]
@@ -166,41 +147,37 @@ def test_mistakes_are_one_line(name: str, tmp_path: Path) -> None:
 def test_a_signal_that_the_run_exceeds_is_noted(make_trace: MakeTrace) -> None:
     """Its last value counts, and a note says so; one that does not cover the beginning fails."""
     trace = log_of(make_trace, (0, 100, 1), (10, 300, 1))
-    table = {"nodes": [NODES], "carbon": Signal([0, 100], [100.0, 200.0])}
-    run = replay(trace, power=table, users="rigid")
-    (note,) = run.energy["notes"]
+
+    def energy(*times: int) -> dict[str, Any]:
+        carbon = Signal(np.array(times), np.array([100.0, 200.0]))
+        return replay(trace, power={"nodes": [NODES], "carbon": carbon}, users="rigid").energy
+
+    (note,) = energy(0, 100)["notes"]
     assert "carbon: the signal ends" in note
-    late = {"nodes": [NODES], "carbon": Signal([50, 100], [100.0, 200.0])}
     with pytest.raises(HpcrowdError, match=r"signal"):
-        replay(trace, power=late, users="rigid").energy  # noqa: B018
+        energy(50, 100)
 
 
 def test_results_keep_the_account(make_trace: MakeTrace, tmp_path: Path) -> None:
-    """A folder has the totals and the jobs, and is read back the same; frames show them."""
+    """A folder has the totals and the jobs, and reads the same; without power it has none."""
     trace = log_of(make_trace, (0, 100, 1), (10, 300, 2), (20, 50, 1))
     power = {"nodes": [NODES], "tariff": {"price": 0.5}}
     run = replay(trace, power=power, users="rigid")
     write_results(run, tmp_path / "out", plots=False)
     again = read_results(tmp_path / "out")
     assert run.energy == again.energy
-    assert run.metrics["energy_kwh"] == again.metrics["energy_kwh"]
+    assert run.metrics["energy_kwh"] == again.metrics["energy_kwh"] > 0
+    assert run.energy_of_jobs
     for name, values in run.energy_of_jobs.items():
         assert values.tolist() == again.energy_of_jobs[name].tolist()
-    assert run.energy["jobs_kwh"] == pytest.approx(again.to_frame()["energy_kwh"].sum())
-    assert run.energy["jobs_kwh"] == pytest.approx(again.users()["energy_kwh"].sum())
+    for frame in (again.to_frame(), again.users()):
+        assert run.energy["jobs_kwh"] == pytest.approx(frame["energy_kwh"].sum())
     repeated = replay(trace, power=again.configuration["power"], users="rigid")
     assert run.energy == repeated.energy
-
-
-def test_without_power_nothing_changes(make_trace: MakeTrace) -> None:
-    """The same jobs; no account, no metric, no key in the summary."""
-    trace = log_of(make_trace, (0, 100, 1), (10, 300, 2), (20, 50, 1))
-    plain, powered = replay(trace), replay(trace, power={"nodes": [NODES]})
-    assert np.array_equal(plain.jobs.matrix, powered.jobs.matrix)
-    assert plain.energy_account is None
-    assert plain.metrics["energy_kwh"] is None
+    plain = replay(trace, users="rigid")
+    assert np.array_equal(plain.jobs.matrix, run.jobs.matrix)
+    assert (None, None) == (plain.energy_account, plain.metrics["energy_kwh"])
     assert "energy" not in plain.summary()
-    assert powered.energy["energy_kwh"] > 0
 
 
 #: A limit that falls for a while, W.
@@ -208,65 +185,48 @@ FALLING = Signal([0, 5_000, 10_000, 15_000], [1200.0, 850.0, 1000.0, 1200.0])
 
 
 @pytest.mark.parametrize(
-    "policy",
+    ("policy", "limit"),
     [
-        {},
-        {"sleep": {"after": 60}},
-        {"cap": {"watts": "0.9 kW"}},
-        {"cap": {"over_time": FALLING, "law": {"beta": 0.5}}},
+        ({}, np.inf),
+        ({"sleep": {"after": 60}}, np.inf),
+        ({"cap": {"watts": "0.9 kW"}}, 900.0),
+        ({"cap": {"over_time": FALLING, "law": {"beta": 0.5}}}, None),
     ],
+    ids=["none", "sleep", "cap", "falling cap"],
 )
-def test_energy_in_is_energy_accounted(policy: dict[str, Any], make_trace: MakeTrace) -> None:
+def test_energy_in_is_energy_accounted(
+    policy: dict[str, Any], limit: float | None, make_trace: MakeTrace
+) -> None:
     """The parts of a run are the integral of its power to 1e-9, with each policy."""
-    generator = np.random.default_rng(5)
-    rows = [
-        (int(at), int(run), int(wide))
-        for at, run, wide in zip(
-            np.sort(generator.integers(0, 20_000, 120)), generator.integers(1, 900, 120),
-            generator.integers(1, 4, 120), strict=True,
-        )
-    ]  # fmt: skip
+    rng = np.random.default_rng(5)
+    jobs = np.sort(rng.integers(0, 20_000, 120)), rng.integers(1, 900, 120), rng.integers(1, 4, 120)
+    trace = log_of(make_trace, *np.stack(jobs, axis=1).tolist(), processors=8)
     node = NODES | {"asleep": "5 W", "on_time": 30, "on_energy": "9 kJ", "off_time": 20,
                     "off_energy": "1 kJ"}  # fmt: skip
-    power = {"nodes": [node], "pue": 1.4, "carbon": Signal([0, 9_000, 18_000], [50.0, 300.0, 90.0]),
-             **policy}  # fmt: skip
-    run = replay(log_of(make_trace, *rows, processors=8), power=power, users="rigid")
+    carbon = Signal([0, 9_000, 18_000], [50.0, 300.0, 90.0])
+    power = {"nodes": [node], "pue": 1.4, "carbon": carbon, **policy}
+    run = replay(trace, power=power, users="rigid")
+    account, parts = account_of(run), run.energy["parts_kwh"]
+    seconds = np.arange(account.begin, account.end)
+    curve = account.curve.at(seconds)
+    assert account.joules.total == pytest.approx(float(curve.sum()), rel=1e-9)
+    assert account.joules.total / KWH == pytest.approx(sum(parts.values()), rel=1e-9)
+    assert set(parts) <= set(PARTS)
+    slept = parts.get("asleep", 0) > 0, run.energy.get("switched_on", 0) > 0
+    assert (("sleep" in policy),) * 2 == slept
+    most = FALLING.values[np.searchsorted(FALLING.times, seconds, "right") - 1]
+    assert np.all(curve <= 1.4 * (most if limit is None else limit) * (1 + 1e-12))
+    speed = account.rates.speed
+    assert (limit is None) == (speed is not None and speed.values.min() < 1)
+
+
+def account_of(run: Run) -> EnergyAccount:
+    """The account of a run, checked against the integral of its power."""
     account = run.energy_account
     assert isinstance(account, EnergyAccount)
-    total = account.joules.total
-    assert total == pytest.approx(
-        float(account.curve.integral(account.begin, account.end)), rel=1e-9
-    )
-    seconds = np.arange(account.begin, account.end)
-    assert total == pytest.approx(float(account.curve.at(seconds).sum()), rel=1e-9)
-    assert total / KWH == pytest.approx(sum(run.energy["parts_kwh"].values()), rel=1e-9)
-    assert set(run.energy["parts_kwh"]) <= set(PARTS)
-    if "sleep" in policy:
-        assert run.energy["parts_kwh"]["asleep"] > 0
-        assert run.energy["switched_on"] > 0
-    if "cap" in policy:
-        limit = np.where(seconds < 5_000, 1200.0, np.where(seconds < 10_000, 850.0, 1000.0))
-        limit[seconds >= 15_000] = 1200.0
-        if "watts" in policy["cap"]:
-            limit[:] = 900.0
-        else:
-            assert account.rates.speed is not None
-            assert account.rates.speed.values.min() < 1
-        assert np.all(account.curve.at(seconds) <= 1.4 * limit * (1 + 1e-12))
-
-
-def test_jobs_that_failed_are_wasted(make_trace: MakeTrace) -> None:
-    """Killed jobs and runs that a failure stopped are parts of their own."""
-    trace = log_of(make_trace, (0, 100, 1), (10, 300, 1, 60))
-    run = replay(
-        trace, power={"nodes": [NODES]}, users="rigid", overrun="kill",
-        platform={"changes": [{"do": "down", "at": 30, "until": 40, "processors": 1}]},
-    )  # fmt: skip
-    assert 1 == run.jobs.count(State.KILLED)
-    parts = run.energy["parts_kwh"]
-    assert 60 * 150 / KWH == pytest.approx(parts["killed"])
-    lost = sum(one.processor_seconds for one in run.attempts)
-    assert lost * 150 / KWH == pytest.approx(parts.get("stopped", 0.0))
+    whole = float(account.curve.integral(account.begin, account.end))
+    assert account.joules.total == pytest.approx(whole, rel=1e-9)
+    return account
 
 
 def test_types_of_nodes_by_name() -> None:
@@ -291,32 +251,28 @@ def test_types_of_nodes_by_name() -> None:
 
 def test_energy_on_a_machine_of_nodes(make_trace: MakeTrace, tmp_path: Path) -> None:
     """Jobs are charged with their cores of each type of node; the rest is idle; sums agree."""
-    (tmp_path / "site.toml").write_text(
+    site = tmp_path / "site.toml"
+    site.write_text(
         '[[nodes]]\nname = "n[1-2]"\ncores = 4\n[[partitions]]\nname = "p"\ndefault = true\n'
     )
-    trace = log_of(make_trace, (0, 100, 4), (0, 200, 2), (50, 100, 1), processors=8)
-    power = {"nodes": [NODES | {"idle": "80 W", "processor": "30 W"}]}
-    run = replay(trace, power=power, users="rigid", machine=str(tmp_path / "site.toml"),
-                 scheduler="slurm")  # fmt: skip
+
+    def run_of(*jobs: tuple[int, ...], node: dict[str, Any] | None = None, **power: Any) -> Run:
+        nodes = [NODES | {"idle": "80 W", "processor": "30 W"} | (node or {})]
+        return replay(log_of(make_trace, *jobs, processors=8), power={"nodes": nodes, **power},
+                      users="rigid", machine=str(site), scheduler="slurm")  # fmt: skip
+
+    jobs = (0, 100, 4), (0, 200, 2), (50, 100, 1)
+    run = run_of(*jobs)
     work = run.jobs.processors * run.jobs.lasted
     assert work * (80 / 4 + 30) / KWH == pytest.approx(run.energy_of_jobs["energy_kwh"])
-    account = run.energy_account
-    assert account is not None
+    account = account_of(run)
     whole = 2 * 80 * (account.end - account.begin) + float(work.sum()) * 30
     assert whole / KWH == pytest.approx(run.energy["energy_kwh"], rel=1e-9)
-    power = {**power, "jobs": {"by": "processors", "watts": {"1-2": "70 W"}}}
-    other = replay(trace, power=power, users="rigid", machine=str(tmp_path / "site.toml"),
-                   scheduler="slurm")  # fmt: skip
+    other = run_of(*jobs, jobs={"by": "processors", "watts": {"1-2": "70 W"}})
     expected = work * np.where(run.jobs.processors <= 2, 70, 50) / KWH
     assert expected == pytest.approx(other.energy_of_jobs["energy_kwh"])
-    node = {**power["nodes"][0], "asleep": "5 W", "on_time": 10, "on_energy": "1 kJ"}
-    late = log_of(make_trace, (0, 100, 4), (5000, 100, 4), processors=8)
-    run = replay(late, power={"nodes": [node], "sleep": {"after": 60}}, users="rigid",
-                 machine=str(tmp_path / "site.toml"), scheduler="slurm")  # fmt: skip
-    account = run.energy_account
-    assert account is not None
+    asleep = {"asleep": "5 W", "on_time": 10, "on_energy": "1 kJ"}
+    run = run_of((0, 100, 4), (5000, 100, 4), node=asleep, sleep={"after": 60})
+    account_of(run)
     assert run.energy["parts_kwh"]["asleep"] > 0
     assert "no start waits" in run.energy["notes"][0]
-    assert account.joules.total == pytest.approx(
-        float(account.curve.integral(account.begin, account.end)), rel=1e-9
-    )

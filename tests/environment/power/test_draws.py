@@ -58,42 +58,49 @@ def with_energy(trace: Trace, joules: list[object]) -> Trace:
     return replace(trace, extra={"energy": np.array([str(one) for one in joules], np.object_)})
 
 
-def test_by_size() -> None:
-    """Ranges include both ends; what is in none of them draws what the node's constants say."""
-    table = DrawTable("processors", {"1": 30.0, "2-8": 20.0, "64-": 8.0})
-    jobs = jobs_of([1] * 6, [1, 2, 8, 9, 64, 4000], [1] * 6)
-    assert [30, 20, 20, 12.5, 8, 8] == table.watts(jobs, np.arange(6), NODE).tolist()
-    assert [12.5, 30] == table.watts(jobs, np.array([3, 0]), NODE).tolist()
-
-
-def test_by_name_and_number() -> None:
-    """Users are given by name if the log has names, several at a time, and by ranges of numbers."""
-    jobs = jobs_of([1, 2, 3, 4], [1] * 4, [1] * 4)
-    jobs.names = {"user": {1: "ada", 2: "bob"}}
-    rows = np.arange(4)
-    named = DrawTable("user", {"ada,bob": 7.0, "4": 9.0})
-    assert [7, 7, 12.5, 9] == named.watts(jobs, rows, NODE).tolist()
-    assert [12.5, 5, 5, 5] == DrawTable("user", {"2-4": 5.0}).watts(jobs, rows, NODE).tolist()
-    with pytest.raises(QuantityError, match="user 'eve': not known"):
-        DrawTable("user", {"eve": 1.0}).watts(jobs, rows, NODE)
-    jobs.queue[:] = [5, 5, 6, 6]  # without a machine of nodes the queue is the partition
-    assert [12.5, 12.5, 3, 3] == DrawTable("partition", {"6": 3.0}).watts(jobs, rows, NODE).tolist()
+NAMED = jobs_of([1, 2, 3, 4, 5, 6], [1, 2, 8, 9, 64, 4000], [1] * 6)
+NAMED.names = {"user": {1: "ada", 2: "bob"}}
+NAMED.queue[:] = [5, 5, 5, 6, 6, 6]
+SIZES = {"1": 30.0, "2-8": 20.0, "64-": 8.0}
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("by", "watts", "expected"),
     [
-        (("size", {}), "draw, by 'size': not known; choose user, group, queue, executable"),
-        (("processors", {"4-2": 1.0}), "draw by processors: '4-2': a range goes upwards"),
-        (("processors", {"few": 1.0}), "draw by processors: 'few': not a range; write for"),
-        (("processors", {"1-8": 1.0, "8-": 2.0}), "draw by processors: 8 is in two ranges"),
-        (("user", {"1": -1.0}), "draw of user 1: -1 W per processor: must be 0 or more"),
+        # Ranges include both ends; what is in none of them draws what the node's constants say.
+        ("processors", SIZES, [30, 20, 20, 12.5, 8, 8]),
+        # Users are given by name if the log has names, several at a time, and by their numbers.
+        ("user", {"ada,bob": 7.0, "4": 9.0}, [7, 7, 12.5, 9, 12.5, 12.5]),
+        ("user", {"2-4": 5.0}, [12.5, 5, 5, 5, 12.5, 12.5]),
+        # Without a machine of nodes the queue is the partition.
+        ("partition", {"6": 3.0}, [12.5, 12.5, 12.5, 3, 3, 3]),
     ],
 )
-def test_mistakes_in_tables(wrong: Any, message: str) -> None:
+def test_by_table(by: Any, watts: dict[str, float], expected: list[float]) -> None:
+    """W of a processor of each job, by its size, its user or its queue."""
+    table = DrawTable(by, watts)
+    assert expected == table.watts(NAMED, np.arange(6), NODE).tolist()
+    assert expected[3::-3] == table.watts(NAMED, np.array([3, 0]), NODE).tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: DrawTable("size", {}), "draw, by 'size': not known; choose user, group, queue"),
+        (lambda: DrawTable("processors", {"4-2": 1.0}), "'4-2': a range goes upwards"),
+        (lambda: DrawTable("processors", {"few": 1.0}), "'few': not a range; write for"),
+        (lambda: DrawTable("processors", {"1-8": 1.0, "8-": 2.0}), "8 is in two ranges"),
+        (lambda: DrawTable("user", {"1": -1.0}), "draw of user 1: -1 W per processor: must be 0"),
+        (lambda: DrawTable("user", {"eve": 1.0}).watts(NAMED, np.arange(6), NODE),
+         "user 'eve': not known"),
+        (lambda: MeasuredDraw(most=0.0), "draw: most 0 W: must be more than"),
+        (lambda: MeasuredDraw().fitted(None), "no log with energy of jobs"),
+    ],
+)  # fmt: skip
+def test_mistakes(call: Callable[[], object], message: str) -> None:
     """Are refused in one line."""
-    with pytest.raises(QuantityError, match=re.escape(message)):
-        DrawTable(*wrong)
+    with pytest.raises((QuantityError, ModelFitError), match=re.escape(message)):
+        call()
 
 
 def test_measured_of_a_log(make_trace: MakeTrace) -> None:
@@ -159,17 +166,9 @@ def test_users_are_learned(make_trace: MakeTrace) -> None:
         assert better == (score.error < 0.5 * score.error_of_mean) == (score.energy < 0.1)
         model = MeasuredDraw().fitted(trace)
         assert 400 == model.jobs
-
-
-def test_too_little_to_learn_from(make_trace: MakeTrace) -> None:
-    """A log without measured energy is refused, with the cure."""
-    trace = make_trace({"submit": 0, "run": 100, "wait": 0, "allocated_processors": 2})
+    few = make_trace({"submit": 0, "run": 100, "wait": 0, "allocated_processors": 2})
     with pytest.raises(ModelFitError, match=r"0 jobs of .* with a plausible energy, at least 10"):
-        MeasuredDraw().fitted(trace)
-    with pytest.raises(ModelFitError, match="no log with energy of jobs"):
-        MeasuredDraw().fitted(None)
-    with pytest.raises(QuantityError, match="draw: most 0 W: must be more than"):
-        MeasuredDraw(most=0.0)
+        MeasuredDraw().fitted(few)
 
 
 def test_energy_of_jobs_as_they_are_now() -> None:
@@ -188,23 +187,28 @@ def test_energy_of_jobs_as_they_are_now() -> None:
     assert [30, 12.5] == few.watts([0, 1]).tolist()
 
 
-def test_mean_of_cooling() -> None:
+DAY = 86400
+
+
+@pytest.mark.parametrize(
+    ("times", "degrees", "submit", "end", "mean"),
+    [
+        ([0, DAY, 2 * DAY], [0.0, 20.0, 20.0], 0, 2 * DAY, 1.2),
+        ([0, DAY], [0.0, 20.0], 3600, 4 * DAY, (1.0 + 3 * 1.4) / 4),  # its last value goes on
+        ([1800, 3600], [0.0, 20.0], 3600, 4 * DAY, 1.4),  # from the first submission on
+    ],
+)
+def test_mean_of_cooling(
+    times: list[int], degrees: list[float], submit: int, end: int, mean: float
+) -> None:
     """Cooling counts with its mean over the record; of several types the one without names."""
-    days = Signal(np.array([0, 86400, 172800]), np.array([0.0, 20.0, 20.0]))
-    cooling = Cooling(days, ((0, 1.0), (20, 1.4)))
+    cooling = Cooling(Signal(np.array(times), np.array(degrees)), ((0, 1.0), (20, 1.4)))
     jobs = jobs_of([1], [1], [3600])
-    jobs.recorded_end[:] = 2 * 86400
+    jobs.recorded_submit[:], jobs.recorded_end[:] = submit, end
     large = replace(NODE, name="large", idle=800.0, nodes="l[1-2]")
     in_use = PowerInUse(Power((large, NODE), pue=cooling), jobs, Clock())
-    assert 1.2 == pytest.approx(in_use.mean_pue)
-    assert [0.0125 * 1.2] == pytest.approx(in_use.energy([0]).tolist())
-    short = Signal(np.array([0, 86400]), np.array([0.0, 20.0]), source="short")
-    jobs.recorded_submit[:], jobs.recorded_end[:] = 3600, 4 * 86400  # two days longer
-    in_use = PowerInUse(Power((NODE,), pue=Cooling(short, cooling.points)), jobs, Clock())
-    assert (1.0 + 3 * 1.4) / 4 == pytest.approx(in_use.mean_pue)  # its last value goes on
-    late = Signal(np.array([1800, 3600]), np.array([0.0, 20.0]))
-    in_use = PowerInUse(Power((NODE,), pue=Cooling(late, cooling.points)), jobs, Clock())
-    assert 1.4 == pytest.approx(in_use.mean_pue)  # from the first submission on
+    assert mean == pytest.approx(in_use.mean_pue)
+    assert [0.0125 * mean] == pytest.approx(in_use.energy([0]).tolist())
     named = replace(NODE, nodes="n1")
     assert large is PowerInUse(Power((large, named)), jobs, Clock()).node
 

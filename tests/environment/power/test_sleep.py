@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
-from hpcrowd.environment import ClusterSpec, JobTable, Simulation
+from hpcrowd.environment import ClusterSpec, Simulation
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import UNKNOWN, Int64s
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.power.description import NodePower, Power
 from hpcrowd.environment.power.sleep import (
     SleepRule,
@@ -23,23 +24,14 @@ from hpcrowd.environment.state.begin import begin_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.environment.power.power_cases import Rows, made, outcome, workloads
+
+both = pytest.mark.parametrize("plain", [True, False])
+
 #: Two processors; 30 s to switch on, 5 s to switch off.
 NODE = NodePower("node", idle=100, processor=10, processors=2, on_time=30, off_time=5)
+MINUTE = SleepRule(60)
 
-Rows = list[tuple[int, int, int, int, int]]
-
-#: (submission, run time, processors, requested time, user).
-workloads = st.lists(
-    st.tuples(
-        st.integers(0, 60),
-        st.integers(0, 10),
-        st.integers(1, 7),
-        st.integers(0, 12),
-        st.integers(1, 3),
-    ),
-    min_size=1,
-    max_size=30,
-)
 nodes = st.builds(
     NodePower,
     name=st.just("node"),
@@ -82,18 +74,7 @@ def simulate(
     **cluster: Any,
 ) -> Simulation:
     """The simulation after its run; at a second, jobs of one user that are here are taken back."""
-    submit, run, processors, requested, user = np.array(rows).T
-    jobs = JobTable()
-    jobs.append(
-        len(rows),
-        recorded_submit=submit,
-        recorded_start=submit,
-        recorded_end=submit + run,
-        run_time=run,
-        processors=processors,
-        requested_time=requested,
-        user=user,
-    )
+    jobs = made(rows)
     work = Work.of(jobs, None)
     model = Simulation(jobs, **cluster)
     if rule is not None:
@@ -109,17 +90,17 @@ def simulate(
 
 def states_of(
     model: Simulation, rule: SleepRule | None, node: NodePower = NODE
-) -> tuple[SleepStates, Int64s]:
+) -> tuple[SleepStates, list[int]]:
     """The states of the processors, and the recorded starts."""
     engine, end = model.cluster.engine, model.time + 100
     held = holdings(model.jobs, 0, engine.delayed, engine.attempts, end)
     found = sleep_states(
         held.acquired, held.released, held.processors, engine.processors, rule, node, 0, end
     )
-    return found, held.started
+    return found, held.started.tolist()
 
 
-@pytest.mark.parametrize("plain", [True, False])
+@both
 def test_story(plain: bool) -> None:
     """Idle nodes sleep after a minute; a job that needs them starts when they are on again.
 
@@ -127,7 +108,7 @@ def test_story(plain: bool) -> None:
     is off. The others, idle since 10 s, are off at 70 s. At 100 s two jobs want all of them.
     """
     rule = SleepRule(60, spare=1)
-    rows = [(0, 10, 4, 10, 1), (100, 20, 6, 20, 1), (100, 30, 2, 30, 1), (130, 10, 3, 10, 1)]
+    rows = [(0, 10, 4), (100, 20, 6), (100, 30, 2), (130, 10, 3)]
     model = simulate(rows, rule, processors=8, scheduler="easy", plain=plain)
     assert [0, 130, 130, 150] == model.jobs.start.tolist()
     assert [(1, 100, 130), (2, 100, 130)] == model.cluster.engine.delayed
@@ -140,56 +121,44 @@ def test_story(plain: bool) -> None:
     assert (3, 5) == (found.switched_on, found.switched_off)
 
 
-def test_a_job_waits_until_a_node_is_off_before_it_is_switched_on() -> None:
-    """A node that is being switched off can only be switched on when it is off."""
-    model = simulate([(62, 10, 1, 10, 1)], SleepRule(60), processors=2, plain=True)
-    assert [65 + 30] == model.jobs.start.tolist()
+#: Two jobs that reserve: the second waits for the end of the first, at 180 s. The third may go
+#: before it, since 111 s + 65 s is before that, but ends at 206 s. The fourth fits as well then:
+#: until 183 s, as it seems. Its node is on at 141 s, like the third one's.
+LATER = [(100, 50, 2), (110, 10, 4), (111, 65, 1), (112, 71, 1)]
 
 
-def test_the_rest_of_a_node_is_on_with_it() -> None:
-    """A node is switched on as a whole: who takes its other processor starts along with it."""
-    rows = [(100, 50, 1, 50, 1), (110, 50, 1, 50, 1), (131, 5, 1, 5, 1)]
-    model = simulate(rows, SleepRule(60), processors=4, plain=True)
-    assert [130, 130, 161] == model.jobs.start.tolist()
-    assert 2 == states_of(model, SleepRule(60))[0].switched_on
+@both
+@pytest.mark.parametrize(
+    ("rows", "processors", "scheduler", "start", "on"),
+    [
+        ([(62, 10, 1)], 2, "easy", [65 + 30], 1),
+        ([(100, 50, 1), (110, 50, 1), (131, 5, 1)], 4, "easy", [130, 130, 161], 2),
+        ([(0, 10, 1), (100, 10, 1), (101, 10, 2)], 2, "easy", [0, 100, 110], 0),
+        (LATER, 4, "easy", [130, 212, 141, 141], 2),
+        (LATER, 4, "conservative", [130, 212, 141, 141], 2),
+    ],
+    ids=["off before on", "all of a node is on", "part of a node stays on", "easy", "conservative"],
+)
+def test_when_nodes_are_on(
+    rows: Rows, processors: int, scheduler: str, start: list[int], on: int, plain: bool
+) -> None:
+    """Whole nodes are switched, on when they are off; from the next pass on true ends count."""
+    model = simulate(rows, MINUTE, processors=processors, scheduler=scheduler, plain=plain)
+    assert start == model.jobs.start.tolist()
+    assert on == states_of(model, MINUTE)[0].switched_on
 
 
-def test_part_of_a_node_does_not_sleep() -> None:
-    """Of processors that are idle since one second only whole nodes are switched off."""
-    rows = [(0, 10, 1, 10, 1), (100, 10, 1, 10, 1), (101, 10, 2, 10, 1)]
-    model = simulate(rows, SleepRule(60), processors=2, plain=True)
-    assert [0, 100, 110] == model.jobs.start.tolist()
-    found, _ = states_of(model, SleepRule(60))
-    assert [0, 10, 100, 110, 120, 180, 185, 220] == found.edges.tolist()
-    assert [0, 0, 0, 0, 0, 0, 2] == found.asleep.tolist()
-
-
-@pytest.mark.parametrize("plain", [True, False])
+@both
 def test_a_job_that_is_cancelled_early_holds_nobody_up(plain: bool) -> None:
     """Processors of a job cancelled before its start are free at once, and on at that start."""
-    rows = [(100, 50, 2, 50, 1), (112, 7, 2, 7, 2)]
-    model = simulate(
-        rows, SleepRule(60), processors=2, scheduler="easy", plain=plain, cancel=(110, 1)
-    )
-    assert [UNKNOWN, 130] == model.jobs.start.tolist()
-    assert [110, 137] == model.jobs.end.tolist()
-    found, started = states_of(model, SleepRule(60))
-    assert [130, 130] == started.tolist() == found.starts.tolist()
+    others = [(0, 111, 1, 111, 3)] * 2  # whose processors are on before those of the cancelled one
+    rows = [*others, (100, 50, 2, 50, 1), (112, 7, 4, 7, 2)]
+    model = simulate(rows, MINUTE, processors=4, plain=plain, cancel=(110, 1))
+    assert [0, 0, UNKNOWN, 130] == model.jobs.start.tolist()
+    assert [111, 111, 110, 137] == model.jobs.end.tolist()
+    found, started = states_of(model, MINUTE)
+    assert [0, 0, 130, 130] == started == found.starts.tolist()
     assert 1 == found.switched_on
-
-
-@pytest.mark.parametrize("scheduler", ["easy", "conservative"])
-def test_reservations_know_the_later_end(scheduler: str) -> None:
-    """Jobs that start decide as if nodes were on; from the next pass on their true end counts.
-
-    The second job waits for the end of the first, at 180 s. The third may go before it, since
-    111 s + 65 s is before that, but ends at 206 s. The fourth fits as well then: until 183 s, as it
-    seems. Its node is on at 141 s, like the third one's.
-    """
-    rows = [(100, 50, 2, 50, 1), (110, 10, 4, 10, 1), (111, 65, 1, 65, 1), (112, 71, 1, 71, 1)]
-    for plain in (True, False):
-        model = simulate(rows, SleepRule(60), processors=4, scheduler=scheduler, plain=plain)
-        assert [130, 212, 141, 141] == model.jobs.start.tolist()
 
 
 @given(workloads, clusters, rules, nodes, st.sampled_from(["rigid", "think-time"]))
@@ -202,26 +171,22 @@ def test_compiled_equals_plain(
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", 8)
         fast = simulate(rows, rule, node, users=users, **cluster)
     plain = simulate(rows, rule, node, users=users, plain=True, **cluster)
-    for name in ("submit", "promised", "start", "end", "state"):
-        assert getattr(plain.jobs, name).tolist() == getattr(fast.jobs, name).tolist()
+    assert outcome(plain.jobs) == outcome(fast.jobs)
     assert plain.cluster.engine.delayed == fast.cluster.engine.delayed
     found, started = states_of(fast, rule, node)
-    assert started.tolist() == found.starts.tolist()
+    assert started == found.starts.tolist()
 
 
-@given(workloads, clusters, rules, nodes, st.integers(0, 60), st.integers(1, 3), st.booleans())
+cancels = st.tuples(st.integers(0, 60), st.integers(1, 3))
+
+
+@given(workloads, clusters, rules, nodes, cancels, st.booleans())
 @settings(max_examples=40)
 def test_each_processor_is_in_one_state(
-    rows: Rows,
-    cluster: dict[str, Any],
-    rule: SleepRule,
-    node: NodePower,
-    at: int,
-    user: int,
-    plain: bool,
+    rows: Rows, cluster: dict[str, Any], rule: SleepRule, node: NodePower, cancel: Any, plain: bool
 ) -> None:
     """The states add up to the machine, and the running ones are those of the jobs."""
-    model = simulate(rows, rule, node, cancel=(at, user), plain=plain, **cluster)
+    model = simulate(rows, rule, node, cancel=cancel, plain=plain, **cluster)
     found, _ = states_of(model, rule, node)
     counts = np.stack(
         [found.on, found.waiting, found.switching_off, found.asleep, found.switching_on]
@@ -238,8 +203,7 @@ def test_each_processor_is_in_one_state(
 
 def test_without_a_rule_all_are_on() -> None:
     """Without a rule no processor sleeps, and nothing is switched."""
-    model = simulate([(0, 10, 3, 10, 1), (200, 5, 8, 5, 1)], None, processors=8)
-    found, _ = states_of(model, None)
+    found, _ = states_of(simulate([(0, 10, 3), (200, 5, 8)], None, processors=8), None)
     assert [0, 10, 200, 205, 305] == found.edges.tolist()
     assert [5, 8, 0, 8] == found.on.tolist()
     assert (0, 0) == (found.switched_on, found.switched_off)
@@ -252,7 +216,7 @@ def test_nodes_sleep_between_jobs_that_are_far_enough_apart() -> None:
     and from 150 s on; node 2 never has a job.
     """
     runs = [(0, 0, 10), (0, 200, 250), (1, 94, 120), (1, 100, 150)]
-    found = sleep_states_of_nodes(*np.array(runs).T, 3, SleepRule(60), NODE, 0, 300)
+    found = sleep_states_of_nodes(*np.array(runs).T, 3, MINUTE, NODE, 0, 300)
     assert [0, 10, 60, 65, 70, 75, 94, 150, 170, 200, 210, 215, 250, 300] == found.edges.tolist()
     assert [2, 3, 2, 2, 1, 1, 0, 1, 1, 1, 0, 0, 1] == found.on.tolist()
     assert [0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0] == found.switching_off.tolist()
@@ -264,59 +228,37 @@ def test_nodes_sleep_between_jobs_that_are_far_enough_apart() -> None:
     assert {3} == set((always.on + always.running).tolist())
 
 
-@pytest.mark.parametrize("plain", [True, False])
+@both
 def test_a_run_that_begins_from_a_state(plain: bool) -> None:
     """All processors are idle since then but for those that jobs run on."""
-    jobs = JobTable()
-    jobs.append(
-        2,
-        recorded_submit=np.array([900, 1100]),
-        recorded_start=np.array([900, UNKNOWN]),
-        recorded_end=np.array([UNKNOWN, UNKNOWN]),
-        run_time=np.array([150, 10]),
-        processors=np.array([2, 4]),
-        requested_time=np.array([200, 10]),
-        user=np.array([1, 1]),
-    )
+    jobs = made([(900, 150, 2, 200, 1), (1100, 10, 4)])
+    jobs.recorded_start[1] = jobs.recorded_end[:] = UNKNOWN
     model = Simulation(jobs, processors=4, scheduler="easy", plain=plain)
-    model.cluster.engine.sleep_by(SleepRule(60), NODE)
+    model.cluster.engine.sleep_by(MINUTE, NODE)
     begin_from(model, 1000, np.array([0]), np.array([], np.int64))
     model.cluster.submit(np.array([1]), 1100)
     model.run()
     assert [900, 1130] == jobs.start.tolist()
 
 
-@pytest.mark.parametrize("plain", [True, False])
+@both
 def test_several_clusters(plain: bool) -> None:
     """The rule is that of the first cluster; others run as they do."""
-    jobs = JobTable()
-    same = np.array([100, 100])
-    jobs.append(
-        2, recorded_submit=same, recorded_start=same, recorded_end=same + 9, run_time=same * 0 + 9,
-        processors=same * 0 + 2, requested_time=same * 0 + 9, user=same * 0 + 1,
-    )  # fmt: skip
-    power = Power((NODE,), sleep=SleepRule(60))
-    others = {"other": ClusterSpec(4)}
-    model = Simulation(
-        jobs, processors=4, scheduler="easy", others=others, power=power, plain=plain
-    )
-    model.clusters["home"].submit(np.array([0]), 100)
-    model.clusters["other"].submit(np.array([1]), 100)
+    jobs = made([(100, 9, 2)] * 2)
+    power, others = Power((NODE,), sleep=MINUTE), {"other": ClusterSpec(4)}
+    model = Simulation(jobs, processors=4, others=others, power=power, plain=plain)
+    for row, name in enumerate(("home", "other")):
+        model.clusters[name].submit(np.array([row]), 100)
     model.run()
     assert [130, 100] == jobs.start.tolist()
 
 
 def test_a_copy_goes_on_alike() -> None:
     """A copy of a simulation in the middle of its run ends as the original does."""
-    jobs, submit = JobTable(), np.arange(0, 500, 45)
-    jobs.append(
-        len(submit), recorded_submit=submit, recorded_start=submit, recorded_end=submit + 30,
-        run_time=submit * 0 + 30, processors=submit % 4 + 1, requested_time=submit * 0 + 30,
-        user=submit * 0 + 1,
-    )  # fmt: skip
+    jobs = made([(45 * turn, 30, 45 * turn % 4 + 1) for turn in range(12)])
     model = Simulation(jobs, processors=4, scheduler="easy")
     model.cluster.engine.sleep_by(SleepRule(5), NODE)
-    model.cluster.submit(np.arange(len(submit)), submit)
+    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
     model.run(until=250)
     copy = pickle.loads(pickle.dumps(model))
     for one in (model, copy):
@@ -326,15 +268,23 @@ def test_a_copy_goes_on_alike() -> None:
     assert jobs.start.tolist() == copy.jobs.start.tolist()
 
 
-def test_refusals() -> None:
+def run_by(scheduler: str) -> Callable[[], object]:
+    """What runs a job on a machine that sleeps."""
+    return lambda: simulate([(0, 1, 1)], MINUTE, processors=2, scheduler=scheduler)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (run_by("recorded"), "recorded schedule: its starts wait for no node"),
+        (run_by("adaptive"), "sleep with platform changes, an adaptive"),
+        (lambda: SleepRule(0), "sleep after 0 s: must be at least 1 s"),
+        (lambda: SleepRule(60, -1), "sleep spare -1: must be 0 or more"),
+        (lambda: sleep_states([0, 5], [9, 9], [2, 3], 4, MINUTE, NODE, 0, 20),
+         "3 processors taken at 5 s, 2 of 4 are without"),
+    ],
+)  # fmt: skip
+def test_refusals(call: Callable[[], object], words: str) -> None:
     """Settings that exclude a sleep rule are refused in one line, as are wrong numbers."""
-    with pytest.raises(QuantityError, match=r"recorded schedule: its starts wait for no node"):
-        simulate([(0, 1, 1, 1, 1)], SleepRule(60), processors=2, scheduler="recorded")
-    with pytest.raises(QuantityError, match=r"sleep with platform changes, an adaptive"):
-        simulate([(0, 1, 1, 1, 1)], SleepRule(60), processors=2, scheduler="adaptive")
-    with pytest.raises(QuantityError, match=r"sleep after 0 s: must be at least 1 s"):
-        SleepRule(0)
-    with pytest.raises(QuantityError, match=r"sleep spare -1: must be 0 or more"):
-        SleepRule(60, -1)
-    with pytest.raises(QuantityError, match=r"3 processors taken at 5 s, 2 of 4 are without"):
-        sleep_states([0, 5], [9, 9], [2, 3], 4, SleepRule(60), NODE, 0, 20)
+    with pytest.raises(QuantityError, match=words):
+        call()

@@ -18,7 +18,7 @@ from hpcrowd.environment.holds.rules import Condition, Parent, Rules
 from hpcrowd.environment.power.windows import StartWindow, best_start, forecast
 from hpcrowd.environment.signals.steps import Steps
 from hpcrowd.environment.streams import Streams
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 MakeJobs = Callable[..., JobTable]
@@ -46,13 +46,18 @@ def waiting(
     steps: Steps = NOON,
     rules: Rules | None = None,
     **options: Any,
-) -> tuple[Simulation, Owner]:
-    """A machine of four processors whose jobs wait for a window, all of them one unit."""
-    model, owner = Simulation(jobs, 4, **options), Owner()
+) -> tuple[Simulation, Owner, Holds]:
+    """A machine of four processors whose jobs wait for a window; they are yet to be submitted."""
+    model = Simulation(jobs, 4, **options)
     rules = Rules.none(len(jobs)) if rules is None else rules
     model.hold(replace(rules, window=policy.rule(steps, model.streams, model.clock)))
-    model.submit(owner, np.arange(len(jobs)), jobs.recorded_submit.copy())
-    return model, owner
+    assert model.holds is not None
+    return model, Owner(), model.holds
+
+
+def submit(model: Simulation, owner: Owner) -> None:
+    """Submit all jobs as recorded, all of them one unit."""
+    model.submit(owner, np.arange(len(model.jobs)), model.jobs.recorded_submit.copy())
 
 
 def steps_of(edges: list[int], values: list[float]) -> Steps:
@@ -60,37 +65,33 @@ def steps_of(edges: list[int], values: list[float]) -> Steps:
     return Steps(np.array(edges), np.array(values))
 
 
-def holds_of(model: Simulation) -> Holds:
-    """Return what holds the jobs of a run."""
-    assert model.holds is not None
-    return model.holds
+FALLING = Steps(np.arange(200) * 900, -np.arange(199.0))
+INDIA = {"clock": Clock(zone=ZoneInfo("Asia/Kolkata"))}  # 5:30 ahead
+CHEAPER = steps_of([0, 3600, 7200], [100.0, 90.0])
+BELOW = steps_of([0, 3600, 7200], [-100.0, -110.0])
 
 
-def test_best_of_all_starts() -> None:
+@pytest.mark.parametrize(
+    ("steps", "now", "slack", "how", "start"),
+    [
+        (NOON, 0, 4 * HOUR, {"length": HOUR}, 2 * HOUR),
+        (NOON, 600, 4 * HOUR, {"length": 1800}, 2 * HOUR),
+        (NOON, 600, 4 * HOUR, {"length": 5 * HOUR}, 2 * HOUR),  # then all is less dirty
+        (NOON, 0, HOUR, {"length": HOUR}, 0),  # not within its slack
+        (NOON, 5 * HOUR, 9 * HOUR, {"length": HOUR}, 5 * HOUR),
+        # Starts are now, and the multiples of the step on the clock on the wall.
+        (FALLING, 60, 3 * HOUR, {"length": HOUR, "step": HOUR}, 3 * HOUR),
+        (FALLING, 60, 3 * HOUR, {"length": HOUR, "step": HOUR} | INDIA, 2 * HOUR + 1800),
+        # A gain must be worth it; negative prices count by their size.
+        *((steps, 0, 3600, {"length": 1800, "min_gain": gain}, start)
+          for steps in (CHEAPER, BELOW) for gain, start in ((0.1, 3600), (0.11, 0))),
+    ],
+)  # fmt: skip
+def test_best_of_all_starts(
+    steps: Steps, now: int, slack: int, how: dict[str, Any], start: int
+) -> None:
     """The start with the smallest mean over the length; of equals the earliest."""
-    assert 2 * HOUR == best_start(NOON, 0, 4 * HOUR, HOUR)
-    assert 2 * HOUR == best_start(NOON, 600, 4 * HOUR, 1800)
-    assert 2 * HOUR == best_start(NOON, 600, 4 * HOUR, 5 * HOUR)  # then all is less dirty
-    assert 0 == best_start(NOON, 0, HOUR, HOUR)  # not within its slack
-    assert 5 * HOUR == best_start(NOON, 5 * HOUR, 9 * HOUR, HOUR)
-
-
-def test_steps_are_of_local_time() -> None:
-    """Starts are now, and the multiples of the step on the clock on the wall."""
-    falling = Steps(np.arange(200) * 900, -np.arange(199.0))
-    india = Clock(zone=ZoneInfo("Asia/Kolkata"))  # 5:30 ahead
-    assert 3 * HOUR == best_start(falling, 60, 3 * HOUR, HOUR, HOUR)
-    assert 2 * HOUR + 1800 == best_start(falling, 60, 3 * HOUR, HOUR, HOUR, clock=india)
-
-
-def test_gains_that_are_worth_it() -> None:
-    """A job starts at once if the gain is less than asked; negative prices count by their size."""
-    steps = steps_of([0, 3600, 7200], [100.0, 90.0])
-    assert 3600 == best_start(steps, 0, 3600, 1800, min_gain=0.1)
-    assert 0 == best_start(steps, 0, 3600, 1800, min_gain=0.11)
-    below = steps_of([0, 3600, 7200], [-100.0, -110.0])
-    assert 3600 == best_start(below, 0, 3600, 1800, min_gain=0.1)
-    assert 0 == best_start(below, 0, 3600, 1800, min_gain=0.11)
+    assert start == best_start(steps, now, slack, **how)
 
 
 signals = st.builds(
@@ -128,6 +129,7 @@ def test_no_start_is_better(
 
 @settings(max_examples=40)
 @given(signals, st.integers(0, 90_000), st.integers(0, 60_000), st.floats(-500, 900))
+@example(steps_of([0, 10, 20], [5.0, 3.0]), 0, 5, 4.0)  # low only after its slack
 def test_first_second_below_a_threshold(
     steps: Steps, now: int, slack: int, threshold: float
 ) -> None:
@@ -142,50 +144,59 @@ def test_first_second_below_a_threshold(
 def test_story_of_three_jobs(make_jobs: MakeJobs, plain: bool) -> None:
     """Submitted as recorded, they join the queue at noon; their user hears of the last."""
     jobs = make_jobs((0, 600, 4), (1000, 600, 4), (4 * HOUR, 600, 4))
-    model, owner = waiting(jobs, StartWindow(), plain=plain)
+    model, owner, holds = waiting(jobs, StartWindow(), plain=plain)
+    submit(model, owner)
     model.run(until=900)
-    assert [0] == holds_of(model).rows_at(model.cluster).tolist()  # the second is yet to come
+    assert [0] == holds.rows_at(model.cluster).tolist()  # the second is yet to come
     model.run()
     assert [0, 1000, 4 * HOUR] == jobs.submit.tolist()
     assert [2 * HOUR, 2 * HOUR, 4 * HOUR] == jobs.enqueued.tolist()
     assert [2 * HOUR, 2 * HOUR + 600, 4 * HOUR] == jobs.start.tolist()
     assert [4 * HOUR + 600] == owner.heard
-    account = holds_of(model).account()
+    account = holds.account()
     assert (2, {"window of clean energy": 2}) == (account["jobs_held"], account["causes"])
     assert 2 * HOUR - 500 == account["held_mean_s"]
 
 
+PRICE = Steps(np.array([0, 1, 2, 5, 6]) * HOUR, np.array([50.0, -10.0, 80.0, 20.0]))
+
+
 @both
-def test_dependencies_first(make_jobs: MakeJobs, plain: bool) -> None:
+@pytest.mark.parametrize(
+    ("policy", "steps", "run", "delay", "parents", "start", "causes"),
+    [
+        # The third could start at 2:10, in the same clean hour.
+        (StartWindow(slack=2 * HOUR), NOON, [600] * 3, 1800, {2: 1},
+         [2 * HOUR, 2 * HOUR, 2 * HOUR + 600], {"window of clean energy": 2, "dependency": 1}),
+        (StartWindow("price", slack=4 * HOUR), PRICE, [HOUR] * 2, 0, {1: 0},
+         [HOUR, 5 * HOUR], {"window of cheap energy": 2}),
+        (StartWindow(shortest=600), NOON, [600, 599], 0, {},
+         [2 * HOUR, 0], {"window of clean energy": 1}),
+    ],
+    ids=["other reasons first", "a window of its own", "not the short ones"],
+)  # fmt: skip
+def test_who_waits_how_long(
+    make_jobs: MakeJobs, policy: StartWindow, steps: Steps, run: list[int], delay: int,
+    parents: dict[int, int], start: list[int], causes: dict[str, int], plain: bool,
+) -> None:  # fmt: skip
     """The window is chosen when all else lets a job go, and its slack counts from then."""
-    jobs = make_jobs((0, 600, 1), (0, 600, 1), (0, 600, 1))
-    parents = {2: (Parent(1, Condition.OK),)}
-    rules = replace(Rules.none(3), parents=parents)
-    rules.delay[0] = 1800
-    model, _ = waiting(jobs, StartWindow(slack=2 * HOUR), rules=rules, plain=plain)
+    jobs = make_jobs(*((0, length, 1) for length in run))
+    after = {row: (Parent(one, Condition.OK),) for row, one in parents.items()}
+    rules = replace(Rules.none(len(jobs)), parents=after)
+    rules.delay[0] = delay
+    model, owner, holds = waiting(jobs, policy, steps, rules, plain=plain)
+    submit(model, owner)
     model.run()
-    # The third could start at 2:10, in the same clean hour.
-    assert [2 * HOUR, 2 * HOUR, 2 * HOUR + 600] == jobs.start.tolist()
-    assert {"window of clean energy": 2, "dependency": 1} == holds_of(model).account()["causes"]
-
-
-@both
-def test_price_of_the_day_after(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job that depends on another one waits again when that is over, if that pays."""
-    price = Steps(np.array([0, 1, 2, 5, 6]) * HOUR, np.array([50.0, -10.0, 80.0, 20.0]))
-    jobs = make_jobs((0, HOUR, 1), (0, HOUR, 1))
-    rules = replace(Rules.none(2), parents={1: (Parent(0, Condition.OK),)})
-    model, _ = waiting(jobs, StartWindow("price", slack=4 * HOUR), price, rules, plain=plain)
-    model.run()
-    assert [HOUR, 5 * HOUR] == jobs.start.tolist()
-    assert {"window of cheap energy": 2} == holds_of(model).account()["causes"]
+    assert start == jobs.start.tolist()
+    assert causes == holds.account()["causes"]
 
 
 @both
 def test_taken_back_and_put_off(make_jobs: MakeJobs, plain: bool) -> None:
     """Users take back what waits for its window; what they put off gets another window."""
     jobs = make_jobs((0, 600, 1), (0, 600, 1), (500, 600, 1), (0, 600, 1))
-    model, owner = waiting(jobs, StartWindow(), plain=plain)
+    model, owner, _ = waiting(jobs, StartWindow(), plain=plain)
+    submit(model, owner)
     model.run(until=400)
     model.cancel([0, 2])
     model.put_off(np.array([1]), 3 * HOUR)
@@ -199,27 +210,18 @@ def test_taken_back_and_put_off(make_jobs: MakeJobs, plain: bool) -> None:
 
 
 @both
-def test_withdrawn_and_submitted_again(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job that is withdrawn is not let in by its first window."""
-    jobs = make_jobs((1000, 600, 1), (1000, 600, 1))
-    model, _ = waiting(jobs, StartWindow(), plain=plain)
-    model.withdraw(np.array([0, 1]))
-    model.cluster.submit([0], 4 * HOUR)
-    model.run()
-    assert [4 * HOUR, -1] == jobs.start.tolist()
-
-
-@both
 def test_jobs_that_are_added_later(make_jobs: MakeJobs, plain: bool) -> None:
-    """Jobs that users make up during the run wait as well."""
-    jobs = make_jobs((0, 600, 1))
-    model, owner = waiting(jobs, StartWindow(slack=3 * HOUR), plain=plain)
-    made = {"user": 7, "processors": 1, "run_time": 600, "requested_time": 600}
+    """Jobs that users make up wait as well; the first window of withdrawn ones lets none in."""
+    jobs = make_jobs((0, 600, 1), (1000, 600, 1), (1000, 600, 1))
+    model, owner, _ = waiting(jobs, StartWindow(slack=3 * HOUR), plain=plain)
+    submit(model, owner)
     model.run(until=300)
-    rows = jobs.append(2, **made)
+    model.withdraw(np.array([1, 2]))
+    model.cluster.submit([1], 4 * HOUR)
+    rows = jobs.append(2, user=7, processors=1, run_time=600, requested_time=600)
     model.submit(owner, rows, [HOUR, 5 * HOUR])
     model.run()
-    assert [2 * HOUR, 2 * HOUR, 5 * HOUR] == jobs.start.tolist()
+    assert [2 * HOUR, 4 * HOUR, -1, 2 * HOUR, 5 * HOUR] == jobs.start.tolist()
 
 
 @both
@@ -227,24 +229,16 @@ def test_speed_of_another_cluster(make_jobs: MakeJobs, plain: bool) -> None:
     """The length is the requested time at the cluster that a job is submitted to."""
     steps = Steps(np.array([0, 2, 3, 24]) * HOUR, np.array([200.0, 100.0, 500.0]))
     jobs = make_jobs((0, 8 * HOUR, 1), (0, 8 * HOUR, 1))
-    model, owner = (
-        Simulation(jobs, 4, plain=plain, others={"fast": ClusterSpec(4, speed=8.0)}),
-        Owner(),
-    )
-    rule = StartWindow().rule(steps, model.streams, model.clock)
-    model.hold(replace(Rules.none(2), window=rule))
+    others = {"fast": ClusterSpec(4, speed=8.0)}
+    model, owner, _ = waiting(jobs, StartWindow(), steps, plain=plain, others=others)
     model.submit(owner, np.array([0]), 0)
     model.submit(owner, np.array([1]), 0, "fast")
     model.run()
     assert [0, 2 * HOUR] == jobs.start.tolist()
 
 
-def test_only_some(make_jobs: MakeJobs) -> None:
-    """Short jobs and those of users who do not take part start at once; shares are nested."""
-    jobs = make_jobs((0, 600, 1), (0, 599, 1))
-    model, _ = waiting(jobs, StartWindow(shortest=600))
-    model.run()
-    assert [2 * HOUR, 0] == jobs.start.tolist()
+def test_only_some() -> None:
+    """A share of the users takes part; shares are nested."""
     few, many = (StartWindow(share=one).rule(NOON, Streams(3)) for one in (0.3, 0.6))
     users = range(500)
     assert all(many.moves(user) for user in users if few.moves(user))
@@ -290,9 +284,7 @@ def test_mistakes(wrong: dict[str, Any], message: str) -> None:
 def test_units_of_users(make_jobs: MakeJobs, plain: bool) -> None:
     """Units wait as their jobs do, spaced as recorded; those whose windows are open do not."""
     jobs = make_jobs((0, 600, 1), (1800, 600, 1), (0, 600, 1))
-    model, owner = Simulation(jobs, 4, plain=plain), Owner()
-    rule = StartWindow().rule(NOON, model.streams, model.clock)
-    model.hold(replace(Rules.none(3), window=rule))
+    model, owner, holds = waiting(jobs, StartWindow(), plain=plain)
     model.own_units(np.array([0, 2, 3]), np.arange(3), [owner, owner])
     model.cluster.submit_unit(0, HOUR)
     model.cluster.submit_unit(1, 5 * HOUR)
@@ -300,4 +292,4 @@ def test_units_of_users(make_jobs: MakeJobs, plain: bool) -> None:
     assert [HOUR, HOUR + 1800, 5 * HOUR] == jobs.submit.tolist()
     assert [2 * HOUR, 2 * HOUR, 5 * HOUR] == jobs.start.tolist()
     assert [2 * HOUR + 600, 5 * HOUR + 600] == owner.heard
-    assert 2 == holds_of(model).account()["jobs_held"]
+    assert 2 == holds.account()["jobs_held"]

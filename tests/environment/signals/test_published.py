@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -80,71 +81,45 @@ NEW_YEAR = int(datetime(2023, 1, 1, tzinfo=UTC).timestamp())
 AUTUMN = int(datetime(2025, 10, 25, 23, 45, tzinfo=UTC).timestamp())
 
 
-@pytest.mark.parametrize(
-    ("lines", "options", "begin", "step", "values"),
-    [
-        (MAPS, {}, NEW_YEAR, HOUR, [20.5, 21.5, 22.5]),
-        (
-            MAPS,
-            {"column": "Carbon intensity gCO2eq/kWh (Life cycle)"},
-            NEW_YEAR,
-            HOUR,
-            [31, 32, 33],
-        ),
-        (BRITAIN, {}, NEW_YEAR, 1800, [120, 130, 125]),
-        (FRANCE, {"zone": "Europe/Paris"}, NEW_YEAR - HOUR, 1800, [40, 42, 43]),
-        (ENTSOE_OLD, {}, NEW_YEAR - HOUR, HOUR, [-5.02, 0, 12.5]),
-        (ENTSOE_NEW, {"rows": (("Area", "BZN|XX"),)}, AUTUMN, 900, [1.5, 2.5, 3.5]),
-        (
-            SMARD,
-            {"zone": "Europe/Berlin", "factor": 0.001},
-            NEW_YEAR - HOUR,
-            HOUR,
-            [1.2345, -0.0001, 0.095],
-        ),
-        (WEATHER, {"zone": "UTC"}, NEW_YEAR, HOUR, [-3.2, -3.4, 0]),
-        (STATION, {}, NEW_YEAR, HOUR, [1.5, 1.7, 1.2]),
-        (
-            PLAIN,
-            {"zone": "UTC", "column": "TT_TU", "time_column": "mess_datum"},
-            NEW_YEAR,
-            HOUR,
-            [5, 6, 7],
-        ),
-    ],
-    ids=["maps", "maps-column", "britain", "france", "entsoe-old", "entsoe-new", "smard", "weather",
-         "station", "plain"],
-)  # fmt: skip
-def test_published_files(
-    tmp_path: Path, lines: list[str], options: dict, begin: int, step: int, values: list[float]
-) -> None:
-    """Columns, delimiters, decimal commas, dates and zones of published files are found out."""
+PUBLISHED = {
+    "maps": (MAPS, {}, NEW_YEAR, HOUR, [20.5, 21.5, 22.5], "gCO\u2082eq/kWh"),
+    "maps, a column": (MAPS, {"column": "Carbon intensity gCO2eq/kWh (Life cycle)"}, NEW_YEAR, HOUR,
+                       [31, 32, 33], "gCO\u2082eq/kWh"),
+    "britain": (BRITAIN, {}, NEW_YEAR, 1800, [120, 130, 125], "gCO2/kWh"),
+    "france": (FRANCE, {"zone": "Europe/Paris"}, NEW_YEAR - HOUR, 1800, [40, 42, 43], ""),
+    "entsoe, old": (ENTSOE_OLD, {}, NEW_YEAR - HOUR, HOUR, [-5.02, 0, 12.5], "EUR/MWh"),
+    "entsoe, a factor": (ENTSOE_OLD, {"factor": 2.0}, NEW_YEAR - HOUR, HOUR, [-10.04, 0, 25], ""),
+    "entsoe, new": (ENTSOE_NEW, {"rows": (("Area", "BZN|XX"),)}, AUTUMN, 900, [1.5, 2.5, 3.5],
+                    "EUR/MWh"),
+    "smard": (SMARD, {"zone": "Europe/Berlin", "factor": 0.001}, NEW_YEAR - HOUR, HOUR,
+              [1.2345, -0.0001, 0.095], ""),
+    "weather": (WEATHER, {"zone": "UTC"}, NEW_YEAR, HOUR, [-3.2, -3.4, 0], ""),
+    "station": (STATION, {}, NEW_YEAR, HOUR, [1.5, 1.7, 1.2], ""),
+    "plain": (PLAIN, {"zone": "UTC", "column": "TT_TU", "time_column": "mess_datum"}, NEW_YEAR,
+              HOUR, [5, 6, 7], ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_files(tmp_path: Path, name: str) -> None:
+    """Columns, units, delimiters, decimal commas, dates and zones of published files are found."""
+    lines, options, begin, step, values, unit = PUBLISHED[name]
     path = tmp_path / "signal.csv"
     path.write_text("\r\n".join(lines) + "\r\n", encoding="utf-8-sig", newline="")
-    signal = SignalFile(path, **options).read()
+    signal = read_signal(path, options=SignalFile(path, **options))
     assert [begin + step * place for place in range(len(values))] == signal.times.tolist()
     assert np.array(values) == pytest.approx(signal.values)
     assert signal.absolute
     assert 0 == signal.filled
-    assert "signal.csv" == signal.source
+    assert ("signal.csv", unit) == (signal.source, signal.unit)
 
 
-def test_old_encodings(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("encoding", "lines"), [("latin-1", FRANCE), ("cp1252", SMARD)])
+def test_old_encodings(tmp_path: Path, encoding: str, lines: list[str]) -> None:
     """A file in Latin-1 or the code page of Windows is read as well."""
-    for encoding, lines in (("latin-1", FRANCE), ("cp1252", SMARD)):
-        path = tmp_path / f"{encoding}.csv"
-        path.write_text("\n".join(lines), encoding=encoding)
-        assert 3 == len(SignalFile(path, zone="Europe/Paris").read().values)
-
-
-def test_read_signal_reads_published_files(tmp_path: Path) -> None:
-    """``read_signal`` reads them by itself, and with options."""
-    path = tmp_path / "carbon.csv"
-    path.write_text("\n".join(MAPS))
-    assert [20.5, 21.5, 22.5] == read_signal(path).values.tolist()
-    options = SignalFile("other.csv", factor=2.0, repeat="week")
-    signal = read_signal(path, least=0, options=options)
-    assert ([41, 43, 45], "week") == (signal.values.tolist(), signal.repeat)
+    path = tmp_path / "old.csv"
+    path.write_text("\n".join(lines), encoding=encoding)
+    assert 3 == len(SignalFile(path, zone="Europe/Paris").read().values)
 
 
 def test_seconds_of_the_run_have_options_too() -> None:
@@ -156,14 +131,6 @@ def test_seconds_of_the_run_have_options_too() -> None:
     assert 1 == signal.filled
 
 
-def test_units_are_found() -> None:
-    """The unit comes from the name of the column; a factor makes it unknown."""
-    assert "EUR/MWh" == SignalFile("s").parse(ENTSOE_OLD).unit
-    assert "EUR/MWh" == SignalFile("s").parse(ENTSOE_NEW).unit
-    assert "gCO\u2082eq/kWh" == SignalFile("s").parse(MAPS).unit
-    assert "" == SignalFile("s", factor=0.001).parse(ENTSOE_OLD).unit
-
-
 # ---- local time -------------------------------------------------------------------------------
 
 
@@ -173,6 +140,14 @@ def local(*walls: str) -> list[str]:
 
 
 PARIS = SignalFile("s.csv", zone="Europe/Paris")
+
+
+def refused(lines: list[str], least: float | None = None, **options: Any) -> str:
+    """Return the one line with which a file is refused."""
+    with pytest.raises(SignalError) as caught:
+        SignalFile("s.csv", **options).parse(lines, "s.csv", least=least)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def test_spring_has_no_gap() -> None:
@@ -193,13 +168,10 @@ def test_autumn_hour_by_order() -> None:
 def test_autumn_hour_that_occurs_once_is_a_gap() -> None:
     """If the file has the hour only once, an hour is missing: an error, or filled in."""
     lines = local("2024-10-27 00:00", "2024-10-27 01:00", "2024-10-27 02:00", "2024-10-27 03:00")
-    message = (
+    assert (
         "s.csv, line 5, field timestamp: '2024-10-27 03:00': 7200 s after the step before, the "
         'usual step is 3600 s: a gap of 1h; fill it in, or say gaps = "hold" or "interpolate"'
-    )
-    with pytest.raises(SignalError) as caught:
-        PARIS.parse(lines, "s.csv")
-    assert message == str(caught.value)
+    ) == refused(lines, zone="Europe/Paris")
     for gaps, value in (("hold", 2), ("interpolate", 2.5)):
         signal = SignalFile("s", zone="Europe/Paris", gaps=gaps).parse(lines)
         assert ([0, 1, 2, value, 3], 1) == (signal.values.tolist(), signal.filled)
@@ -207,16 +179,10 @@ def test_autumn_hour_that_occurs_once_is_a_gap() -> None:
 
 def test_spring_hour_that_does_not_exist() -> None:
     """A local time that clocks leave out is an error, unless its value is missing."""
-    walls = ["2024-03-31 01:00", "2024-03-31 02:00", "2024-03-31 03:00"]
-    message = (
-        "s.csv, line 3, field timestamp: '2024-03-31 02:00': does not exist in Europe/Paris, where "
-        'clocks are put forward; give the zone of the file, such as zone = "UTC", or remove the '
-        "line"
+    lines = local("2024-03-31 01:00", "2024-03-31 02:00", "2024-03-31 03:00")
+    assert "line 3, field timestamp: '2024-03-31 02:00': does not exist in Europe/Paris" in refused(
+        lines, zone="Europe/Paris"
     )
-    with pytest.raises(SignalError) as caught:
-        PARIS.parse(local(*walls), "s.csv")
-    assert message == str(caught.value)
-    lines = local(*walls)
     lines[2] = "2024-03-31 02:00;-"
     assert [HOUR] == np.diff(PARIS.parse(lines).times).tolist()
 
@@ -310,77 +276,41 @@ def test_long_gaps_are_never_filled() -> None:
     assert 2 == SignalFile("s", gaps="hold", missing=("-999",)).parse(lines).filled
 
 
+BERLIN = {"zone": "Europe/Berlin"}
+
+
 @pytest.mark.parametrize(
     ("lines", "options", "message"),
     [
-        ([], {"zone": "UTC"}, "s.csv: empty; a signal has a header"),
-        (["0,1", "1,2"], {}, "s.csv, line 1: '0,1': not the header of a signal; write time,value"),
-        ([*MAPS[:2]], {}, "s.csv: 1 step; a signal needs at least 2"),
-        (
-            [*MAPS, "2023-01-01 03:00:00,N,N,12..5,1,x"],
-            {},
-            "s.csv, line 5, field Carbon intensity gCO\u2082eq/kWh (direct): '12..5': not a number",
-        ),
-        (
-            [*MAPS, "2023-01-01 03:00:00,N,N,-5,1,x"],
-            {},
-            "s.csv, line 5, field Carbon intensity gCO\u2082eq/kWh (direct): '-5': must be 0 or",
-        ),
-        (
-            [*MAPS, "2023-01-01 02:00:00,N,N,5,1,x"],
-            {},
-            "s.csv, line 5, field Datetime (UTC): '2023-01-01 02:00:00': comes again; sort",
-        ),
-        ([*MAPS, "2023-01-01 00:00:00,N,N,5,1,x"], {}, "s.csv, line 5, field Datetime (UTC): "),
-        ([*MAPS, "Source: x"], {}, "s.csv, line 5: 'Source: x': 1 column, the header has 6;"),
-        (
-            [SMARD[0], "[Ort];[Ort];[EUR]", *SMARD[1:]],
-            {"zone": "Europe/Berlin"},
-            "s.csv: no column of numbers; name one with column: Datum bis, Deutschland/Luxemburg",
-        ),
-        (
-            [ENTSOE_OLD[0], '"(units)","EUR","",""', *ENTSOE_OLD[1:]],
-            {},
-            "s.csv, line 2, field Day-ahead Price [EUR/MWh]: 'EUR': not a number",
-        ),
-        (
-            [*MAPS, "total,,,5,,"],
-            {},
-            "s.csv, line 5, field Datetime (UTC): 'total': not a date and time such as",
-        ),
-        (
-            SMARD,
-            {},
-            "s.csv, line 2, field Datum von: '01.01.2023 00:00': local time without an offset; "
-            'give its zone, such as zone = "Europe/Paris"',
-        ),
-        (
-            ["time,a,b", "2023-01-01T00:00Z,1,2"],
-            {},
-            "s.csv: several columns of values; name one with column: a, b",
-        ),
-        (MAPS, {"column": "price"}, "s.csv, field column: 'price': not a column; columns are Date"),
-        (MAPS, {"time_column": "when"}, "s.csv, field time_column: 'when': not a column in any"),
-        (MAPS, {"rows": (("Country", "Atlantis"),)}, "s.csv, field rows: 'Country = Atlantis': no"),
-        (
-            ["date,value", "13/01/2023,1", "01/13/2023,1"],
-            {"zone": "UTC"},
-            "s.csv, line 3, field date: '01/13/2023': not a date and time such as",
-        ),
-        (
-            ["date,price", "2023-01-01 00:00Z,95,86"],
-            {},
-            "s.csv, line 2: '2023-01-01 00:00Z,95,86': 3 columns, the header has 2;",
-        ),
-        (["date;x", "2023-01-01Z;" + "9" * 200_000], {}, "s.csv: not CSV: field larger than"),
+        ([], {"zone": "UTC"}, ": empty; a signal has a header"),
+        (["0,1", "1,2"], {}, ", line 1: '0,1': not the header of a signal; write time,value"),
+        ([*MAPS[:2]], {}, ": 1 step; a signal needs at least 2"),
+        ([*MAPS, "2023-01-01 03:00:00,N,N,12..5,1,x"], {},
+         ", line 5, field Carbon intensity gCO\u2082eq/kWh (direct): '12..5': not a number"),
+        ([*MAPS, "2023-01-01 03:00:00,N,N,-5,1,x"], {},
+         ", line 5, field Carbon intensity gCO\u2082eq/kWh (direct): '-5': must be 0 or"),
+        ([*MAPS, "2023-01-01 02:00:00,N,N,5,1,x"], {},
+         ", line 5, field Datetime (UTC): '2023-01-01 02:00:00': comes again; sort"),
+        ([*MAPS, "2023-01-01 00:00:00,N,N,5,1,x"], {}, ", line 5, field Datetime (UTC): "),
+        ([*MAPS, "Source: x"], {}, ", line 5: 'Source: x': 1 column, the header has 6;"),
+        ([SMARD[0], "[Ort];[Ort];[EUR]", *SMARD[1:]], BERLIN, ": no column of numbers; name one"),
+        ([ENTSOE_OLD[0], '"(units)","EUR","",""', *ENTSOE_OLD[1:]], {},
+         ", line 2, field Day-ahead Price [EUR/MWh]: 'EUR': not a number"),
+        ([*MAPS, "total,,,5,,"], {}, ", line 5, field Datetime (UTC): 'total': not a date and"),
+        (SMARD, {}, ", line 2, field Datum von: '01.01.2023 00:00': local time without an offset"),
+        (["time,a,b", "2023-01-01T00:00Z,1,2"], {}, ": several columns of values; name one"),
+        (MAPS, {"column": "price"}, ", field column: 'price': not a column; columns are Date"),
+        (MAPS, {"time_column": "when"}, ", field time_column: 'when': not a column in any"),
+        (MAPS, {"rows": (("Country", "Atlantis"),)}, ", field rows: 'Country = Atlantis': no"),
+        (["date,value", "13/01/2023,1", "01/13/2023,1"], {"zone": "UTC"},
+         ", line 3, field date: '01/13/2023': not a date and time such as"),
+        (["date,price", "2023-01-01 00:00Z,95,86"], {}, ", line 2: '2023-01-01 00:00Z,95,86': 3 c"),
+        (["date;x", "2023-01-01Z;" + "9" * 200_000], {}, ": not CSV: field larger than"),
     ],
 )  # fmt: skip
 def test_mistakes_give_one_line(lines: list[str], options: dict, message: str) -> None:
     """What cannot be used is reported with file, line, field, value, rule and cure."""
-    with pytest.raises(SignalError) as caught:
-        SignalFile("s.csv", **options).parse(lines, "s.csv", least=0)
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
+    assert refused(lines, least=0, **options).startswith(f"s.csv{message}")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -33,25 +33,18 @@ def year(zone: ZoneInfo | None, number: int = 2023, days: int = 365) -> Signal:
     return Signal(times, np.array(values), absolute=True, zone=zone)
 
 
-def test_a_run_that_is_covered() -> None:
-    """A run has the steps of the signal as they are, cut at its ends."""
-    signal = Signal(np.array([0, 10, 20]), np.array([1.0, 2.0, 3.0]))
-    steps = signal.on(Clock(), 5, 21)
-    assert [5, 10, 20, 21] == steps.edges.tolist()
-    assert [1, 2, 3] == steps.values.tolist()
-    assert [(10, 11)] == list(zip(*signal.on(Clock(), 10, 10).edges[:, np.newaxis], strict=True))
-
-
-def test_a_run_that_is_not_covered() -> None:
-    """Without repeat, both ranges and the cure are in one line."""
+def test_a_run_is_covered_or_not() -> None:
+    """A run has the steps of the signal, cut at its ends; else both ranges and a cure are told."""
     signal = Signal(np.array([0, 10, 20]), np.array([1.0, 2.0, 3.0]), source="s.csv")
-    message = (
-        "s.csv: covers 0 to 30 s of the run, the run goes from 5 to 31 s of the run; give a longer "
-        'signal, or let it repeat: repeat = "year" or "week"'
-    )
+    steps = signal.on(Clock(), 5, 21)
+    assert ([5, 10, 20, 21], [1, 2, 3]) == (steps.edges.tolist(), steps.values.tolist())
+    assert [10, 11] == signal.on(Clock(), 10, 10).edges.tolist()
     with pytest.raises(SignalError) as caught:
         signal.on(Clock(), 5, 31)
-    assert message == str(caught.value)
+    assert (
+        "s.csv: covers 0 to 30 s of the run, the run goes from 5 to 31 s of the run; give a longer "
+        'signal, or let it repeat: repeat = "year" or "week"'
+    ) == str(caught.value)
     with pytest.raises(SignalError, match=r"covers Sun 2023-01-01 .* to Mon 2024-01-01 "):
         year(PARIS).on(clock(PARIS, 1996, 9, 23), 0, DAY)
 
@@ -111,13 +104,9 @@ def test_seasons_stay() -> None:
 
 def test_own_time_is_not_moved() -> None:
     """What the signal covers itself comes as it is, and the rest from other years."""
-    signal = Signal(
-        int(datetime(2023, 1, 1, tzinfo=PARIS).timestamp()) + DAY * np.arange(365),
-        np.arange(365.0),
-        absolute=True,
-        zone=PARIS,
-        repeat="year",
-    )
+    begin = int(datetime(2023, 1, 1, tzinfo=PARIS).timestamp())
+    days = begin + DAY * np.arange(365)
+    signal = Signal(days, np.arange(365.0), absolute=True, zone=PARIS, repeat="year")
     when = clock(PARIS, 2023, 12, 30)
     assert [363, 364, 1, 2] == signal.on(when, 0, 4 * DAY).values.tolist()
     assert [363, 364] == signal.on(when, 0, 2 * DAY).values.tolist()
@@ -164,12 +153,6 @@ def test_weeks_repeat(step: int, number: int, first: int, begin: int, length: in
         assert (source - first) // step == steps.at(second)
 
 
-def test_small_values() -> None:
-    """A value below the least is named."""
-    with pytest.raises(SignalError, match=r"s\.csv, step 2, field value: '-1': must be 0 or more"):
-        Signal(np.array([0, 1]), np.array([0.0, -1.0]), source="s.csv").check_least(0)
-
-
 # ---- cooling ----------------------------------------------------------------------------------
 
 
@@ -204,13 +187,9 @@ def test_wrong_points(points: tuple, message: str) -> None:
         Cooling(outside(1, 2), points)
 
 
-def test_temperatures_in_other_units() -> None:
-    """A temperature that no place on Earth has is not in degrees Celsius."""
-    with pytest.raises(SignalError, match=r"out\.csv, step 2, field value: '-999': not an outside"):
+def test_values_that_cannot_be() -> None:
+    """A value below the least is named; what no place on Earth has is not in degrees Celsius."""
+    with pytest.raises(SignalError, match=r"out\.csv, step 2, field value: '-1': must be 0"):
+        outside(0, -1).check_least(0)
+    with pytest.raises(SignalError, match=r"out\.csv, step 2, field value: '-999': not an out"):
         Cooling(outside(1, -999, 3), ((10, 1.1),))
-
-
-def test_days_of_the_week_of_dates() -> None:
-    """The helper of these tests agrees with the calendar."""
-    when = clock(STOCKHOLM, 1996, 9, 23)
-    assert datetime(1996, 9, 23) + timedelta(hours=30) == when.local(30 * HOUR).replace(tzinfo=None)

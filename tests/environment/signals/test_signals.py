@@ -23,15 +23,6 @@ def test_steps_of_a_file() -> None:
     assert 3600 == signal.step
 
 
-def test_periods_above_and_below() -> None:
-    """Steps next to each other that are above make one period; the threshold itself is neither."""
-    signal = parse_signal(HOURLY)
-    assert [(0, 3600), (7200, 14400)] == signal.periods(Clock(), above=300)
-    assert [(7200, 14400)] == signal.periods(Clock(), above=310)
-    assert [(3600, 7200)] == signal.periods(Clock(), below=310)
-    assert [] == signal.periods(Clock(), above=320)
-
-
 def test_dates_with_offsets_are_seconds_of_the_run() -> None:
     """Dates count from the origin of the trace, whatever offset they are written with."""
     clock = Clock(1704697200, ZoneInfo("Europe/Stockholm"), known=True)  # 2024-01-08 08:00 there
@@ -39,22 +30,11 @@ def test_dates_with_offsets_are_seconds_of_the_run() -> None:
     assert [0, 3600, 7200] == signal.seconds(clock).tolist()
 
 
-def test_dates_over_the_change_of_clocks_have_no_gap() -> None:
-    """The hour that local clocks leave out is not a gap, since offsets show it."""
-    signal = parse_signal(
-        [
-            "time,value",
-            "2024-03-31T01:00+01:00,1",
-            "2024-03-31T03:00+02:00,2",
-            "2024-03-31T04:00+02:00,3",
-        ]
-    )
-    assert 3600 == signal.step
-
-
 def test_dates_need_a_trace_with_a_beginning() -> None:
-    """Without UnixStartTime in the trace dates mean nothing."""
-    signal = parse_signal(["time,value", "2024-01-08T08:00Z,1", "2024-01-08T09:00Z,2"])
+    """Without UnixStartTime in the trace dates mean nothing; their clocks may change."""
+    dates = ["2024-03-31T01:00+01:00", "2024-03-31T03:00+02:00", "2024-03-31T04:00+02:00"]
+    signal = parse_signal(["time,value", *(f"{one},1" for one in dates)])
+    assert 3600 == signal.step
     with pytest.raises(SignalError, match="has no start time; give times in s"):
         signal.seconds(Clock())
 
@@ -71,51 +51,32 @@ def test_file_as_spreadsheets_write_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        ([], "s.csv: empty; a signal has a header time,value and a line per step"),
-        (
-            ["0,310", "3600,295"],
-            "s.csv, line 1: '0,310': not the header of a signal; write time,value",
-        ),
-        (["time,value"], "s.csv: 0 steps; a signal needs at least 2"),
-        (["time,value", "0,1"], "s.csv: 1 step; a signal needs at least 2"),
-        (
-            [*HOURLY, "14400,lots"],
-            "s.csv, line 6, field value: 'lots': not a number; write for example 312.5",
-        ),
-        ([*HOURLY, "14400,"], "s.csv, line 6, field value: '': not a number"),
-        (
-            [*HOURLY, "14400,nan"],
-            "s.csv, line 6, field value: 'nan': not a finite number; fill in what is missing",
-        ),
-        (
-            [*HOURLY, "18000,1"],
-            "s.csv, line 6, field time: '18000': 7200 s after the step before, the usual step is "
-            "3600 s: a gap; fill it in",
-        ),
-        ([*HOURLY, "10800,1"], "s.csv, line 6, field time: '10800': comes again; sort"),
-        ([*HOURLY, "7000,1"], "s.csv, line 6, field time: '7000': comes earlier than the step"),
-        ([*HOURLY, "1.5,1"], "s.csv, line 6, field time: '1.5': neither whole seconds of the run"),
-        (
-            [*HOURLY, "2024-01-08T08:00,1"],
-            "s.csv, line 6, field time: '2024-01-08T08:00': date without its offset",
-        ),
-        (
-            [*HOURLY, "2024-01-08T08:00Z,1"],
-            "s.csv, line 6, field time: '2024-01-08T08:00Z': seconds and dates in one file",
-        ),
-        (
-            ["time,value", "2024-01-08T08:00:00.5Z,1"],
-            "s.csv, line 2, field time: '2024-01-08T08:00:00.5Z': not a whole second",
-        ),
-        ([*HOURLY, "14400"], "s.csv, line 6: '14400': not a time and a value with one comma"),
-        ([*HOURLY, "14400,1,2"], "s.csv, line 6: '14400,1,2': not a time and a value"),
+        ([], ": empty; a signal has a header time,value and a line per step"),
+        (["0,310", "3600,295"], ", line 1: '0,310': not the header of a signal; write time,value"),
+        (["time,value"], ": 0 steps; a signal needs at least 2"),
+        (["time,value", "0,1"], ": 1 step; a signal needs at least 2"),
+        (["time,value", "2024-01-08T08:00:00.5Z,1"],
+         ", line 2, field time: '2024-01-08T08:00:00.5Z': not a whole second"),
+        *(([*HOURLY, line], f", line 6, field {told}") for line, told in (
+            ("14400,lots", "value: 'lots': not a number; write for example 312.5"),
+            ("14400,", "value: '': not a number"),
+            ("14400,nan", "value: 'nan': not a finite number; fill in what is missing"),
+            ("18000,1", "time: '18000': 7200 s after the step before, the usual step is 3600 s: a"),
+            ("10800,1", "time: '10800': comes again; sort"),
+            ("7000,1", "time: '7000': comes earlier than the step"),
+            ("1.5,1", "time: '1.5': neither whole seconds of the run"),
+            ("2024-01-08T08:00,1", "time: '2024-01-08T08:00': date without its offset"),
+            ("2024-01-08T08:00Z,1", "time: '2024-01-08T08:00Z': seconds and dates in one file"),
+        )),
+        ([*HOURLY, "14400"], ", line 6: '14400': not a time and a value with one comma"),
+        ([*HOURLY, "14400,1,2"], ", line 6: '14400,1,2': not a time and a value"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_give_one_line(lines: list[str], told: str) -> None:
     """A file that cannot be used is reported with file, line, field, value, rule and cure."""
     with pytest.raises(SignalError) as caught:
         parse_signal(lines, "s.csv")
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(f"s.csv{told}")
     assert "\n" not in str(caught.value)
 
 
@@ -148,18 +109,20 @@ def test_arrays_are_checked_alike(times: list[int], values: list[float], told: s
     st.integers(-5, 5),
     st.integers(1, 7),
     st.integers(-50, 50),
+    st.booleans(),
 )
-def test_periods_are_the_seconds_above(
-    values: list[int], threshold: int, step: int, first: int
+def test_periods_are_the_seconds_above_or_below(
+    values: list[int], threshold: int, step: int, first: int, above: bool
 ) -> None:
-    """A second lies in a period if, and only if, the value that holds then is above."""
+    """A second lies in a period if, and only if, the value that holds then is beyond the limit."""
     times = first + step * np.arange(len(values))
-    periods = Signal(times, np.array(values)).periods(Clock(), above=threshold)
+    limit = {"above" if above else "below": float(threshold)}
+    periods = Signal(times, np.array(values)).periods(Clock(), **limit)
     inside = {second for begin, end in periods for second in range(begin, end)}
     expected = {
         first + step * place + second
         for place, value in enumerate(values)
-        if value > threshold
+        if (value > threshold if above else value < threshold)
         for second in range(step)
     }
     assert expected == inside

@@ -45,20 +45,6 @@ def test_nights_when_clocks_change(date: tuple[int, int, int], hours: int) -> No
     assert [-2 * HOUR, (hours - 2) * HOUR] == steps.edges[:2].tolist()
 
 
-def test_days_and_months() -> None:
-    """A peak on weekdays in winter has its price only then."""
-    peak = TariffPeriod(0.4, 7 * HOUR, 20 * HOUR, days=(0, 1, 2, 3, 4), months=(1, 11, 12))
-    tariff = Tariff((peak,), price=0.1)
-    for date, price in (
-        ((2024, 1, 8), 0.4),
-        ((2024, 1, 7), 0.1),
-        ((2024, 2, 5), 0.1),
-        ((2024, 12, 31), 0.4),
-    ):
-        steps = tariff.on(clock(*date), 0, DAY)
-        assert [0.1, price, 0.1] == steps.at([6 * HOUR, 12 * HOUR, 20 * HOUR]).tolist()
-
-
 def test_market_prices_are_added() -> None:
     """A market price, which may be negative, comes on top of the base price."""
     market = Signal(np.array([0, HOUR, 2 * HOUR]), np.array([0.1, -0.3, 0.2]))
@@ -69,14 +55,20 @@ def test_market_prices_are_added() -> None:
         Tariff(energy=market).on(Clock(), 0, 4 * HOUR)
 
 
-def test_nights_belong_to_the_day_on_which_they_open() -> None:
-    """The night of Friday closes on Saturday, and that of 31 January in February."""
-    night = TariffPeriod(0.1, 22 * HOUR, 6 * HOUR, days=(4,))
-    steps = Tariff((night,), price=0.2).on(clock(2024, 1, 5), 0, 8 * DAY)
-    assert [0, 22, 30, 190, 192] == (steps.edges / HOUR).tolist()
-    night = TariffPeriod(0.1, 22 * HOUR, 6 * HOUR, months=(1,))
-    steps = Tariff((night,), price=0.2).on(clock(2024, 1, 31), 0, 3 * DAY)
-    assert [0, 6, 22, 30, 72] == (steps.edges / HOUR).tolist()
+@pytest.mark.parametrize(
+    ("which", "date", "hours"),
+    [
+        ({"days": (4,)}, (2024, 1, 5), [0, 22, 30, 72]),  # the night of Friday closes on Saturday
+        ({"months": (1,)}, (2024, 1, 31), [0, 6, 22, 30, 72]),  # and that of 31 January in February
+    ],
+)
+def test_nights_belong_to_the_day_on_which_they_open(
+    which: dict[str, tuple[int, ...]], date: tuple[int, int, int], hours: list[int]
+) -> None:
+    """Days and months of a period are those of its beginning."""
+    night = TariffPeriod(0.1, 22 * HOUR, 6 * HOUR, **which)
+    steps = Tariff((night,), price=0.2).on(clock(*date), 0, 3 * DAY)
+    assert hours == (steps.edges / HOUR).tolist()
 
 
 def test_peaks_of_months() -> None:
@@ -129,14 +121,6 @@ def test_wrong_tariffs(made: type, message: str) -> None:
     """What cannot be is refused with the value, the rule and the cure."""
     with pytest.raises(QuantityError, match=message):
         made()
-
-
-def test_periods_of_different_months_do_not_overlap() -> None:
-    """The same hours may have one price in winter and another one in summer."""
-    winter = TariffPeriod(0.3, months=(1, 2, 12))
-    summer = TariffPeriod(0.1, months=(6, 7, 8))
-    assert 0.3 == Tariff((winter, summer)).on(clock(2024, 1, 1), 0, DAY).at(0)
-    assert 0.1 == Tariff((winter, summer)).on(clock(2024, 7, 1), 0, DAY).at(0)
 
 
 @settings(max_examples=40)

@@ -54,6 +54,8 @@ def test_the_state_now_is_that_of_the_whole_run(
     model = staged(make_trace, tmp_path, users=users).model
     busy = np.unique(np.concatenate((whole.model.jobs.submit, whole.model.jobs.start)))
     rng = np.random.default_rng(3)
+    with pytest.raises(QuantityError, match="no job had been submitted"):
+        ClusterState.of_simulation(model)
     seen = {"running": 0, "waiting": 0, "later": 0}
     for now in np.sort(rng.integers(0, 50 * DAY, 40)).tolist():
         if now in busy:  # what comes in this very second has not come yet
@@ -68,34 +70,6 @@ def test_the_state_now_is_that_of_the_whole_run(
         assert (found.jobs.run_time[found.running] == UNKNOWN).all()
         assert (found.jobs.start == UNKNOWN).all()
     assert min(seen.values()) > 20, seen
-
-
-def test_a_simulation_goes_on_from_its_state(
-    make_trace: Callable[..., Trace], tmp_path: Any
-) -> None:
-    """With the run times that came, jobs that run and wait start and end as they did."""
-    model = staged(make_trace, tmp_path, users="rigid").model
-    model.run(until=BUSY)
-    known = ClusterState.of_simulation(model)
-    assert len(known.running)
-    assert len(known.waiting)
-    model.run()
-    jobs = known.jobs.copy()
-    numbers = np.searchsorted(model.jobs.number, jobs.number)
-    jobs.run_time[:] = model.jobs.run_time[numbers]
-    later = np.flatnonzero(model.jobs.submit > known.now)
-    fresh = model.jobs.take(later)
-    fresh.erase_outcome()
-    rows = np.arange(len(jobs), len(jobs) + len(later))
-    both = JobTable(len(jobs) + len(later))
-    both.matrix[:] = np.concatenate((jobs.matrix[:, : len(jobs)], fresh.matrix), axis=1)
-    again = Simulation(both, PROCESSORS, clock=known.clock)
-    begin_from(again, known.now, known.running, known.waiting)
-    again.cluster.submit(rows, model.jobs.submit[later])
-    again.run()
-    here = np.concatenate((known.running, known.waiting))
-    assert model.jobs.start[numbers][here].tolist() == both.start[here].tolist()
-    assert model.jobs.end[numbers][here].tolist() == both.end[here].tolist()
 
 
 def test_what_changes_of_the_platform_have_done(make_jobs: Callable[..., JobTable]) -> None:
@@ -152,13 +126,3 @@ def test_nodes_keep_their_jobs(policy: str) -> None:
     begin_from(again, state.now, state.running, state.waiting, placed=state.placed)
     again.run()
     assert (known.start[state.running] == state.jobs.recorded_start[state.running]).all()
-
-
-def test_before_anything_came(make_jobs: Callable[..., JobTable]) -> None:
-    """A simulation of nothing has no state, and one line says so."""
-    jobs = make_jobs((HOUR, HOUR, 1))
-    model = Simulation(jobs, 4)
-    model.cluster.submit(np.arange(1), jobs.recorded_submit)
-    model.run(until=60)
-    with pytest.raises(QuantityError, match="no job had been submitted"):
-        ClusterState.of_simulation(model)

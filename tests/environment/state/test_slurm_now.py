@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hpcrowd.environment import (
-    FormatOptions,
-    Trace,
-    parse_sacct,
-    parse_sacct_json,
-    read_trace,
-)
+from hpcrowd.environment import FormatOptions, parse_sacct, read_trace
 from hpcrowd.environment.errors import TraceError
 
 UTC = FormatOptions(zone="UTC")
@@ -98,51 +92,48 @@ def objects() -> bytes:
     return json.dumps({"jobs": jobs, "meta": meta}).encode()
 
 
-def forms() -> list[Trace]:
-    """The jobs in each form."""
-    one_line = "\n".join(
-        " ".join(line.strip() for line in job.splitlines()) for job in SCONTROL.split("\n\n")
-    )
-    return [
-        parse_sacct(SCONTROL, options=UTC),
-        parse_sacct(one_line, options=UTC),
-        parse_sacct(SQUEUE, options=UTC),
-        parse_sacct_json(objects(), options=UTC),
-    ]
+def forms() -> dict[str, str | bytes]:
+    """The jobs in each form; with ``-o``, the records of ``scontrol`` are in a line each."""
+    jobs = SCONTROL.split("\n\n")
+    lines = [" ".join(line.strip() for line in job.splitlines()) for job in jobs]
+    return {"scontrol": SCONTROL, "scontrol -o": "\n".join(lines), "squeue": SQUEUE,
+            "json": objects()}  # fmt: skip
 
 
-@pytest.mark.parametrize("form", range(4), ids=["scontrol", "scontrol -o", "squeue", "json"])
-def test_all_forms_give_the_same(form: int) -> None:
+#: A name that looks like other keys, or has delimiters, is a name.
+FORMS = {"scontrol": "a name=with\n   NumCPUs=99 in it", "json": "a|b",
+         "scontrol -o": "a name=with NumCPUs=99 in it", "squeue": "a|b"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "name"), FORMS.items())
+def test_all_forms_give_the_same(tmp_path: Path, form: str, name: str) -> None:
     """Each task that waits is a job; what has not ended has neither run time nor status."""
-    trace = forms()[form]
+    text = forms()[form]
+    (tmp_path / "now").write_bytes(text if isinstance(text, bytes) else text.encode())
+    trace = read_trace(tmp_path / "now", options=UTC)
     tasks = [f"27_{task}" for task in (0, 2, 4, 9)]
     assert ["23", *tasks, "28"] == trace.extra["job_id"].tolist()
-    assert [0, 5, 5, 5, 5, 6] == trace["submit"].tolist()
-    assert [10, -1, -1, -1, -1, -1] == trace["wait"].tolist()
-    assert {-1} == set(trace["run"].tolist()) == set(trace["status"].tolist())
-    assert [4, 0, 0, 0, 0, 0] == trace["allocated_processors"].tolist()
-    assert [4, 1, 1, 1, 1, 8] == trace["requested_processors"].tolist()
-    assert [120, -1, -1, -1, -1, 86400] == trace["requested_time"].tolist()
-    extra = {name: texts.tolist() for name, texts in trace.extra.items()}
-    assert ["RUNNING", *["PENDING"] * 5] == extra["final_state"]
-    assert ["4", "", "", "", "", ""] == extra["elapsed"]
-    assert ["", "", "", "", "", "afterok:23"] == extra["dependency"]
-    assert ["", "1", "1", "1", "1", ""] == extra["throttle"]
-    assert ["700", *["650"] * 4, "0"] == extra["priority"]
+    assert {
+        "submit": [0, 5, 5, 5, 5, 6],
+        "wait": [10, -1, -1, -1, -1, -1],
+        "run": [-1] * 6,
+        "status": [-1] * 6,
+        "allocated_processors": [4, 0, 0, 0, 0, 0],
+        "requested_processors": [4, 1, 1, 1, 1, 8],
+        "requested_time": [120, -1, -1, -1, -1, 86400],
+    } == {field: trace[field].tolist() for field in (
+        "submit", "wait", "run", "status", "allocated_processors", "requested_processors",
+        "requested_time")}  # fmt: skip
+    expected = {
+        "final_state": ["RUNNING", *["PENDING"] * 5],
+        "elapsed": ["4", "", "", "", "", ""],
+        "dependency": ["", "", "", "", "", "afterok:23"],
+        "throttle": ["", "1", "1", "1", "1", ""],
+        "priority": ["700", *["650"] * 4, "0"],
+    } | ({} if form == "squeue" else {"eligible": ["", "2", "2", "2", "2", ""]})
+    assert expected == {field: trace.extra[field].tolist() for field in expected}
     assert {"ada", "bob"} == set(trace.names["user"].values())
-    if form != 2:  # squeue has no eligible times
-        assert ["", "2", "2", "2", "2", ""] == extra["eligible"]
-
-
-def test_names_with_anything() -> None:
-    """A name that looks like other keys, or has delimiters, is a name."""
-    names = [trace.names["executable"][int(trace["executable"][0])] for trace in forms()]
-    assert [
-        "a name=with\n   NumCPUs=99 in it",
-        "a name=with NumCPUs=99 in it",
-        "a|b",
-        "a|b",
-    ] == names
+    assert name == trace.names["executable"][int(trace["executable"][0])]
 
 
 def test_long_lists_of_tasks() -> None:
@@ -167,15 +158,6 @@ def test_refused_with_a_cure(text: str, message: str) -> None:
     """What cannot be read says how to print it."""
     with pytest.raises(TraceError, match=message):
         parse_sacct(text, options=UTC)
-
-
-def test_converts(tmp_path: Path) -> None:
-    """Snapshots are found from their content, and Parquet holds all of them."""
-    for name, data in (("now.txt", SCONTROL.encode()), ("q.txt", SQUEUE.encode()),
-                       ("now.json", objects())):  # fmt: skip
-        (tmp_path / name).write_bytes(data)
-        trace = read_trace(tmp_path / name, options=UTC)
-        assert 6 == len(trace)
 
 
 def test_same_as_the_accounting(slurm_dumps: Path) -> None:

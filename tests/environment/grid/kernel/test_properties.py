@@ -1,117 +1,158 @@
-"""Grids in lock-step against one heap, compiled against plain, and what must hold of any grid."""
+"""Clusters in lock-step, with a broker or without, against an oracle, and what must hold of any."""
 
 from __future__ import annotations
 
+from math import floor
+from typing import Any
+
 import numpy as np
 import pytest
-from hpcrowd.environment import GridSpec, Simulation, State
+from hpcrowd.environment import GridSpec, JobTable, Simulation, State
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.grid.grid_cases import (
-    AT_ONCE,
-    OUTCOME,
+    Crowd,
     Place,
-    Player,
     Users,
+    brokers,
     crowds,
+    foretold,
+    overruns,
+    places,
     play,
-    reference,
-    table,
+    rooms,
 )
-from tests.environment.grid.grid_cases import places as places_of
 
-POLICIES = ("first-fit", "worst-fit", "least-loaded", "fastest-completion")
-policies = st.sampled_from(POLICIES)
-overruns = st.sampled_from(["keep", "kill"])
+schedulers = places("fcfs", "easy", "recorded", "own")
 
 
-@settings(max_examples=400)
-@given(crowds, places_of("fcfs"), policies, overruns, st.booleans())
-def test_a_grid_equals_one_heap(
-    users: Users, places: list[Place], policy: str, overrun: str, plain: bool
+def crowd_of(users: Users, clusters: list[Place], broker: str | None) -> Crowd:
+    """Users who wander over all clusters, and the grid if there is one."""
+    return Crowd(users, len(clusters) + (broker is not None))
+
+
+crowded = given(crowds, places("fcfs", "own", "easy"), brokers, overruns, st.booleans(), rooms)
+
+
+@settings(max_examples=60)
+@crowded
+def test_engines_equal_the_oracle(
+    users: Users, clusters: list[Place], broker: str | None, overrun: str, plain: bool, room: int
 ) -> None:
     """No cluster is ever ahead of another: all is as if one merged simulation had done it."""
-    expected = reference(users, places, policy, overrun)
-    assert expected == play(users, places, policy, overrun, plain=plain)
+    expected = foretold(crowd_of(users, clusters, broker), clusters, broker, overrun)
+    crowd = crowd_of(users, clusters, broker)
+    assert expected == play(crowd, clusters, broker, overrun, plain=plain, room=room)
 
 
-@settings(max_examples=200)
-@given(
-    crowds,
-    places_of("fcfs", "easy", "conservative", "sjf"),
-    policies,
-    overruns,
-    st.sampled_from(["requested", "exact", "1.5x"]),
-    st.lists(st.integers(0, 6), max_size=5),
-    st.sampled_from([1, 2, 5, 1024]),
+ways = st.fixed_dictionaries({
+    "broker": brokers,
+    "overrun": overruns,
+    "estimates": st.sampled_from(["requested", "exact", "1.5x"]),
+})  # fmt: skip
+pieces = st.fixed_dictionaries({
+    "stops": st.lists(st.integers(0, 6), max_size=8).map(lambda one: np.cumsum(one, dtype=int)),
+    "room": rooms,
+    "events": st.integers(1, 4),
+    "plain": st.booleans(),
+})  # fmt: skip
+played = given(
+    crowds, places("fcfs", "easy", "conservative", "sjf", "recorded", "own"), ways, pieces
 )
-def test_compiled_equals_plain(
-    users: Users,
-    places: list[Place],
-    policy: str,
-    overrun: str,
-    estimates: str,
-    stops: list[int],
-    room: int,
+
+
+@settings(max_examples=60)
+@played
+def test_compiled_equals_plain_with_stops_on_the_way(
+    users: Users, clusters: list[Place], way: dict[str, Any], how: dict[str, Any]
 ) -> None:
     """Under any schedulers, in one piece or several, also when arrays have to grow."""
-    expected = play(users, places, policy, overrun, plain=True, estimates=estimates)
-    way = tuple(int(second) for second in np.cumsum(stops))
-    pieces = {"estimates": estimates, "stops": way, "room": room}
-    assert expected == play(users, places, policy, overrun, **pieces)
+    expected = play(crowd_of(users, clusters, way["broker"]), clusters, **way, plain=True)
+    assert expected == play(crowd_of(users, clusters, way["broker"]), clusters, **way, **how)
 
 
-@given(crowds, places_of("fcfs", "easy"), policies)
-def test_jobs_in_are_jobs_out_and_fit(users: Users, places: list[Place], policy: str) -> None:
+#: The same for many more crowds.
+test_engines_equal_the_oracle_often = pytest.mark.slow(
+    settings(max_examples=500)(crowded(test_engines_equal_the_oracle.hypothesis.inner_test))
+)
+test_compiled_equals_plain_often = pytest.mark.slow(
+    settings(max_examples=500)(
+        played(test_compiled_equals_plain_with_stops_on_the_way.hypothesis.inner_test)
+    )
+)
+
+
+@settings(max_examples=50)
+@given(crowds, schedulers, overruns, st.booleans())
+def test_who_never_leaves_does_not_notice_the_others(
+    users: Users, clusters: list[Place], overrun: str, plain: bool
+) -> None:
+    """Clusters with users of their own do, job for job, what each does in a simulation alone."""
+    count = len(clusters)
+    homes = {user: user % count for user in range(len(users))}
+    crowd = Crowd(users, count, homes)
+    together, log = play(crowd, clusters, None, overrun, plain=plain)
+    for number, place in enumerate(clusters):
+        alone = Crowd(users, 1, dict.fromkeys(homes, 0))
+        for row, job in enumerate(alone.jobs):
+            times = job.run, max(job.run + job.slack, 0)
+            run, request = (max(floor(t / place.speed + 0.5), 1) if t else 0 for t in times)
+            alone.jobs[row] = job._replace(run=run, slack=request - run)
+        alone.users = alone.users[number::count]
+        rows = [row for user in alone.users for _, unit in user.units for row in unit]
+        found, heard = play(alone, [place], None, overrun, plain=plain)
+        for name in ("submit", "start", "end", "state"):
+            expected = [found[name][row] for row in rows]
+            assert expected == [together[name][row] for row in rows]
+        assert heard == [(now, user) for now, user in log if user % count == number]
+
+
+@settings(max_examples=50)
+@given(crowds, schedulers, brokers, overruns, st.booleans())
+def test_jobs_in_are_jobs_out_and_fit(
+    users: Users, clusters: list[Place], broker: str | None, overrun: str, plain: bool
+) -> None:
     """Every job ends eventually, every user hears of every unit, no cluster holds too much."""
-    found, log = play(users, places, policy)
+    if broker is None:
+        clusters = [one._replace(scheduler="easy") for one in clusters]
+    crowd = crowd_of(users, clusters, broker)
+    found, log = play(crowd, clusters, broker, overrun, plain=plain)
     assert sum(len(steps) for steps in users) == len(log)
     assert State.UNFINISHED not in found["state"]
-    jobs, _ = table(users)
-    columns = {name: np.array(values) for name, values in found.items()}
-    ran = columns["start"] >= 0
-    assert (columns["submit"][ran] <= columns["enqueued"][ran]).all()
-    assert (columns["enqueued"][ran] <= columns["start"][ran]).all()
-    for number, place in enumerate(places):
-        mine = ran & (columns["cluster"] == number)
-        for time in set(columns["start"][mine].tolist()):
-            runs = mine & (columns["start"] <= time) & (columns["end"] > time)
-            assert jobs.processors[runs].sum() <= place.processors
+    assert [job.renounced for job in crowd.jobs] == [place == -1 for place in found["cluster"]]
+    submit, enqueued, start, end, cluster, _ = (np.array(found[name]) for name in found)
+    need = np.array([job.processors for job in crowd.jobs])
+    ran = start >= 0
+    assert (submit[ran] <= enqueued[ran]).all()
+    assert (enqueued[ran] <= start[ran]).all()
+    for number, place in enumerate(clusters):
+        mine = ran & (cluster == number)
+        for time in set(start[mine].tolist()):
+            assert need[mine & (start <= time) & (end > time)].sum() <= place.processors
 
 
-@given(crowds, places_of("fcfs", "easy"), policies, st.booleans())
+@settings(max_examples=50)
+@given(crowds, places("fcfs", "easy"), brokers.filter(bool), st.booleans())
 def test_a_grid_of_one_cluster_is_the_cluster(
-    users: Users, places: list[Place], policy: str, plain: bool
+    users: Users, clusters: list[Place], broker: str, plain: bool
 ) -> None:
     """Who submits to the cluster does not notice the broker; a broker that sends on at once too."""
-    home = places[:1]
-    grid = play(users, home, policy, plain=plain)
-    jobs, rows = table(users)
-    renounced = jobs.state.copy()
-    model = Simulation(jobs, home[0].processors, home[0].scheduler, plain=plain)
-    jobs.state[:] = renounced
-    local = [
-        [step._replace(jobs=[job._replace(to=-number - turn) for job in step.jobs])
-         for turn, step in enumerate(steps)]
-        for number, steps in enumerate(users)
-    ]  # fmt: skip
-    alone = play(local, home, policy, plain=plain)
-    if policy in AT_ONCE:
+    home, everybody = clusters[:1], range(len(users))
+    alone, local, grid = (
+        play(Crowd(users, 2, dict.fromkeys(everybody, place)), home, by, plain=plain)
+        for place, by in ((0, None), (0, broker), (1, broker))
+    )
+    assert alone == local
+    if broker in ("least-loaded", "fastest-completion"):
+        assert alone[1] == grid[1]
         for name in ("submit", "enqueued", "start", "end", "state"):
             assert alone[0][name] == grid[0][name]
-        assert alone[1] == grid[1]
-    log: list[tuple[int, int]] = []
-    for number, steps in enumerate(local):
-        Player(model, number, steps, rows[number], log).go_on(0)
-    model.run()
-    assert alone == ({name: getattr(jobs, name).tolist() for name in OUTCOME}, log)
 
 
 def test_a_grid_needs_schedulers() -> None:
     """The recorded schedule knows no free processors."""
-    jobs, _ = table([[]])
     with pytest.raises(ValueError, match="grid with home: it follows the recorded schedule"):
-        Simulation(jobs, 4, "recorded", grid=GridSpec())
+        Simulation(JobTable(), 4, "recorded", grid=GridSpec())
     with pytest.raises(ValueError, match="broker 'best': not known; choose first-fit"):
         GridSpec("best")

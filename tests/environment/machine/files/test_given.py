@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment.errors import HpcrowdError, MachineError
+from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.files.given import located_text, machine_given
 from hpcrowd.environment.machine.model import Machine, NodeType
+from hpcrowd.environment.platform.changes import Resize
+from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
 
 SITE = """\
@@ -42,18 +45,16 @@ def site(tmp_path: Path) -> Path:
 
 def test_values_are_changed_behind_a_colon(site: Path) -> None:
     """Keys are those of the file, with - or _; entries of lists go by their names."""
-    text = "site.toml:priority.weight-age=7,partitions.gpu.max_time=2h,qos.normal.limits.max-jobs=3"
-    machine = machine_given(text, site.parent)
-    assert 7 == machine.priority.weight_age
-    assert 7200 == machine.partitions[0].max_time
-    assert 3 == machine.qos[0].limits.max_jobs
+    text = ("site.toml:priority.weight-age=7,partitions.gpu.max_time=2h,"
+            "qos.normal.limits.max-jobs=3,qos.normal.limits.max_tres_per_user.cpu=4")  # fmt: skip
+    located = located_text(text, site.parent)  # keeps its meaning in another folder
+    assert located.startswith(f"{site}:priority.weight-age=7,")
+    for machine in (machine_given(text, site.parent), machine_given(located)):
+        limits = machine.qos[0].limits
+        assert 7 == machine.priority.weight_age
+        assert 7200 == machine.partitions[0].max_time
+        assert (3, {"cpu": 4}) == (limits.max_jobs, limits.max_tres_per_user)
     assert 3600 == machine_given("site.toml", site.parent).partitions[0].max_time
-
-
-def test_limits_of_resources_may_be_new(site: Path) -> None:
-    """A table of resources takes keys that it does not have yet."""
-    machine = machine_given("site.toml:qos.normal.limits.max_tres_per_user.cpu=4", site.parent)
-    assert {"cpu": 4} == machine.qos[0].limits.max_tres_per_user
 
 
 @pytest.mark.parametrize(
@@ -72,13 +73,6 @@ def test_mistakes_are_one_line(site: Path, text: str, message: str) -> None:
         machine_given(text, site.parent)
 
 
-def test_paths_become_absolute_with_their_changes(site: Path) -> None:
-    """A text keeps its meaning in another folder."""
-    text = located_text("site.toml:priority.weight-age=7", site.parent)
-    assert f"{site}:priority.weight-age=7" == text
-    assert 7 == machine_given(text).priority.weight_age
-
-
 def test_a_replay_takes_a_machine(site: Path) -> None:
     """Settings take a path relative to their folder, or a machine; both give the same run."""
     log = site.parent / "log.swf"
@@ -94,27 +88,18 @@ def test_equal_contents_have_one_identity(site: Path) -> None:
     """Sweeps know a run again by what the machine's files say, not by where they are."""
     other = site.parent / "other.toml"
     other.write_text("# the same\n" + SITE)
-    configs = [
-        ReplayConfig.configure(
-            trace=str(site.parent / "log.swf"), machine=str(path), scheduler="slurm"
-        )
+    log = str(site.parent / "log.swf")
+    first, second = (
+        ReplayConfig.configure(trace=log, machine=str(path), scheduler="slurm").identity()
         for path in (site, other)
-    ]
-    assert configs[0].identity()["machine"] == configs[1].identity()["machine"]
+    )
+    assert first["machine"] == second["machine"]
 
 
-def test_processors_and_a_machine_exclude_each_other(site: Path) -> None:
-    """The machine has its cores."""
+def test_what_a_machine_excludes(site: Path) -> None:
+    """It has its cores, and reservations instead of platform changes of equal processors."""
     with pytest.raises(HpcrowdError, match="the machine has 8 cores; give one of the two"):
         replay(site.parent / "log.swf", machine=str(site), scheduler="slurm", processors=10)
-
-
-def test_changes_of_a_pool_are_refused(site: Path) -> None:
-    """Platform changes are about equal processors; a machine has reservations."""
-    from hpcrowd.environment.jobs import JobTable
-    from hpcrowd.environment.platform.changes import Resize
-    from hpcrowd.environment.simulation import Simulation
-
     machine = Machine(nodes=(NodeType(name="n1", cores=4),))
     with pytest.raises(HpcrowdError, match="give the machine reservations"):
         Simulation(JobTable(), 4, "slurm", machine=machine, platform=[Resize(5, 8)])

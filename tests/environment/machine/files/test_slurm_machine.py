@@ -8,16 +8,17 @@ import pytest
 from hpcrowd.environment.machine.files.reading import read_machine
 from hpcrowd.environment.machine.model import Account, NodeType, Preempt
 
+from tests.environment.machine.slurm.slurm_texts import check
+
+FILES = ("slurm.conf", "gres.conf", "sacctmgr-dump.txt", "sacctmgr-qos.txt")
+
 
 @pytest.mark.parametrize("run", ["runA", "runB", "runC", "runD", "runF"])
 def test_runs_of_a_real_slurm(referee_runs: Path, run: str) -> None:
     """All that a run's files say of its machine is read, whatever of them is given."""
-    whole = read_machine([referee_runs / run])
-    alone = read_machine(
-        [referee_runs / run / name for name in ("slurm.conf", "gres.conf", "sacctmgr-dump.txt",
-                                           "sacctmgr-qos.txt")]
-    )  # fmt: skip
-    for machine in (whole, alone):
+    machines = [read_machine([referee_runs / run])]
+    machines.append(read_machine([referee_runs / run / name for name in FILES]))
+    for machine in machines:
         assert [
             ("b1", 8, 256000, {}, ("milan", "bigmem"), 20),
             ("g[1-2]", 8, 64000, {"toy": 2}, ("milan", "gpu"), 1),
@@ -35,21 +36,19 @@ def test_runs_of_a_real_slurm(referee_runs: Path, run: str) -> None:
                one.priority_tier, one.priority_factor) for one in machine.partitions]  # fmt: skip
         assert "normal" == getattr(machine.default_partition(), "name", None)
         assert Preempt.REQUEUE is machine.partitions[-1].preempt_mode
-        assert {"normal": 50, "high": 100, "low": 1} == {
-            one.name: one.priority for one in machine.qos
-        }
+        assert [("high", 100), ("low", 1), ("normal", 50)] == sorted(
+            (one.name, one.priority) for one in machine.qos
+        )
         assert {"root": 1, "biology": 20, "chemistry": 30, "physics": 50} == {
             one.account: one.shares for one in machine.accounts if not one.user
         }
-        assert Account(account="physics", parent="physics", user="u2", shares=10,
-                       qos=("high", "low", "normal"), default_qos="normal"
-                       ) in machine.accounts  # fmt: skip
-        assert 172_800 == machine.scheduling.bf_window
-        assert 14_400 == machine.priority.half_life
-        assert 60 == machine.priority.calculation_period
-        assert 2000 == machine.scheduling.default_memory_per_core
-    assert alone.scheduling == whole.scheduling
-    assert alone.priority == whole.priority
+        some = Account(account="physics", parent="physics", user="u2", shares=10,
+                       qos=("high", "low", "normal"), default_qos="normal")  # fmt: skip
+        assert some in machine.accounts
+        check(machine.scheduling, bf_window=172_800, default_memory_per_core=2000)
+        check(machine.priority, half_life=14_400, calculation_period=60)
+    for name in ("scheduling", "priority"):
+        assert getattr(machines[0], name) == getattr(machines[1], name)
 
 
 def test_first_machine_of_a_real_slurm(slurm_dumps: Path) -> None:

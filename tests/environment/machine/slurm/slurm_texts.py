@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hpcrowd.environment.errors import MachineError
@@ -37,3 +38,8 @@ def wrong(read: Reads, *texts: str, **files: str) -> str:
     assert "\n" not in message
     place, _, rest = message.partition(": ")
     return f"{place.rpartition('/')[2]}: {rest}"
+
+
+def check(part: Any, **expected: Any) -> None:
+    """Check some values of a part of a machine."""
+    assert expected == {name: getattr(part, name) for name in expected}

@@ -18,8 +18,6 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
 from hpcrowd.environment.grid.das3 import das3_clusters
-from hpcrowd.environment.grid.policies import GRID_POLICIES
-from hpcrowd.environment.platform.changes import NodesDown
 
 
 def grid_of(
@@ -47,90 +45,6 @@ def broker_of(model: Simulation):
     """The broker, which is there."""
     assert model.broker is not None
     return model.broker
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_the_first_job_that_fits_goes_first(plain: bool) -> None:
-    """A wide job waits at the broker, a narrow one behind it goes on; then the wide one's turn."""
-    jobs = jobs_of((3, 60), (4, 60), (2, 100))
-    model = grid_of(jobs, plain=plain)
-    broker_of(model).submit([0, 1, 2], [0, 1, 2])
-    model.run(until=30)
-    assert [1] == broker_of(model).waiting.tolist()
-    assert 2 == jobs.cluster[1], "still with the broker"
-    model.run()
-    assert [0, 60, 2] == jobs.enqueued.tolist()
-    assert [0, 60, 2] == jobs.start.tolist()
-    assert [60, 120, 52] == jobs.end.tolist(), "the third ran on nodes twice as fast"
-    assert [0, 0, 1] == jobs.cluster.tolist()
-    assert [0, 1, 2] == jobs.submit.tolist()
-
-
-@pytest.mark.parametrize("plain", [False, True])
-@pytest.mark.parametrize(
-    ("policy", "clusters"),
-    [
-        ("first-fit", [0, 0, 1]),  # the first with room
-        ("worst-fit", [0, 0, 0]),  # 4 and 3 free against 2, then 2 against 2
-        ("least-loaded", [0, 1, 0]),  # nothing used, then a quarter, then half and a quarter
-        ("fastest-completion", [1, 1, 0]),  # twice as fast; then both end after 10 s
-    ],
-)
-def test_policies_choose(policy: str, clusters: list[int], plain: bool) -> None:
-    """Three jobs on a grid with one job of 1 processor at home, at first or later."""
-    rows = {"first-fit": (2, 2, 1), "worst-fit": (1, 1, 1)}.get(policy, (1, 1, 1))
-    jobs = jobs_of(*((need, 10) for need in rows))
-    model = grid_of(jobs, policy, plain=plain)
-    broker_of(model).submit([0, 1, 2], 0)
-    model.run()
-    assert clusters == jobs.cluster.tolist()
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_local_jobs_come_first(plain: bool) -> None:
-    """A local job of the same second takes its processors; the grid's gets what is left."""
-    jobs = jobs_of((3, 50), (2, 50), (2, 50))
-    model = grid_of(jobs, plain=plain)
-    broker_of(model).submit([0], 0)
-    model.clusters["home"].submit([1], 0)
-    model.clusters["fast"].submit([2], 0)
-    model.run()
-    assert [50, 0, 0] == jobs.start.tolist()
-    assert [50, 0, 0] == jobs.enqueued.tolist()
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_free_processors_are_given_away_once(plain: bool) -> None:
-    """A job that waits in a local queue, behind a reservation, holds what it was sent for."""
-    jobs = jobs_of((3, 100), (4, 100), (1, 500), (1, 500))
-    model = Simulation(jobs, 4, "easy", grid=GridSpec(), plain=plain)
-    model.cluster.submit([0, 1], [0, 0])  # the second holds a reservation at 100 s
-    broker_of(model).submit([2, 3], 0)  # longer than that: the first waits there
-    model.run(until=50)
-    assert [0, -1] == jobs.enqueued[2:].tolist()
-    assert [3] == broker_of(model).waiting.tolist()
-    model.run()
-    assert [0, 100, 200, 200] == jobs.start.tolist()
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_what_fits_nowhere_is_rejected_and_what_is_renounced_does_not_go_on(plain: bool) -> None:
-    """Both end at once for their user."""
-    jobs = jobs_of((5, 10), (1, 10), (1, 10))
-    model = grid_of(jobs, plain=plain)
-    jobs.state[1] = State.RENOUNCED
-    heard: list[int] = []
-
-    class Hears:
-        def on_finished(self, unit: int, now: int) -> None:
-            heard.append(unit)
-
-    for row in range(3):
-        model.submit(Hears(), np.array([row]), 5, cluster="grid")
-    model.run()
-    assert [0, 1, 2] == heard
-    assert [State.REJECTED, State.RENOUNCED, State.COMPLETED] == jobs.state.tolist()
-    assert [2, -1, 0] == jobs.cluster.tolist()
 
 
 def test_components_start_together_on_different_clusters() -> None:
@@ -195,7 +109,7 @@ def test_bound_jobs_are_submitted_as_any() -> None:
 
 
 def test_components_come_together_or_not_at_all() -> None:
-    """A part of a job, or parts at different seconds, are reported; so is a row of two jobs."""
+    """Parts alone or at other seconds are reported, and grids without components."""
     jobs = jobs_of(*[(2, 10)] * 4)
     broker = broker_of(grid_of(jobs, coallocation=True))
     broker.bind([0, 1])
@@ -210,6 +124,13 @@ def test_components_come_together_or_not_at_all() -> None:
     with pytest.raises(SimulationError, match="the table has 4 jobs"):
         broker.bind([2, 4])
 
+    model = grid_of(jobs_of((1, 1), (1, 1)))
+    with pytest.raises(QuantityError, match="not enabled in this grid; use GridSpec"):
+        broker_of(model).submit_together([0, 1], 0)
+    model = Simulation(jobs_of((1, 1)), 4, estimates="last-two", grid=GridSpec(coallocation=True))
+    with pytest.raises(QuantityError, match="its estimates come from a predictor"):
+        broker_of(model).submit_together([0], 0)
+
 
 def test_a_job_with_a_renounced_component_is_renounced() -> None:
     """All of it, and its user hears of it at once."""
@@ -221,16 +142,6 @@ def test_a_job_with_a_renounced_component_is_renounced() -> None:
     model.run()
     assert [State.RENOUNCED] * 2 == jobs.state.tolist()
     assert [-1, -1] == jobs.submit.tolist()
-
-
-def test_components_need_a_grid_that_allows_them() -> None:
-    """Without, and where a predictor would not hear of them, they are refused."""
-    model = grid_of(jobs_of((1, 1), (1, 1)))
-    with pytest.raises(QuantityError, match="not enabled in this grid; use GridSpec"):
-        broker_of(model).submit_together([0, 1], 0)
-    model = Simulation(jobs_of((1, 1)), 4, estimates="last-two", grid=GridSpec(coallocation=True))
-    with pytest.raises(QuantityError, match="its estimates come from a predictor"):
-        broker_of(model).submit_together([0], 0)
 
 
 class Patient(GridPolicy):
@@ -246,36 +157,21 @@ class Patient(GridPolicy):
 
 
 def test_a_policy_of_ones_own() -> None:
-    """It is asked when something happens."""
+    """It is asked when something happens; one that forgets a job is reported."""
     jobs = jobs_of((1, 10), (1, 90), (1, 10))
     model = grid_of(jobs, Patient())
     model.clusters["home"].submit([1], 0)
     broker_of(model).submit([0], 0)
     model.clusters["home"].submit([2], 70)
+    model.run(until=30)
+    assert ([0], 2) == (broker_of(model).waiting.tolist(), jobs.cluster[0])
     model.run()
     assert 70 == jobs.start[0]
     assert "patient" in repr(broker_of(model))
-
-
-def test_a_policy_that_forgets_a_job_is_reported() -> None:
-    """Nothing is left to happen, and a job waits."""
     model = grid_of(jobs_of((1, 10)), Patient())
     broker_of(model).submit([0], 0)
     with pytest.raises(SchedulerError, match="patient: 1 job left waiting at 0 s"):
         model.run()
-
-
-@pytest.mark.parametrize("name", sorted(GRID_POLICIES))
-def test_a_cluster_that_changes_is_no_obstacle(name: str) -> None:
-    """Where platforms change, brokers run in plain Python, with the same rules."""
-    jobs = jobs_of(*[(2, 50)] * 6)
-    down = NodesDown(at=20, processors=2, until=400)
-    model = Simulation(jobs, 4, "easy", platform=[down], grid=GridSpec(name))
-    broker_of(model).submit(np.arange(6), 0)
-    model.run()
-    assert (jobs.end > 0).all()
-    running = (jobs.start[:, None] <= np.arange(20, 400)) & (jobs.end[:, None] > np.arange(20, 400))
-    assert (2 * running.sum(axis=0)).max() <= 4
 
 
 def test_das3_is_as_in_the_table() -> None:

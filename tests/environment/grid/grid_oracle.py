@@ -1,19 +1,23 @@
-"""A grid whose clusters change, simulated on its own, with nothing taken from the product.
+"""Clusters, alone or in a grid, that may change, with nothing taken from the product.
 
-It follows ``docs/background/time.md`` and the guides to grids and to platform changes. Jobs take
-equally long everywhere, and users submit at given seconds.
+It follows ``docs/background/time.md`` and the guides to grids and to platform changes. Jobs come at
+given seconds, or from users who submit a unit when their last one is over.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from math import floor
+from typing import NamedTuple, Protocol
 
 NEVER = 2**62
 RESUBMIT = 7
 
 UP, OPEN, SIZE, ANNOUNCE, DOWN, CLOSE = range(6)
 STRONGER = ("requeue", "resubmit", "fail")
+
+#: Row, place and second of each job of a unit.
+Placed = list[tuple[int, int, int]]
 
 
 class Job(NamedTuple):
@@ -23,10 +27,11 @@ class Job(NamedTuple):
     run: int
     request: int
     parts: tuple[int, ...]
-    to: int  #: a cluster, or the number of clusters for the grid
+    to: int  #: a cluster, or the number of clusters for the grid; -1 if a user submits it
+    renounced: bool = False
 
 
-class Step(NamedTuple):
+class Change(NamedTuple):
     """A change at a second: a kind above, processors, the fate of jobs, and its end."""
 
     at: int
@@ -36,23 +41,38 @@ class Step(NamedTuple):
     until: int | None = None
 
 
+class User(Protocol):
+    """Somebody who submits unit after unit."""
+
+    number: int
+
+    def next(self, now: int, waited: bool) -> tuple[int | None, Placed] | None:
+        """Return the next unit, and the second of an alarm at which it is submitted."""
+
+
 class Node:
     """A cluster."""
 
-    def __init__(self, size: int, policy: str, steps: list[Step]) -> None:
+    def __init__(
+        self, size: int, policy: str, changes: list[Change] | None = None, speed: float = 1.0
+    ) -> None:
         self.size, self.up, self.down, self.policy = size, size, 0, policy
+        self.speed = Fraction(speed)
         self.closed = False
         self.windows: list[tuple[int, int]] = []
         self.queue: list[int] = []
         self.runs: dict[int, int] = {}  # row and end
-        self.steps = list(steps)
+        self.steps = list(changes or [])
 
 
 class Oracle:
     """Runs jobs on clusters; ``draw`` is the place that each strike hits, from 0 to 1."""
 
-    def __init__(self, jobs: list[Job], nodes: list[Node], broker: str, draw: float = 0.0) -> None:
-        self.nodes, self.broker, self.draw = nodes, broker, draw
+    def __init__(
+        self, jobs: list[Job], nodes: list[Node], broker: str, draw: float = 0.0, *,
+        kill: bool = False, users: list[User] | None = None,
+    ) -> None:  # fmt: skip
+        self.nodes, self.broker, self.draw, self.kill = nodes, broker, draw, kill
         self.parts = {}
         rows: list[tuple[Job, int, int]] = []
         for job in jobs:
@@ -61,17 +81,73 @@ class Oracle:
             rows += [(job, need, group[0]) for need in job.parts]
         self.job = [job for job, _, _ in rows]
         self.need = [need for _, need, _ in rows]
-        count = len(rows)
-        self.submit = [job.at for job, _, _ in rows]
-        self.enqueued, self.start, self.end = [-1] * count, [-1] * count, [-1] * count
-        self.state = ["UNFINISHED"] * count
-        self.place = [job.to for job, _, _ in rows]
+        self.submit, self.enqueued, self.start, self.end, self.place = (
+            [-1] * len(rows) for _ in range(5)
+        )
+        self.state = ["RENOUNCED" if job.renounced else "UNFINISHED" for job in self.job]
         self.arrivals = [
-            (job.at, row, job.to) for row, (job, _, first) in enumerate(rows) if row == first
+            (job.at, row, job.to)
+            for row, (job, _, first) in enumerate(rows)
+            if row == first and job.to >= 0
         ]
         self.held: list[int] = []
         self.sent: set[int] = set()
         self.now = 0
+        self.users = users or []
+        self.units: dict[int, list[int]] = {}  # of each row: number of its user, jobs left
+        self.last: dict[int, int] = {}  # the first job of each user's last unit
+        self.alarms: list[tuple[int, int, Placed]] = []
+        self.log: list[tuple[int, int]] = []  # who heard of an end when
+        for user in self.users:
+            self.go_on(user)
+
+    # Users.
+
+    def go_on(self, user: User) -> None:
+        """A user submits the next unit, or sets an alarm for it."""
+        first = self.last.get(user.number)
+        unit = user.next(self.now, first is not None and self.start[first] > self.submit[first])
+        if unit is not None and unit[0] is not None:
+            self.alarms.append((unit[0], user.number, unit[1]))
+        elif unit is not None:
+            self.hand_in(user.number, unit[1])
+
+    def hand_in(self, number: int, placed: Placed) -> None:
+        """A unit is on its way."""
+        self.last[number] = placed[0][0]
+        unit = [number, len(placed)]
+        for row, place, at in placed:
+            self.units[row] = unit
+            self.arrivals.append((at, row, place))
+
+    def hear(self, over: list[int]) -> None:
+        """Users whose units are over go on, in the order of the last jobs of these."""
+        heard = []
+        for row in over:
+            if row in self.units:
+                self.units[row][1] -= 1
+                if self.units[row][1] == 0:
+                    heard.append(self.units[row][0])
+        for number in heard:
+            self.log.append((self.now, number))
+            self.go_on(self.users[number])
+        due = sorted(one for one in self.alarms if one[0] == self.now)
+        self.alarms = [one for one in self.alarms if one[0] != self.now]
+        for _, number, placed in due:
+            self.hand_in(number, placed)
+
+    # Jobs and clusters.
+
+    def times(self, row: int, place: int) -> tuple[int, int]:
+        """Run time and requested time on a cluster."""
+        both = self.job[row].run, self.job[row].request
+        speed = self.nodes[place].speed
+        run, request = (max(floor(t / speed + Fraction(1, 2)), 1) if t else 0 for t in both)
+        return run, request
+
+    def request(self, row: int) -> int:
+        """The time for which a job asks where it is."""
+        return self.times(row, self.place[row])[1]
 
     def many(self, row: int) -> bool:
         """Whether a row is one of several components."""
@@ -99,15 +175,21 @@ class Oracle:
         """Go on until nothing is left to happen."""
         while (now := self.next()) < NEVER:
             self.now = now
-            touched = [any(end == now for end in node.runs.values()) for node in self.nodes]
-            for node in self.nodes:
+            touched, over = [False] * len(self.nodes), []
+            for place, node in enumerate(self.nodes):
                 for row in [row for row, end in node.runs.items() if end == now]:
                     del node.runs[row]
-                    self.state[row] = "COMPLETED"
+                    touched[place] = True
+                    over.append(row)
+                    run, request = self.times(row, place)
+                    self.state[row] = "KILLED" if self.kill and run > request else "COMPLETED"
+            over.sort()
             while True:
-                self.arrive(touched)
-                if not self.change(touched):
+                self.hear(over)
+                found = self.arrive(touched)
+                if found is None and not self.change(touched):
                     break
+                over = found or []
             while self.broker in ("least-loaded", "fastest-completion"):
                 sent = self.send()
                 if not sent:
@@ -123,35 +205,37 @@ class Oracle:
 
     def next(self) -> int:
         """The next second at which something happens."""
-        times = [at for at, _, _ in self.arrivals]
+        times = [at for at, _, _ in [*self.arrivals, *self.alarms]]
         times += [end for node in self.nodes for end in node.runs.values()]
         waits = self.held or any(node.queue for node in self.nodes)
         if times or waits:
             times += [step.at for node in self.nodes for step in node.steps]
         return min(times, default=NEVER)
 
-    def arrive(self, touched: list[bool]) -> None:
-        """Jobs arrive."""
+    def arrive(self, touched: list[bool]) -> list[int] | None:
+        """Jobs arrive; return those that are over at once, None if none arrived."""
         due = sorted(one for one in self.arrivals if one[0] == self.now)
         self.arrivals = [one for one in self.arrivals if one[0] != self.now]
+        over: list[int] = []
         for _, row, place in due:
             group = self.parts[row]
-            for one in group:
-                self.submit[one] = self.now
-                self.place[one] = place
             if place < len(self.nodes):
                 touched[place] = True
-                node = self.nodes[place]
-                if self.need[row] > node.size:
-                    self.state[row] = "REJECTED"
-                else:
-                    self.enqueued[row] = self.now
-                    node.queue.append(row)
-            elif self.possible(group):
+            if self.state[row] == "RENOUNCED":
+                over.append(row)
+                continue
+            for one in group:
+                self.submit[one], self.place[one] = self.now, place
+            if place < len(self.nodes) and self.need[row] <= self.nodes[place].size:
+                self.enqueued[row] = self.now
+                self.nodes[place].queue.append(row)
+            elif place == len(self.nodes) and self.possible(group):
                 self.held.append(row)
             else:
+                over.append(row)
                 for one in group:
                     self.state[one] = "REJECTED"
+        return over if due else None
 
     def possible(self, group: tuple[int, ...]) -> bool:
         """Whether empty clusters of the present sizes hold the components."""
@@ -188,13 +272,13 @@ class Oracle:
                 self.arrivals.append((self.now + RESUBMIT, first, len(self.nodes)))
         return changed
 
-    def apply(self, node: Node, place: int, step: Step, broken: dict[int, str]) -> None:
+    def apply(self, node: Node, place: int, step: Change, broken: dict[int, str]) -> None:
         """One change of one cluster."""
         window = (step.at, step.until or 0)
         if step.kind == DOWN:
             struck, hit = self.strike(node, step.processors)
             if struck and step.until is not None:
-                node.steps.append(Step(step.until, UP, struck))
+                node.steps.append(Change(step.until, UP, struck))
             self.stop(node, place, hit, step.fate, broken)
         elif step.kind == UP:
             node.down -= step.processors
@@ -207,7 +291,7 @@ class Oracle:
             node.windows = sorted([*node.windows, (step.processors, step.until or 0)])
         elif step.kind == CLOSE:
             node.closed = True
-            node.steps.append(Step(step.until or 0, OPEN, window[0]))
+            node.steps.append(Change(step.until or 0, OPEN, window[0]))
             if step.fate != "run":
                 self.stop(node, place, list(node.runs), step.fate, broken)
         elif step.kind == OPEN:
@@ -251,7 +335,9 @@ class Oracle:
 
     def launch(self, node: Node, row: int) -> None:
         """A job starts."""
-        self.start[row], self.end[row] = self.now, self.now + self.job[row].run
+        run, request = self.times(row, self.place[row])
+        run = min(run, request) if self.kill else run
+        self.start[row], self.end[row] = self.now, self.now + run
         node.runs[row] = self.end[row]
 
     def serve(self, node: Node) -> None:
@@ -262,7 +348,7 @@ class Oracle:
         queue = sorted(node.queue, key=self.rank)
 
         def late(row: int) -> bool:
-            return self.now + self.job[row].request > closes
+            return self.now + self.request(row) > closes
 
         while queue and self.need[queue[0]] <= self.free(node) and not late(queue[0]):
             row = queue.pop(0)
@@ -273,7 +359,7 @@ class Oracle:
         head, *rest = queue
         free = self.free(node)
         ends = sorted(
-            (max(self.now, self.start[row] + self.job[row].request), self.need[row])
+            (max(self.now, self.start[row] + self.request(row)), self.need[row])
             for row in node.runs
         )
         shadow, have = self.now, free
@@ -284,13 +370,13 @@ class Oracle:
         spare = have - self.need[head]
         if have < self.need[head]:
             shadow, spare = NEVER, 0
-        if shadow > closes - self.job[head].request:
+        if shadow > closes - self.request(head):
             shadow, spare = opens, 0
         for row in rest:
             need = self.need[row]
             if need > self.free(node) or late(row):
                 continue
-            if self.now + self.job[row].request > shadow:
+            if self.now + self.request(row) > shadow:
                 if need > spare:
                     continue
                 spare -= need
@@ -357,7 +443,7 @@ class Oracle:
         node = self.nodes[place]
         free, time = self.free(node), self.now
         ends = [
-            (max(self.now, self.start[one] + self.job[one].request), self.need[one])
+            (max(self.now, self.start[one] + self.request(one)), self.need[one])
             for one in node.runs
         ]
         for one in [*sorted(node.queue, key=self.rank), row]:
@@ -368,5 +454,5 @@ class Oracle:
                 ends.remove(first)
                 time, free = max(time, first[0]), free + first[1]
             free -= self.need[one]
-            ends.append((time + self.job[one].request, self.need[one]))
-        return time + self.job[row].request
+            ends.append((time + self.times(one, place)[1], self.need[one]))
+        return time + self.times(row, place)[1]

@@ -1,0 +1,48 @@
+"""Random workloads for machines whose power is limited or saved, small and full of ties."""
+
+from __future__ import annotations
+
+import numpy as np
+from hpcrowd.environment import JobTable
+from hypothesis import strategies as st
+
+Rows = list[tuple[int, ...]]
+
+#: Columns that a simulation fills.
+OUTCOME = ("submit", "estimate", "promised", "start", "end", "state")
+
+#: (submission, run time, processors, requested time, user).
+workloads = st.lists(
+    st.tuples(
+        st.integers(0, 60),
+        st.integers(0, 10),
+        st.integers(1, 7),
+        st.integers(0, 12),
+        st.integers(1, 3),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+def made(rows: Rows) -> JobTable:
+    """The table of these jobs; their requested time is their run time, and user 1 has them."""
+    jobs = JobTable()
+    filled = [(*row, *(row[1], 1)[len(row) - 3 :]) for row in rows]
+    submit, run, processors, requested, user = np.array(filled).T
+    jobs.append(
+        len(rows),
+        recorded_submit=submit,
+        recorded_start=submit,
+        recorded_end=submit + run,
+        run_time=run,
+        processors=processors,
+        requested_time=requested,
+        user=user,
+    )
+    return jobs
+
+
+def outcome(jobs: JobTable) -> dict[str, list[int]]:
+    """The outcome of every job."""
+    return {name: getattr(jobs, name).tolist() for name in OUTCOME}
