@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,22 +18,28 @@ def header(text: str) -> Header:
     return Header([line.encode() for line in text.splitlines()])
 
 
-def test_entries_of_a_header() -> None:
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        (
+            "; Version: 2.2\n;Computer: SP2 \n; Note: a\n; Note: b",
+            [("Version", "2.2"), ("Computer", "SP2"), ("Note", "a"), ("Note", "b")],
+        ),
+        # Indented lines without a key go on with the value before; other comments are nobody's.
+        (
+            "; a line of text\n; Note: one\n;       two\n;\n; Queues: none\n;;; x",
+            [("Note", "one\ntwo"), ("Queues", "none")],
+        ),
+        # A web address is no key.
+        (
+            "; Information: see\n;     http://example.org/a",
+            [("Information", "see\nhttp://example.org/a")],
+        ),
+    ],
+)
+def test_entries_of_a_header(text: str, entries: list[tuple[str, str]]) -> None:
     """Entries are key and value in order; the same key may come twice."""
-    found = header("; Version: 2.2\n;Computer: SP2 \n; Note: a\n; Note: b").entries()
-    assert [("Version", "2.2"), ("Computer", "SP2"), ("Note", "a"), ("Note", "b")] == found
-
-
-def test_continued_value() -> None:
-    """Indented lines without a key go on with the value before; other comments belong to nobody."""
-    found = header("; a line of text\n; Note: one\n;       two\n;\n; Queues: none\n;;; x").entries()
-    assert [("Note", "one\ntwo"), ("Queues", "none")] == found
-
-
-def test_address_in_a_continued_line_is_not_a_key() -> None:
-    """A web address that stands alone in a line is part of the value before."""
-    found = header("; Information: see\n;     http://example.org/a").entries()
-    assert [("Information", "see\nhttp://example.org/a")] == found
+    assert entries == header(text).entries()
 
 
 def test_keys_are_found_in_upper_and_lower_case() -> None:
@@ -135,14 +141,6 @@ def test_second_of_week_agrees_with_local_time(start: int, zone: str, seconds: l
 
 
 def test_second_of_week_keeps_the_shape() -> None:
-    """The answer has the shape of the question, also for a single second."""
-    clock = Clock()
-    assert (2, 3) == clock.second_of_week(np.arange(6).reshape(2, 3)).shape
-    assert [[0, 1], [WEEK - 1, 0]] == clock.second_of_week(
-        np.array([[0, 1], [WEEK - 1, WEEK]])
-    ).tolist()
-
-
-def test_local_time_of_the_far_future() -> None:
-    """Local time continues for as long as a slow simulation may last."""
-    assert Clock().local(0) + timedelta(days=36_500) == Clock().local(36_500 * DAY)
+    """The answer has the shape of the question."""
+    expected = [[0, 1], [WEEK - 1, 0]]
+    assert expected == Clock().second_of_week(np.array([[0, 1], [WEEK - 1, WEEK]])).tolist()

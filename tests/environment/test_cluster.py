@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import (
     EASY,
     Cluster,
-    JobTable,
     Look,
     NodesDown,
     QuantityError,
@@ -24,50 +22,29 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.stops import Stop
 
-MakeJobs = Callable[..., JobTable]
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+from tests.environment.schedulers.pool_cases import MakeJobs, begun, both, ran
 
 
-def run_rigid(
-    jobs: JobTable, processors: int, scheduler: str | Scheduler, until: int | None = None
-) -> Simulation:
-    """Run with all jobs submitted as recorded."""
-    model = Simulation(jobs, processors, scheduler)
-    add_users(model, Work.of(jobs), "rigid")
-    return model.run(until=until)
-
-
-class Greedy(Scheduler):
-    """Starts everything, whether it fits or not."""
-
-    name = "greedy"
-
-    def select(self, look: Look) -> Any:
-        """Name the whole queue."""
-        return look.waiting
-
-
-class Inventor(Scheduler):
-    """Starts a job that no user submitted."""
-
-    name = "inventor"
-
-    def select(self, look: Look) -> Any:
-        """Name another job."""
-        return [WaitingJob(77, 1, 1, 0)]
+def choosing(name: str, chosen: Callable[[Look], Any]) -> Scheduler:
+    """Return a scheduler that names what a function chooses."""
+    kind = type(name, (Scheduler,), {"name": name, "select": lambda self, look: chosen(look)})
+    made: Scheduler = kind()
+    return made
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "text"), [(Greedy(), "needs 2 processors, 1 are free"), (Inventor(), "row 77")]
+    ("scheduler", "text"),
+    [
+        (choosing("greedy", lambda look: look.waiting), "needs 2 processors, 1 are free"),
+        (choosing("inventor", lambda look: [WaitingJob(77, 1, 1, 0)]), "row 77"),
+    ],
 )
 def test_scheduler_that_asks_for_the_impossible(
     make_jobs: MakeJobs, scheduler: Scheduler, text: str
 ) -> None:
     """A scheduler that starts what does not fit or does not wait is named with the job."""
-    jobs = make_jobs((3, 10, 2), (3, 10, 2))
     with pytest.raises(SchedulerError, match=f"{scheduler.name}: .*{text}"):
-        run_rigid(jobs, 3, scheduler)
+        ran(make_jobs((3, 10, 2), (3, 10, 2)), 3, scheduler)
 
 
 class Forgetful(EASY):
@@ -84,16 +61,15 @@ def test_scheduler_that_loses_jobs(make_jobs: MakeJobs) -> None:
     """A scheduler that leaves a job waiting for ever is named, with the first such job."""
     jobs = make_jobs((3, 10, 2), (3, 10, 2), (3, 10, 2))
     with pytest.raises(SchedulerError, match=r"^forgetful: 1 job left waiting at 23 s.* row 0 "):
-        run_rigid(jobs, 3, Forgetful())
+        ran(jobs, 3, Forgetful())
 
 
 def test_halted_run_has_lost_nothing(make_jobs: MakeJobs) -> None:
     """Who still waits when a run is halted is not lost, nor who is too large for what is left."""
-    assert 1 == len(run_rigid(make_jobs((0, 10, 2), (0, 10, 2)), 3, "easy", 5).cluster.waiting)
+    halted = begun(make_jobs((0, 10, 2), (0, 10, 2)), 3, "easy").run(until=5)
+    assert 1 == len(halted.cluster.waiting)
     jobs = make_jobs((0, 10, 1), (2, 10, 3))
-    model = Simulation(jobs, 3, platform=[NodesDown(1, None, 1, "requeue")])
-    add_users(model, Work.of(jobs), "rigid")
-    model.run()
+    ran(jobs, 3, "easy", platform=[NodesDown(1, None, 1, "requeue")])
     assert -1 == jobs.start[1]
 
 
@@ -125,7 +101,7 @@ def test_cluster_that_cannot_be(make_jobs: MakeJobs, choices: Any, text: str) ->
 def test_cluster_shows_its_state(make_jobs: MakeJobs) -> None:
     """A halted simulation shows what runs, what waits and what is free."""
     jobs = make_jobs((0, 100, 3), (10, 50, 4), (20, 999, 1))
-    model = run_rigid(jobs, 4, "easy", until=30)
+    model = begun(jobs, 4, "easy").run(until=30)
     cluster = model.cluster
     assert (1, [0], [1, 2]) == (cluster.free, cluster.running.tolist(), cluster.waiting.tolist())
     assert "4 processors under easy" in repr(cluster)
@@ -138,28 +114,15 @@ def test_run_to_a_second_stops_between_completions_and_arrivals(
 ) -> None:
     """Running to a second lets end what ends then; what arrives then comes with the next run."""
     jobs = make_jobs((0, 50, 1), (50, 10, 1), (60, 10, 1))
-    model = Simulation(jobs, 1, "fcfs", plain=plain)
-    add_users(model, Work.of(jobs), "rigid")
-    model.run(until=50)
+    model = begun(jobs, 1, "fcfs", plain=plain).run(until=50)
     assert (50, [50, -1, -1]) == (model.time, jobs.end.tolist())
     assert [State.COMPLETED, State.UNFINISHED, State.UNFINISHED] == jobs.state.tolist()
     assert 1 == model.cluster.free
     model.run(until=55)
+    model.run(until=20)  # time never goes back
     assert (55, [0, 50, -1]) == (model.time, jobs.start.tolist())
     model.run()
     assert (70, [0, 50, 60]) == (model.time, jobs.start.tolist())
-
-
-@both
-def test_time_never_goes_back(make_jobs: MakeJobs, plain: bool) -> None:
-    """Running to a second that has passed changes nothing."""
-    jobs = make_jobs((0, 50, 1), (100, 50, 1))
-    model = Simulation(jobs, 1, "fcfs", plain=plain)
-    add_users(model, Work.of(jobs), "rigid")
-    model.run(until=70)
-    model.run(until=20)
-    assert 70 == model.time
-    assert 70 == model.cluster.engine.now
 
 
 @both
@@ -175,24 +138,23 @@ def test_submission_into_a_second_that_was_scheduled(make_jobs: MakeJobs, plain:
     assert [0, 0, 100] == jobs.start.tolist()
 
 
-def test_unit_without_jobs_is_refused(make_jobs: Callable[..., JobTable]) -> None:
+@pytest.mark.parametrize(
+    ("rows", "text"), [([], "unit without jobs"), ([1], "the table has 1 jobs")]
+)
+def test_unit_without_jobs_is_refused(make_jobs: MakeJobs, rows: list[int], text: str) -> None:
     """A unit of no jobs would never be over, and rows that are not in the table are no jobs."""
     units = Simulation(make_jobs((0, 10, 1)), 1).units
-    with pytest.raises(SimulationError, match="unit without jobs"):
-        units.add(np.zeros(0, np.int64))
-    with pytest.raises(SimulationError, match="the table has 1 jobs"):
-        units.add(np.array([1]))
+    with pytest.raises(SimulationError, match=text):
+        units.add(np.array(rows, np.int64))
     assert 0 == len(units)
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_earlier_run_leaves_no_mark(make_jobs: Callable[..., JobTable], plain: bool) -> None:
+@both
+def test_earlier_run_leaves_no_mark(make_jobs: MakeJobs, plain: bool) -> None:
     """A table that was simulated before gives the same schedule again; its old units are gone."""
     jobs = make_jobs((0, 10, 1), (1, 10, 1))
     jobs.unit[:] = 10**9
     jobs.state[:] = State.KILLED
-    model = Simulation(jobs, 1, plain=plain)
-    model.cluster.submit(np.array([0, 1]), np.array([0, 1]))
-    model.run()
+    ran(jobs, 1, "easy", plain=plain)
     assert [0, 10] == jobs.start.tolist()
     assert 2 == jobs.count(State.COMPLETED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ from hpcrowd.analysis.metrics import summarize
 from hpcrowd.environment import ClusterSpec, GridSpec, JobTable, Simulation, State
 from hpcrowd.environment.errors import FixedError, SimulationError
 
-MakeJobs = Callable[..., JobTable]
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+from tests.environment.schedulers.pool_cases import MakeJobs, both
 
 UNFINISHED, CANCELLED, RENOUNCED = State.UNFINISHED, State.CANCELLED, State.RENOUNCED
 
@@ -39,58 +36,49 @@ def start(jobs: JobTable, **options: Any) -> tuple[Simulation, Owner]:
     return model, owner
 
 
+QUEUE = [(0, 100, 3), (10, 50, 4), (20, 30, 2), (60, 10, 1)]
+
+#: Policy, jobs, rows that are taken back at 40 s, starts, ends, and who hears of what when.
+STORIES = {
+    "the next in the queue starts at once": (
+        "fcfs", QUEUE, [1], [0, -1, 100, 100], [100, 40, 130, 110],
+        [(1, 40), (0, 100), (3, 110), (2, 130)]),
+    "what runs stops": (
+        "easy", [(0, 100, 4), (10, 50, 4)], [0], [0, 40], [40, 90], [(0, 40), (1, 90)]),
+    "the run ends without what was to come": (
+        "easy", [(0, 100, 4), (1000, 50, 4)], [1], [0, -1], [100, -1], [(1, 40), (0, 100)]),
+    "recorded": (
+        "recorded", [(0, 100, 4), (0, 50, 4)], [0, 1], [0, -1], [40, 40], [(0, 40), (1, 40)]),
+}  # fmt: skip
+
+
 @both
-def test_waiting_job_leaves_the_queue(make_jobs: MakeJobs, plain: bool) -> None:
-    """The next in the queue starts in the same second; the user hears of it then."""
-    jobs = make_jobs((0, 100, 3), (10, 50, 4), (20, 30, 2), (60, 10, 1))
-    model, owner = start(jobs, scheduler="fcfs", plain=plain)
+@pytest.mark.parametrize("name", STORIES)
+def test_jobs_are_taken_back(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+    """What they held is free within the second, in which their users hear of them."""
+    scheduler, rows, taken, starts, ends, heard = STORIES[name]
+    jobs = make_jobs(*rows)
+    jobs.recorded_start[1] = 100
+    model, owner = start(jobs, scheduler=scheduler, plain=plain)
     model.run(until=40)
-    model.cluster.cancel([1])
+    expected = [RENOUNCED if submit > 40 else CANCELLED for submit in jobs.submit[taken]]
+    model.cancel(taken)
     model.run()
-    assert [0, -1, 100, 100] == jobs.start.tolist()
-    assert [100, 40, 130, 110] == jobs.end.tolist()
-    assert (1, 40) == owner.heard[0]
-    assert CANCELLED == jobs.state[1]
-    assert 1 == summarize(jobs, 4)["jobs_cancelled"]
+    assert (starts, ends) == (jobs.start.tolist(), jobs.end.tolist())
+    assert (expected, heard) == (jobs.state[taken].tolist(), owner.heard)
+    assert (4, max(ends)) == (model.cluster.free, model.time)
 
 
-@both
-def test_running_job_stops(make_jobs: MakeJobs, plain: bool) -> None:
-    """Its processors are free within the second, and its time counts as use of the machine."""
+def test_cancelled_jobs_are_summarized(make_jobs: MakeJobs) -> None:
+    """They are counted, and the time in which they ran is use of the machine."""
     jobs = make_jobs((0, 100, 4), (10, 50, 4))
-    model, owner = start(jobs, plain=plain)
+    model, _ = start(jobs)
     model.call_at(40, model.cancel, [0])
     model.run()
-    assert ([0, 40], [40, 90]) == (jobs.start.tolist(), jobs.end.tolist())
-    assert [(0, 40), (1, 90)] == owner.heard
+    found = summarize(jobs, 4)
+    assert 1 == found["jobs_cancelled"]
     # Of the job that ended, the makespan goes from 10 to 90 s.
-    assert 4 * (40 + 50) / (4 * 80) == summarize(jobs, 4)["utilization"]
-
-
-@both
-def test_job_to_come_never_arrives(make_jobs: MakeJobs, plain: bool) -> None:
-    """It was never submitted then, and the run ends without it."""
-    jobs = make_jobs((0, 100, 4), (1000, 50, 4))
-    model, owner = start(jobs, plain=plain)
-    model.run(until=40)
-    model.cancel([1])
-    model.run()
-    assert (100, RENOUNCED, -1) == (model.time, jobs.state[1], jobs.submit[1])
-    assert [(1, 40), (0, 100)] == owner.heard
-
-
-@both
-def test_recorded_schedule(make_jobs: MakeJobs, plain: bool) -> None:
-    """Under the recorded schedule a job waits until its recorded start."""
-    jobs = make_jobs((0, 100, 4), (0, 50, 4))
-    jobs.recorded_start[1] = 100
-    model, owner = start(jobs, scheduler="recorded", plain=plain)
-    model.run(until=40)
-    model.cancel([0, 1])
-    model.run()
-    assert ([0, -1], [40, 40]) == (jobs.start.tolist(), jobs.end.tolist())
-    assert {(0, 40), (1, 40)} == set(owner.heard)
-    assert 4 == model.cluster.free
+    assert 4 * (40 + 50) / (4 * 80) == found["utilization"]
 
 
 def test_what_cannot_be_taken_back(make_jobs: MakeJobs) -> None:
@@ -132,14 +120,13 @@ def test_patience_counts_only_jobs_that_started(make_jobs: MakeJobs) -> None:
     """A job that was taken back while it waited has no wait until its start."""
     jobs = make_jobs((0, 100, 4), (0, 100, 4))
     model = Simulation(jobs, 4)
-    users = add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
+    (user,) = add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
     patience = RecentWaits(wait=0, last=1)
-    for user in users:
-        patience.begin(user)
+    patience.begin(user)
     model.run(until=40)
     model.cancel([1])
-    patience.heard(users[0], 1, 40)
-    assert not patience._jobs[users[0].number]
+    patience.heard(user, 1, 40)
+    assert not patience._jobs[user.number]
 
 
 def random_run(seed: int, policy: str, grid: str | None, plain: bool) -> list[Any]:
@@ -188,26 +175,33 @@ def random_run(seed: int, policy: str, grid: str | None, plain: bool) -> list[An
     return [jobs.matrix.tolist(), owner.heard]
 
 
-POLICIES = (
-    "fcfs", "easy", "conservative", "selective", "sjf", "fair-share", "multi-queue", "creasy",
-)  # fmt: skip
+POLICIES = ("fcfs", "easy", "conservative", "selective", "fair-share", "multi-queue")
 
 
-@pytest.mark.parametrize("grid", [None, "first-fit", "least-loaded", "fastest-completion"])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_compiled_and_plain_agree(policy: str, grid: str | None) -> None:
-    """Both engines give the same outcome, whoever is taken back when."""
-    for seed in range(8):
+def check(policy: str, grid: str | None, seeds: range) -> None:
+    """Check that both engines give the same outcome, whoever is taken back when."""
+    for seed in seeds:
         assert random_run(seed, policy, grid, False) == random_run(seed, policy, grid, True), seed
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("policy", "grid"),
+    [
+        *((policy, None) for policy in POLICIES),
+        *(("easy", grid) for grid in ("first-fit", "least-loaded", "fastest-completion")),
+    ],
+)
+def test_compiled_and_plain_agree(policy: str, grid: str | None) -> None:
+    """Alone and on grids."""
+    check(policy, grid, range(5))
+
+
+@pytest.mark.endurance
 @pytest.mark.parametrize("grid", [None, "first-fit", "worst-fit", "fastest-completion"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_compiled_and_plain_agree_often(policy: str, grid: str | None) -> None:
     """The same in many more cases."""
-    for seed in range(100, 300):
-        assert random_run(seed, policy, grid, False) == random_run(seed, policy, grid, True), seed
+    check(policy, grid, range(100, 250))
 
 
 def test_components_are_taken_back_together() -> None:

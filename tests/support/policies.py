@@ -149,6 +149,12 @@ def make(rows: Rows) -> JobTable:
     return jobs
 
 
+def options_of(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The options of a cluster, with a predictor of its own where it has one."""
+    estimates = cluster["estimates"]
+    return cluster | {"estimates": estimates() if isinstance(estimates, type) else estimates}
+
+
 def run(
     rows: Rows,
     scheduler: Any,
@@ -162,9 +168,7 @@ def run(
     At the second ``switch[0]`` another policy takes over, or, if it is None, the same one again.
     """
     jobs = make(rows)
-    estimates = cluster["estimates"]
-    if isinstance(estimates, type):
-        cluster = cluster | {"estimates": estimates()}
+    cluster = options_of(cluster)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
         patch.setattr("hpcrowd.environment.engine.passes.ordered.FIRST_ROOM", room)

@@ -7,8 +7,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hpcrowd.environment.errors import HpcrowdError
@@ -75,26 +76,31 @@ def words(text: str, out: str) -> list[str]:
     return [out if one == "OUT" else one for one in text.split()]
 
 
+def parameters() -> Iterator[tuple[Any, list[Any]]]:
+    """Return each command, those of groups too, with its parameters."""
+    for command in CommandFiles().values():
+        for one in [command, *getattr(command, "commands", {}).values()]:
+            yield one, one.params
+
+
 def test_every_command_that_writes_can_be_forced() -> None:
     """A command with an output has --force, and no other has."""
-    for name, command in CommandFiles().items():
-        for one in [command, *getattr(command, "commands", {}).values()]:
-            names = {parameter.name for parameter in one.params}
-            if one.name != "reproduce":
-                assert bool(names & {*OUTPUTS}) == ("force" in names), (name, one.name)
+    for command, known in parameters():
+        names = {parameter.name for parameter in known}
+        if command.name != "reproduce":
+            assert bool(names & {*OUTPUTS}) == ("force" in names), command.name
 
 
 def test_every_output_is_known() -> None:
     """A parameter that names a file, or whose help says so, is an input or one of the outputs."""
-    for command in CommandFiles().values():
-        for one in [command, *getattr(command, "commands", {}).values()]:
-            for parameter in one.params:
-                about = (one.name, parameter.name)
-                says = bool(WRITES.match(getattr(parameter, "help", None) or ""))
-                if "Path" in str(parameter.bare_type()) or says:
-                    assert (parameter.name in OUTPUTS) == (parameter.name not in INPUTS), about
-                if parameter.name in INPUTS:
-                    assert not says, about
+    for command, known in parameters():
+        for parameter in known:
+            about = (command.name, parameter.name)
+            says = bool(WRITES.match(getattr(parameter, "help", None) or ""))
+            if "Path" in str(parameter.bare_type()) or says:
+                assert (parameter.name in OUTPUTS) == (parameter.name not in INPUTS), about
+            if parameter.name in INPUTS:
+                assert not says, about
 
 
 def test_every_command_that_writes_is_attacked() -> None:
@@ -108,26 +114,25 @@ def test_every_command_that_writes_is_attacked() -> None:
     assert writing <= attacked
 
 
-@pytest.mark.parametrize("command", WRITING)
-@pytest.mark.parametrize("name", ["c.swf", "soft.swf", "hard.swf", "./x/../c.swf"])
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        *((command, "hard.swf") for command in WRITING),
+        *(("stats", name) for name in ("c.swf", "soft.swf", "./x/../c.swf")),
+        *((command, ".") for command in WRITING),
+        ("replay", ".."),
+    ],
+)
 def test_an_input_is_never_written(here: Path, call: Call, command: str, name: str) -> None:
-    """Whatever its name, and also with --force, nothing changes and one line says why."""
+    """Neither it, whatever its name, nor the folder that holds it, also with --force."""
     Path("x").mkdir()
+    Path("provenance.json").write_text("{}")
     before = listing()
     for force in ([], ["--force"]):
         code, out, err = call(*words(WRITING[command], name), *force)
         assert (2, "", 1) == (code, out, err.count("\n")), err
         assert Path("c.swf").read_text() == LOG
         assert before == listing()
-
-
-@pytest.mark.parametrize("command", WRITING)
-def test_the_folder_of_an_input_is_never_replaced(here: Path, call: Call, command: str) -> None:
-    """The current folder holds the trace: no command takes it, forced or not."""
-    Path("provenance.json").write_text("{}")
-    code, _, err = call(*words(WRITING[command], str(here)), "--force")
-    assert (2, 1) == (code, err.count("\n")), err
-    assert Path("c.swf").read_text() == LOG
 
 
 @pytest.mark.parametrize("command", ["fit", "stats", "clean", "window", "dot", "convert"])

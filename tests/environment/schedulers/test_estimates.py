@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from hpcrowd.environment import Estimates, JobTable, QuantityError, Simulation, parse_estimates
+from hpcrowd.environment import Estimates, QuantityError, parse_estimates
 from hpcrowd.environment.schedulers.estimates import INCREMENTS, believed_end
 from hypothesis import given
 from hypothesis import strategies as st
 
-MakeJobs = Callable[..., JobTable]
+from tests.environment.schedulers.pool_cases import MakeJobs, both, ran
 
 times = st.integers(0, 10**7)
 
@@ -30,26 +28,19 @@ def test_unknown_estimates_are_refused(text: str) -> None:
     """What is not an estimate is named."""
     with pytest.raises(QuantityError):
         parse_estimates(text)
+    with pytest.raises(QuantityError, match="choose requested, exact, factor"):
+        Estimates(text or "guess")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("plain", [False, True])
+@both
 @pytest.mark.parametrize(("overrun", "expected"), [("keep", 100), ("kill", 40)])
 def test_exact_is_the_time_on_the_machine(
     make_jobs: MakeJobs, plain: bool, overrun: str, expected: int
 ) -> None:
     """Exact estimates of jobs that are stopped at their request are the request."""
-    jobs = make_jobs((0, 100, 1))
-    jobs.requested_time[:] = 40
-    model = Simulation(jobs, 2, estimates="exact", overrun=overrun, plain=plain)  # type: ignore[arg-type]
-    model.cluster.submit([0], 0)
-    model.run()
+    jobs = make_jobs((0, 100, 1, 40))
+    ran(jobs, 2, "easy", estimates="exact", overrun=overrun, plain=plain)
     assert [expected] == jobs.estimate.tolist()
-
-
-def test_unknown_kind_of_estimates() -> None:
-    """A wrong kind is reported with those there are."""
-    with pytest.raises(QuantityError, match="choose requested, exact, factor"):
-        Estimates("guess")  # type: ignore[arg-type]
 
 
 @given(start=times, estimate=times, requested=times, now=times)

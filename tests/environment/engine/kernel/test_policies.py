@@ -24,28 +24,42 @@ from tests.support.policies import (
     workloads,
 )
 
+few = settings(max_examples=40)
 
-@settings(max_examples=400)
-@given(workloads, policies, clusters, rooms)
-def test_compiled_equals_plain(rows: Rows, policy: str, cluster: dict[str, Any], room: int) -> None:
-    """Every policy gives the same schedule compiled and plain, job for job."""
-    slow = run(rows, policy, cluster, plain=True)
-    fast = run(rows, policy, cluster, room)
+#: The second at which another policy takes over, and which; none for the same one, where the
+#: machine changes, with what it knows of the past.
+switches = st.none() | st.tuples(st.integers(0, 40), st.none() | policies)
+
+
+@settings(max_examples=100)
+@given(workloads, policies, clusters, rooms, switches)
+def test_compiled_equals_plain(
+    rows: Rows, policy: str, cluster: dict[str, Any], room: int, switch: Any
+) -> None:
+    """Every policy gives the same schedule compiled and plain, job for job, whatever follows it."""
+    slow = run(rows, policy, cluster, plain=True, switch=switch)
+    fast = run(rows, policy, cluster, room, switch=switch)
     assert outcome(slow) == outcome(fast)
 
 
-@pytest.mark.slow
-@settings(max_examples=60)
-@given(st.integers(0, 2**32 - 1), policies, clusters)
-def test_compiled_equals_plain_on_long_queues(
-    seed: int, policy: str, cluster: dict[str, Any]
-) -> None:
-    """Long queues, whose gaps are closed on the way, and many running jobs."""
+@pytest.mark.endurance
+@settings(max_examples=1000)
+@given(workloads, policies, clusters, rooms, switches)
+def test_compiled_equals_plain_often(*drawn: Any) -> None:
+    """The same for many more workloads."""
+    test_compiled_equals_plain.hypothesis.inner_test(*drawn)  # type: ignore[attr-defined]
+
+
+#: Long queues, whose gaps are closed on the way, and many running jobs.
+long_queues = st.integers(0, 2**32 - 1)
+
+
+def check_long(seed: int, policy: str, cluster: dict[str, Any], count: int) -> None:
+    """Check that both engines give the same schedule of a long queue."""
     random = np.random.default_rng(seed)
-    count = 400
     rows = np.column_stack(
         [
-            np.sort(random.integers(0, 3000, count)),
+            np.sort(random.integers(0, 8 * count, count)),
             random.integers(0, 900, count),
             np.minimum(random.geometric(0.3, count), 30),
             random.integers(0, 1200, count),
@@ -59,6 +73,23 @@ def test_compiled_equals_plain_on_long_queues(
     assert outcome(slow) == outcome(run(rows, policy, cluster, int(random.choice([3, 1024]))))
 
 
+@pytest.mark.parametrize("policy", ["fcfs", "easy"])
+@settings(max_examples=5)
+@given(seed=long_queues, cluster=clusters)
+def test_long_queues(policy: str, seed: int, cluster: dict[str, Any]) -> None:
+    """Gaps in the queue, which the compiled engine closes up, change nothing."""
+    check_long(seed, policy, cluster, 150)
+
+
+@pytest.mark.endurance
+@settings(max_examples=100)
+@given(long_queues, policies, clusters)
+def test_long_queues_of_all_policies(seed: int, policy: str, cluster: dict[str, Any]) -> None:
+    """The same for all policies, at length."""
+    check_long(seed, policy, cluster, 400)
+
+
+@few
 @given(workloads, policies, clusters, st.booleans())
 def test_no_policy_loses_a_job_or_overcommits(
     rows: Rows, policy: str, cluster: dict[str, Any], plain: bool
@@ -83,34 +114,30 @@ SAME = [
     ("easy", "multi-queue:user-jobs=1000,queue-processors=1000"),
     ("fcfs", "multi-queue:backfill=none"),
     ("easy:backfill=sjbf", "multi-queue:backfill=sjbf"),
+    ("fcfs", "fair-share:backfill=none,by=group"),
+    ("easy:backfill=best-fit", "fair-share:backfill=best-fit,by=group"),
+    ("selective:threshold=1e9", "selective:threshold=1e9,categories=2/5"),
     ("easy:order=-queue", "multi-queue:priorities=1:1+2:2"),
 ]
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(rows=workloads, cluster=clusters)
 def test_policies_that_are_the_same(
     one: str, other: str, rows: Rows, cluster: dict[str, Any]
 ) -> None:
-    """Two ways to say one thing give one schedule."""
+    """Two ways to say one thing give one schedule; of one group, fair share is no order."""
+    rows = [(*row[:5], 1, row[6]) for row in rows]
     assert outcome(run(rows, one, cluster)) == outcome(run(rows, other, cluster))
-
-
-@given(workloads, clusters, st.sampled_from(["none", "queue", "sjbf", "best-fit"]))
-def test_fair_share_with_one_user(rows: Rows, cluster: dict[str, Any], backfill: str) -> None:
-    """With one user, fair share is FCFS, or EASY."""
-    rows = [(*row[:4], 1, *row[5:]) for row in rows]
-    other = "fcfs" if backfill == "none" else f"easy:backfill={backfill}"
-    expected = run(rows, other, cluster)
-    assert outcome(expected) == outcome(run(rows, f"fair-share:backfill={backfill}", cluster))
 
 
 #: Orders in which no job ever passes another while both wait.
 lasting = keys.filter(lambda key: not key.endswith("slowdown"))
 
 
-@given(workloads, st.integers(3, 8), lasting, backfills)
+@few
+@given(workloads, st.integers(3, 8), lasting, backfills | st.just("conservative"))
 def test_head_is_never_delayed(rows: Rows, processors: int, order: str, backfill: str) -> None:
     """Where estimates hold, the first job that has to wait starts as if nobody overtook it.
 
@@ -118,8 +145,10 @@ def test_head_is_never_delayed(rows: Rows, processors: int, order: str, backfill
     """
     rows = [(0, row[1] + 1, min(row[2], processors), row[1] + 1, *row[4:]) for row in rows]
     cluster = {"processors": processors, "overrun": "keep", "estimates": "requested"}
-    strict = run(rows, text("order", by=order), cluster)
-    filled = run(rows, text("easy", order=order, backfill=backfill), cluster)
+    policy = text("easy", order=order, backfill=backfill)
+    if backfill == "conservative":
+        policy, order = backfill, "submit"
+    strict, filled = (run(rows, one, cluster) for one in (text("order", by=order), policy))
     late = np.flatnonzero(strict.start > 0)
     if len(late):
         key = parse_order(order).key
@@ -131,20 +160,3 @@ def as_waiting(jobs: JobTable, row: int) -> WaitingJob:
     """A job as the scheduler sees it."""
     names = ("processors", "estimate", "submit", "requested_time", "user", "group", "queue")
     return WaitingJob(row, *(int(getattr(jobs, name)[row]) for name in names))
-
-
-@settings(max_examples=200)
-@given(workloads, policies, policies, clusters, rooms, st.integers(0, 40))
-def test_policies_take_over_from_each_other(
-    rows: Rows, first: str, second: str, cluster: dict[str, Any], room: int, at: int
-) -> None:
-    """A policy that takes over queue and running jobs does so alike, compiled and plain."""
-    slow = run(rows, first, cluster, plain=True, switch=(at, second))
-    assert outcome(slow) == outcome(run(rows, first, cluster, room, switch=(at, second)))
-
-
-@given(workloads, policies, clusters, st.integers(0, 40))
-def test_a_pass_may_be_replaced(rows: Rows, policy: str, cluster: dict[str, Any], at: int) -> None:
-    """Where the machine changes, the same scheduler continues with what it knows of the past."""
-    slow = run(rows, policy, cluster, plain=True, switch=(at, None))
-    assert outcome(slow) == outcome(run(rows, policy, cluster, switch=(at, None)))

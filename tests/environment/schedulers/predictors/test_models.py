@@ -57,7 +57,7 @@ def test_texts_make_predictors(text: str, settings: dict[str, object]) -> None:
         ("nearest:weights=3", "'weights' is not an option of it"),
         ("nearest:k=many", "k must be a whole number, got 'many'"),
         ("last-two:cap=1", "cap must be yes or no, got '1'"),
-        ("history:KTH", "parameters 'KTH': not published"),
+        ("history:KTH", "parameters 'KTH': not published; .*SDSC02, SDSC04, HPC2N04, HPC2N05"),
         ("history:SDSC04,HPC2N04", "'HPC2N04' is not an option of it; .* or SDSC02, SDSC04"),
         ("history:history=", "history '': not known; choose submission, completion, category"),
     ],

@@ -41,16 +41,15 @@ from hpcrowd.environment.machine.model import (
     Qos,
     SchedulingSettings,
 )
-from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
 from tests.environment.machine.machine_cases import random_jobs, random_machine
-from tests.environment.schedulers.slurm.test_policy import machine, table
-
-PLACEMENTS = ("slurm", "first-fit", "best-fit", "spread")
+from tests.environment.schedulers.pool_cases import both
+from tests.environment.schedulers.slurm.test_policy import Nobody, machine, table
 
 ALWAYS = During([(0, 10**6)])
 
@@ -59,21 +58,8 @@ EVERY_JOB = SessionDefinition("arrival", None)
 #: Sessions whose next one waits for the last.
 CLOSED = SessionDefinition("last", 1)
 
-seeds = st.integers(0, 2**32 - 1)
-
 #: Smaller seeds are no simpler.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
-placements = st.sampled_from(PLACEMENTS)
-overruns = st.sampled_from(["keep", "kill"])
-
-#: Seconds to stop at.
-stops = st.lists(st.integers(0, 120), max_size=12)
-
-#: Jobs for which the compiled engine has room at first.
-rooms = st.sampled_from([1, 2, 5, 1024])
-
-#: Jobs that are taken back, as (row, second).
-plans = st.lists(st.tuples(st.integers(0, 29), st.integers(0, 60)), min_size=1, max_size=12)
 
 #: What users may do before they submit.
 REACTIONS: list[Callable[[], Reaction]] = [
@@ -87,22 +73,25 @@ REACTIONS: list[Callable[[], Reaction]] = [
     lambda: Degrade(ALWAYS, factor=0.5),
 ]
 
-#: What users do.
-manners = st.fixed_dictionaries(
+#: What is drawn of each run: the machine and jobs, the rules, the seconds to stop at, for how many
+#: jobs there is room at first, what users do, and which jobs are taken back, as (row, second).
+cases = st.fixed_dictionaries(
     {
+        "seed": seeds,
+        "placement": st.sampled_from(PLACEMENTS),
+        "overrun": st.sampled_from(["keep", "kill"]),
+        "until": st.lists(st.integers(0, 120), max_size=12),
+        "room": st.sampled_from([1, 2, 5, 1024]),
         "reactions": st.lists(st.integers(0, len(REACTIONS) - 1), max_size=2, unique=True),
         "patience": st.sampled_from([None, "later", "smaller", "never", "elsewhere"]),
         "after": st.integers(1, 12),
         "closed": st.booleans(),
+        "taken": st.lists(
+            st.tuples(st.integers(0, 29), st.integers(0, 60)), min_size=1, max_size=12
+        ),
     }
 )
-
-
-class Nobody:
-    """Submits, and waits for nothing."""
-
-    def on_finished(self, unit: int, now: int) -> None:
-        """Do nothing."""
+Case = dict[str, Any]
 
 
 class Listener:
@@ -120,18 +109,15 @@ class Listener:
         self.heard.append((unit, now, free, [see.forecast(row) for row in waits[:2]]))
 
 
-class Canceller(Nobody):
-    """Takes jobs back at seconds of a plan, if they are not over by then."""
+def take_back(model: Simulation, plan: Sequence[tuple[int, int]]) -> None:
+    """Take jobs back at seconds of a plan, if they have come and are not over by then."""
 
-    def __init__(self, model: Simulation, plan: Sequence[tuple[int, int]]) -> None:
-        self.model = model
-        for row, second in plan:
-            model.call_at(second, self.cancel, row)
+    def cancel(row: int) -> None:
+        if model.jobs.state[row] == State.UNFINISHED and model.jobs.submit[row] >= 0:
+            model.cancel(row)
 
-    def cancel(self, row: int) -> None:
-        """Take a job back."""
-        if self.model.jobs.state[row] == State.UNFINISHED and self.model.jobs.submit[row] >= 0:
-            self.model.cancel(row)
+    for row, second in plan:
+        model.call_at(second, cancel, row)
 
 
 def simulation(
@@ -208,16 +194,9 @@ def compare(
     until: Sequence[int] = (),
     room: int = 1024,
 ) -> tuple[Slurm, Simulation]:
-    """Check that both forms give the same at each stop and at the end, and return the compiled one.
+    """Check that both forms give the same at each stop and at the end; return the compiled one.
 
-    Parameters
-    ----------
-    site, jobs, placement, overrun, room
-        See :func:`simulation`; the jobs stay as they are.
-    prepare
-        Called with a simulation before it runs; what it returns must be the same afterwards.
-    until
-        Seconds to stop at.
+    What ``prepare`` returns for a simulation before it runs must be the same afterwards.
     """
     (one, plain), (two, compiled) = (
         simulation(site, jobs.copy(), placement, overrun, plain=form, room=room)
@@ -245,22 +224,19 @@ def drawn(seed: int, most: int = 30) -> tuple[Machine, JobTable]:
     return site, jobs
 
 
-def check_alone(seed: int, placement: str, overrun: str, until: Sequence[int], room: int) -> None:
+def check_alone(case: Case) -> None:
     """Check jobs that come at their recorded seconds, whatever happens."""
-    site, jobs = drawn(seed)
-    compare(site, jobs, placement, overrun, until=until, room=room)
+    rules = case["placement"], case["overrun"]
+    compare(*drawn(case["seed"]), *rules, until=case["until"], room=case["room"])
 
 
-def check_users(
-    seed: int, placement: str, overrun: str, manner: dict[str, Any], until: Sequence[int]
-) -> None:
+def check_users(case: Case) -> None:
     """Check users who look, react, wait for their jobs and leave the queue."""
-    site, jobs = drawn(seed, 20)
 
     def prepare(model: Simulation) -> None:
-        closed, then = manner["closed"], manner["patience"]
-        patience = None if then is None else Patience(manner["after"], then=then, after=3)
-        kinds = [REACTIONS[number]() for number in manner["reactions"]]
+        closed, then = case["closed"], case["patience"]
+        patience = None if then is None else Patience(case["after"], then=then, after=3)
+        kinds = [REACTIONS[number]() for number in case["reactions"]]
         first = SessionGraph if closed else Recorded
         add_users(
             model,
@@ -268,28 +244,27 @@ def check_users(
             lambda work: Composed(first(work), reactions=kinds, patience=patience),
         )
 
-    compare(site, jobs, placement, overrun, prepare, until)
+    rules = case["placement"], case["overrun"]
+    compare(*drawn(case["seed"], 20), *rules, prepare, case["until"])
 
 
-def check_cancelled(
-    seed: int, placement: str, overrun: str, plan: Sequence[tuple[int, int]], until: Sequence[int]
-) -> None:
+def check_cancelled(case: Case) -> None:
     """Check jobs that are taken back before they come, while they wait, and while they run."""
-    site, jobs = drawn(seed)
 
     def prepare(model: Simulation) -> None:
         submit(model)
-        Canceller(model, [(row % len(model.jobs), second) for row, second in plan])
+        take_back(model, [(row % len(model.jobs), second) for row, second in case["taken"]])
 
-    compare(site, jobs, placement, overrun, prepare, until)
+    rules = case["placement"], case["overrun"]
+    compare(*drawn(case["seed"]), *rules, prepare, case["until"])
 
 
-def check_heard(seed: int, placement: str, overrun: str) -> None:
+def check_heard(case: Case) -> None:
     """Check that users hear of each job at the same second, and see the same machine then.
 
     Preempted jobs are cancelled, so that their users hear of it in the second of a pass.
     """
-    site, jobs = drawn(seed)
+    site, jobs = drawn(case["seed"])
     if site.scheduling.preempt_type != "none":
         site = site.changed(
             scheduling=SchedulingSettings(**{**dict(site.scheduling), "preempt_mode": "cancel"})
@@ -301,89 +276,52 @@ def check_heard(seed: int, placement: str, overrun: str) -> None:
             model.submit(listener, np.array([row]), second)
         return listener.heard
 
-    compare(site, jobs, placement, overrun, prepare)
+    compare(site, jobs, case["placement"], case["overrun"], prepare)
 
 
-@given(seeds, placements, overruns, stops, rooms)
-@settings(deadline=None, phases=PHASES, max_examples=30)
-def test_both_forms_are_the_same(
-    seed: int, placement: str, overrun: str, until: list[int], room: int
-) -> None:
+checks = pytest.mark.parametrize(
+    "check", [check_alone, check_users, check_cancelled, check_heard], ids=lambda one: one.__name__
+)
+
+
+@checks
+@settings(deadline=None, phases=PHASES, max_examples=8)
+@given(case=cases)
+def test_both_forms_are_the_same(check: Callable[[Case], None], case: Case) -> None:
     """At any second at which the run is stopped, and at the end."""
-    check_alone(seed, placement, overrun, until, room)
+    check(case)
 
 
-@given(seeds, placements, overruns, manners, stops)
-@settings(deadline=None, phases=PHASES, max_examples=30)
-def test_users_who_react_get_the_same(
-    seed: int, placement: str, overrun: str, manner: dict[str, Any], until: list[int]
-) -> None:
-    """Users who look, change their mind, wait for their jobs, or leave the queue."""
-    check_users(seed, placement, overrun, manner, until)
-
-
-@given(seeds, placements, overruns, plans, stops)
-@settings(deadline=None, phases=PHASES, max_examples=25)
-def test_jobs_that_are_taken_back(
-    seed: int, placement: str, overrun: str, plan: list[tuple[int, int]], until: list[int]
-) -> None:
-    """Before they come, while they wait, and while they run."""
-    check_cancelled(seed, placement, overrun, plan, until)
-
-
-@given(seeds, placements, overruns)
-@settings(deadline=None, phases=PHASES, max_examples=25)
-def test_users_hear_the_same(seed: int, placement: str, overrun: str) -> None:
-    """Of each end, of each job that is cancelled to make room, and what is free then."""
-    check_heard(seed, placement, overrun)
+@pytest.mark.endurance
+@checks
+@settings(deadline=None, phases=PHASES, max_examples=400)
+@given(case=cases)
+def test_both_forms_are_the_same_often(check: Callable[[Case], None], case: Case) -> None:
+    """For hundreds of machines."""
+    check(case)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))  # which several processes may do
-@given(seeds, placements, overruns, stops, rooms, manners, plans)
-@settings(deadline=None, phases=PHASES, max_examples=100)
-def test_both_forms_are_the_same_at_length(
-    part: int,
-    seed: int,
-    placement: str,
-    overrun: str,
-    until: list[int],
-    room: int,
-    manner: dict[str, Any],
-    plan: list[tuple[int, int]],
-) -> None:
-    """All of the above, for hundreds of machines."""
-    check_alone(seed, placement, overrun, until, room)
-    check_users(seed, placement, overrun, manner, until)
-    check_cancelled(seed, placement, overrun, plan, until)
-    check_heard(seed, placement, overrun)
-
-
 def test_what_is_compared_happens() -> None:
-    """Of a hundred runs some preempt, throttle arrays, reject, backfill, and keep jobs waiting.
-
-    Users hear of cancelled jobs in the second of a pass, and some jobs are taken back in each
-    state.
-    """
+    """Of a hundred machines some preempt, throttle, reject, backfill, and keep jobs waiting."""
     seen: set[str] = set()
     for seed in range(100):
         site, jobs = drawn(seed)
         policy, model = compare(site, jobs, "slurm", "kill")
-        jobs = model.jobs
-        assert jobs.requests is not None
-        ran = [run.row for run in policy.ledger]
-        assert [] == faults(site, jobs, policy.ledger)
+        requests, ran = model.jobs.requests, [run.row for run in policy.ledger]
+        assert requests is not None
+        assert [] == faults(site, model.jobs, policy.ledger)
+        seen |= {ask.name for ask in requests.asked() if requests[ask][ran].max(initial=-1) >= 0}
         seen |= {one.fate for one in model.cluster.attempts}
         seen |= {run.by for run in policy.ledger}
+        seen |= {"again" for row in ran if ran.count(row) > 1}
         seen |= {"refused" for _ in model.cluster.engine.refused}
         seen |= {job.reason for job in policy.state.waiting.values()}
-        if (jobs.requests[Ask.THROTTLE][ran] > 0).any():
-            seen.add("throttle")
-    assert {"requeue", "main", "backfill", "refused", "throttle"} <= seen
-    assert len(seen) > 10
+    assert {"requeue", "again", "main", "backfill", "refused", "RESERVATION", "THROTTLE", "GPUS",
+            "FEATURES", "EXCLUSIVE", "BEGIN", "MEMORY_PER_NODE"} <= seen  # fmt: skip
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@both
 def test_runs_end_though_users_would_look_for_ever(plain: bool) -> None:
     """Jobs of partitions that are down wait; users look elsewhere until nothing else happens."""
     site = machine(partitions=tuple(Partition(name=name, up=False) for name in ("one", "other")))
@@ -400,7 +338,7 @@ def test_runs_end_though_users_would_look_for_ever(plain: bool) -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["slurm", "easy"])
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@both
 def test_what_is_taken_back_makes_room_at_once(scheduler: str, plain: bool) -> None:
     """A user with one job at most takes a waiting one back, which empties the queue; then another.
 
@@ -416,7 +354,7 @@ def test_what_is_taken_back_makes_room_at_once(scheduler: str, plain: bool) -> N
     )
     model = Simulation(jobs, site.cores, scheduler, machine=site, plain=plain)
     model.submit(Nobody(), np.arange(len(jobs)), at)
-    Canceller(model, [(1, 5), (2, 199)])
+    take_back(model, [(1, 5), (2, 199)])
     model.run()
     assert {} == model.cluster.engine.refused
     ran = [State.COMPLETED, State.CANCELLED, State.CANCELLED, State.COMPLETED]
