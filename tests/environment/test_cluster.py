@@ -1,15 +1,21 @@
-"""What a cluster shows, and what it refuses in one line."""
+"""What a cluster shows and refuses, and jobs that their users take back."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hpcrowd.agents import RecentWaits, SessionDefinition, Work, add_users
+from hpcrowd.analysis.metrics import summarize
 from hpcrowd.environment import (
     EASY,
     Cluster,
+    ClusterSpec,
+    GridSpec,
+    JobTable,
     Look,
     NodesDown,
     QuantityError,
@@ -20,6 +26,7 @@ from hpcrowd.environment import (
     State,
     WaitingJob,
 )
+from hpcrowd.environment.errors import FixedError
 from hpcrowd.environment.stops import Stop
 
 from tests.environment.schedulers.pool_cases import MakeJobs, begun, both, ran
@@ -158,3 +165,225 @@ def test_earlier_run_leaves_no_mark(make_jobs: MakeJobs, plain: bool) -> None:
     ran(jobs, 1, "easy", plain=plain)
     assert [0, 10] == jobs.start.tolist()
     assert 2 == jobs.count(State.COMPLETED)
+
+
+UNFINISHED, CANCELLED, RENOUNCED = State.UNFINISHED, State.CANCELLED, State.RENOUNCED
+
+
+class Owner:
+    """Notes which units are over, and when."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, int]] = []
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Note it."""
+        self.heard.append((unit, now))
+
+
+def start(jobs: JobTable, **options: Any) -> tuple[Simulation, Owner]:
+    """A machine of four processors, to which each job is submitted as a unit of its own."""
+    model, owner = Simulation(jobs, 4, **options), Owner()
+    for row, at in enumerate(jobs.recorded_submit.tolist()):
+        model.submit(owner, np.array([row]), at)
+    return model, owner
+
+
+QUEUE = [(0, 100, 3), (10, 50, 4), (20, 30, 2), (60, 10, 1)]
+
+#: Policy, jobs, rows that are taken back at 40 s, starts, ends, and who hears of what when.
+STORIES = {
+    "the next in the queue starts at once": (
+        "fcfs", QUEUE, [1], [0, -1, 100, 100], [100, 40, 130, 110],
+        [(1, 40), (0, 100), (3, 110), (2, 130)]),
+    "what runs stops": (
+        "easy", [(0, 100, 4), (10, 50, 4)], [0], [0, 40], [40, 90], [(0, 40), (1, 90)]),
+    "the run ends without what was to come": (
+        "easy", [(0, 100, 4), (1000, 50, 4)], [1], [0, -1], [100, -1], [(1, 40), (0, 100)]),
+    "recorded": (
+        "recorded", [(0, 100, 4), (0, 50, 4)], [0, 1], [0, -1], [40, 40], [(0, 40), (1, 40)]),
+}  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("name", STORIES)
+def test_jobs_are_taken_back(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+    """What they held is free within the second, in which their users hear of them."""
+    scheduler, rows, taken, starts, ends, heard = STORIES[name]
+    jobs = make_jobs(*rows)
+    jobs.recorded_start[1] = 100
+    model, owner = start(jobs, scheduler=scheduler, plain=plain)
+    model.run(until=40)
+    expected = [RENOUNCED if submit > 40 else CANCELLED for submit in jobs.submit[taken]]
+    model.cancel(taken)
+    model.run()
+    assert (starts, ends) == (jobs.start.tolist(), jobs.end.tolist())
+    assert (expected, heard) == (jobs.state[taken].tolist(), owner.heard)
+    assert (4, max(ends)) == (model.cluster.free, model.time)
+
+
+def test_cancelled_jobs_are_summarized(make_jobs: MakeJobs) -> None:
+    """They are counted, and the time in which they ran is use of the machine."""
+    jobs = make_jobs((0, 100, 4), (10, 50, 4))
+    model, _ = start(jobs)
+    model.call_at(40, model.cancel, [0])
+    model.run()
+    found = summarize(jobs, 4)
+    assert 1 == found["jobs_cancelled"]
+    # Of the job that ended, the makespan goes from 10 to 90 s.
+    assert 4 * (40 + 50) / (4 * 80) == found["utilization"]
+
+
+def test_what_cannot_be_taken_back(make_jobs: MakeJobs) -> None:
+    """Jobs that are over, were never submitted, or are elsewhere: one line that says so."""
+    jobs = make_jobs((0, 10, 1), (0, 100, 1), (0, 10, 1))
+    model = Simulation(jobs, 4, others={"b": ClusterSpec(4)})
+    model.submit(Owner(), np.array([0, 1]), 0)
+    model.run(until=50)
+    with pytest.raises(SimulationError, match=r"cancel job 1 \(row 0\): it is completed"):
+        model.cancel([0, 1])
+    with pytest.raises(SimulationError, match=r"cancel job 3 \(row 2\): never submitted"):
+        model.cancel([2])
+    with pytest.raises(SimulationError, match=r"cancel job 2 \(row 1\): not at b; Simulation"):
+        model.clusters["b"].cancel([1])
+    with pytest.raises(SimulationError, match="rows 7 to 7: the table has 3 jobs"):
+        model.cluster.cancel([7])
+    assert UNFINISHED == jobs.state[1]
+
+
+@both
+def test_states_of_jobs_in_the_cluster_are_not_written(make_jobs: MakeJobs, plain: bool) -> None:
+    """Writing them would change nothing; the message names the call that does."""
+    jobs = make_jobs((0, 100, 4), (10, 50, 4), (90, 1, 1))
+    model, _ = start(jobs, plain=plain)
+    model.run(until=40)
+    rule = "state of job {} .row {}.: it waits or runs, .* cluster.cancel"
+    with pytest.raises(FixedError, match=rule.format(2, 1)):
+        jobs.state[1] = CANCELLED
+    with pytest.raises(FixedError, match=rule.format(1, 0)):
+        jobs.state[:] = CANCELLED
+    with pytest.raises(FixedError, match=rule.format(1, 0)):
+        jobs.state[jobs.submit < 20] = CANCELLED
+    jobs.state[2] = RENOUNCED  # still to come
+    model.run()
+    assert [State.COMPLETED, State.COMPLETED, RENOUNCED] == jobs.state.tolist()
+
+
+def test_patience_counts_only_jobs_that_started(make_jobs: MakeJobs) -> None:
+    """A job that was taken back while it waited has no wait until its start."""
+    jobs = make_jobs((0, 100, 4), (0, 100, 4))
+    model = Simulation(jobs, 4)
+    (user,) = add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
+    patience = RecentWaits(wait=0, last=1)
+    patience.begin(user)
+    model.run(until=40)
+    model.cancel([1])
+    patience.heard(user, 1, 40)
+    assert not patience._jobs[user.number]
+
+
+def random_run(seed: int, policy: str, grid: str | None, plain: bool) -> list[Any]:
+    """Jobs, users who take some back at random seconds; return the outcome."""
+    draw = np.random.default_rng(seed)
+    count, size = int(draw.integers(5, 60)), int(draw.integers(1, 9))
+    run = draw.integers(0, 200, count)
+    jobs = JobTable()
+    jobs.append(
+        count,
+        user=draw.integers(0, 4, count),
+        processors=draw.integers(1, size + 2, count),
+        run_time=run,
+        requested_time=np.maximum(1, (run * draw.uniform(0.5, 3, count)).astype(int)),
+        queue=draw.integers(0, 3, count),
+    )
+    if grid is not None:
+        others = {"b": ClusterSpec(int(draw.integers(1, 9)), policy, speed=2.0)}
+        options: dict[str, Any] = {"others": others, "grid": GridSpec(grid)}
+    else:
+        options = {"overrun": ("keep", "kill")[seed % 2]}
+    model, owner = Simulation(jobs, size, policy, plain=plain, **options), Owner()
+    at = np.sort(draw.integers(0, 400, count))
+    first = 0
+    while first < count:
+        rows = np.arange(first, min(count, first + int(draw.integers(1, 4))))
+        model.submit(owner, rows, at[rows], draw.choice(["home", "b", "grid"]) if grid else None)
+        first = int(rows[-1]) + 1
+
+    def take_back() -> None:
+        there = np.flatnonzero((jobs.state == UNFINISHED) & (jobs.submit >= 0))
+        if len(there):
+            model.cancel(draw.choice(there, min(len(there), int(draw.integers(1, 4))), False))
+
+    seconds = np.sort(draw.integers(0, 700, 8)).tolist()
+    for second in seconds[:4]:
+        model.call_at(second, take_back)
+    for second in seconds[4:]:
+        if second >= model.time:
+            model.run(until=second)
+            take_back()
+    model.run()
+    assert jobs.count(UNFINISHED) == 0
+    assert len(owner.heard) == len(model.units)
+    assert model.cluster.free == size
+    return [jobs.matrix.tolist(), owner.heard]
+
+
+POLICIES = ("fcfs", "easy", "conservative", "selective", "fair-share", "multi-queue")
+
+
+def check(policy: str, grid: str | None, seeds: range) -> None:
+    """Check that both engines give the same outcome, whoever is taken back when."""
+    for seed in seeds:
+        assert random_run(seed, policy, grid, False) == random_run(seed, policy, grid, True), seed
+
+
+@pytest.mark.parametrize(
+    ("policy", "grid"),
+    [
+        *((policy, None) for policy in POLICIES),
+        *(("easy", grid) for grid in ("first-fit", "least-loaded", "fastest-completion")),
+    ],
+)
+def test_compiled_and_plain_agree(policy: str, grid: str | None) -> None:
+    """Alone and on grids."""
+    check(policy, grid, range(5))
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("grid", [None, "first-fit", "worst-fit", "fastest-completion"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_compiled_and_plain_agree_often(policy: str, grid: str | None) -> None:
+    """The same in many more cases."""
+    check(policy, grid, range(100, 250))
+
+
+def test_components_are_taken_back_together() -> None:
+    """Taking one back takes all of them back, on every cluster, whether they wait or run."""
+    jobs = JobTable()
+    jobs.append(5, user=1, processors=4, run_time=100, requested_time=100)
+    grid = GridSpec("first-fit", coallocation=True)
+    model, owner = Simulation(jobs, 4, others={"b": ClusterSpec(4)}, grid=grid), Owner()
+    assert model.broker is not None
+    for rows in (np.array([0, 1]), np.array([2, 3])):
+        model.add_unit(owner, rows)
+        model.broker.submit_together(rows, 0)
+    model.submit(owner, np.array([4]), 0, "grid")
+    model.call_at(20, model.cancel, [3])
+    model.call_at(30, model.cancel, [0])
+    model.run()
+    assert [0, 0, -1, -1, 30] == jobs.start.tolist()
+    assert [30, 30, 20, 20, 130] == jobs.end.tolist()
+    assert [(1, 20), (0, 30), (2, 130)] == owner.heard
+
+
+def test_forks_take_back_their_own(make_jobs: MakeJobs) -> None:
+    """What is taken back in a copy of a run stays in the original."""
+    jobs = make_jobs((0, 100, 4), (10, 50, 4), (20, 50, 4))
+    model, _ = start(jobs)
+    model.run(until=40)
+    other = copy.deepcopy(model)
+    other.cancel([1])
+    other.run()
+    model.run()
+    assert [0, 100, 150] == jobs.start.tolist()
+    assert [0, -1, 100] == other.jobs.start.tolist()

@@ -51,17 +51,6 @@ STORIES = {
     "who reacts at once is in the queue before the pass, by number": Story(
         2, [(0, 100, 2, 100, 1), (100, 50, 2, 50, 1), (100, 50, 2, 50, 2)],
         {"start": [0, 100, 150]}),
-    "jobs without length and think time follow each other within a second": Story(
-        2, [(7, 0, 2), (7, 0, 2), (7, 0, 2), (7, 5, 2)],
-        {"start": [7, 7, 7, 7], "end": [7, 7, 7, 12]}),
-    "inside a session jobs are as far apart as recorded": Story(
-        2, [(0, 100, 2), (5000, 10, 1), (5030, 10, 1), (9000, 10, 1)],
-        {"submit": [0, 5050, 5080, 9050]}, SessionDefinition("arrival", 60),
-        given={"run_time": [150, 10, 10, 10]}),
-    # Ready at 60 + 190 and at 21 + 100.
-    "of two predecessors the later of end plus think time counts": Story(
-        2, [(0, 10, 1), (1, 99, 1), (200, 10, 1)], {"submit": [0, 1, 250]},
-        given={"run_time": [60, 20, 10]}),
     # Thinks for 60 s.
     "the session after a renounced one thinks from the second of that": Story(
         2, [(5, 100, 2), (165, 10, 1)],

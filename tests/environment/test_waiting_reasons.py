@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.environment import (
-    EASY,
     FCFS,
     Clock,
     ClusterSpec,
@@ -127,6 +126,9 @@ WORDS: dict[str, tuple[str, Rows, dict[str, Any], dict[int, str]]] = {
         "easy:order=-processors", FULL, {},
         in_order("by processors, large ones first", {4: 5, 2: 4, 3: 2})),
     "creasy": ("creasy", FULL, {}, in_order("by seniority and criticality", {4: 5, 2: 4, 3: 2})),
+    "a formula": (
+        "wfp3", FULL, {}, {2: "first by wfp3: requests 4 processors, none is free; start expected Mon 04:00"}),
+    "its plan": ("wfp3:backfill=conservative", FULL, {}, {2: "planned for Mon 04:00"}),
     "conservative tells its plan": (
         "conservative", FULL, {},
         {2: "planned for Mon 04:00", 3: "planned for Mon 04:00", 4: "planned for Mon 06:00"}),
@@ -145,10 +147,6 @@ WORDS: dict[str, tuple[str, Rows, dict[str, Any], dict[int, str]]] = {
             "reservation below a slowdown of 1.50, it would have 1.13"}),
     "a limit is named with whose it is": (
         "multi-queue:user-jobs=1", STORY, {"processors": 9}, {4: AT_LIMIT.format(3)}),
-    "what blocks first is first": (
-        "multi-queue:user-jobs=1", STORY, {}, {4: "requests 1 processor, none is free"}),
-    "a limit without a head": (
-        "multi-queue:user-jobs=1", [STORY[0], STORY[5]], {}, {2: AT_LIMIT.format(1)}),
     "the head counts": (
         "multi-queue:user-jobs=1", [*STORY[:2], (90, H, 1, H, 2, 1, 1)], {},
         {3: f"{AT_LIMIT.format(2)}, with job 2, which goes first"}),
@@ -271,17 +269,6 @@ class Told(Odd):
             yield found
 
 
-class Narrow(EASY):
-    """EASY for narrow jobs only; does not explain that."""
-
-    name = "narrow"
-
-    def select(self, look: Look) -> Iterable[WaitingJob]:
-        """As EASY, of the narrow ones."""
-        narrow = [job for job in look.waiting if job.processors < 3]
-        return super().select(look._replace(waiting=narrow))
-
-
 class ByUser(OrderedScheduler):
     """Your own order; explains itself."""
 
@@ -304,7 +291,6 @@ TWO = (60, H, 2, H, 2, 1, 1)
          {2: "odd did not choose it: requests 2 processors, 3 are free"}),
         (Told, [(0, 4 * H, 5, 4 * H, 1, 1, 1), TWO],
          {2: "odd only: it did not choose it: requests 2 processors, 3 are free"}),
-        (Narrow, [STORY[1]], {1: "narrow did not choose it: requests 4 processors, 8 are free"}),
         (ByUser, FULL,
          {4: f"first by seat: requests 5 {NONE_FREE}; start expected Mon 04:00",
           3: "place 2 by seat: waits behind job 4: seat allows no overtaking"}),

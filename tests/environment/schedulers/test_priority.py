@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, jobs_from_trace, reasons_of
-from hpcrowd.environment.clock import Clock
+from hpcrowd.environment import JobTable, jobs_from_trace
 from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.platform.changes import Maintenance, Resize
 from hpcrowd.environment.schedulers.priority import (
@@ -194,17 +193,6 @@ def test_wrong_formulas(
     jobs = make_jobs((0, 10, 4), (5, 10, 4), (6, 10, 4))
     with pytest.raises(SchedulerError, match=f"{name}: score.*{message}"):
         ran(jobs, 4, wrong(name, score)(), plain=plain)
-
-
-@pytest.mark.parametrize("backfill", ["queue", "conservative"])
-def test_why_jobs_wait(make_jobs: MakeJobs, backfill: str) -> None:
-    """The head, or the plan; in the order of the scores."""
-    jobs = make_jobs((0, 100, 3), (10, 50, 2), (20, 500, 4))
-    model = begun(jobs, 4, f"wfp3:backfill={backfill}").run(until=60)
-    words = [reason.words(Clock()) for reason in reasons_of(model.cluster)]
-    assert len(words) == 2
-    expected = {"queue": "first by wfp3: requests 2", "conservative": "planned for"}[backfill]
-    assert expected in words[0]
 
 
 @pytest.mark.parametrize("backfill", ["queue", "conservative"])

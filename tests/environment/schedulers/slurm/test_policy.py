@@ -26,11 +26,12 @@ from hpcrowd.environment.schedulers.slurm.backfill import BackfillCycle
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 
+from tests.environment.schedulers import pool_cases
+from tests.environment.schedulers.pool_cases import both
+
 HOUR = 3600
 
 Job = dict[str, Any]
-
-forms = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 #: Passes follow each event at once, so that stories need no arithmetic.
 AT_ONCE = {
@@ -79,9 +80,8 @@ def table(*jobs: Job) -> tuple[JobTable, np.ndarray[Any, Any]]:
 def begun(site: Machine, *jobs: Job, placement: Any = "slurm", **more: Any) -> Simulation:
     """Return a simulation of jobs on a machine."""
     made, at = table(*jobs)
-    model = Simulation(made, site.cores, Slurm(placement), machine=site, **more)
-    model.submit(Nobody(), np.arange(len(made)), at)
-    return model
+    made.recorded_submit[:] = at
+    return pool_cases.begun(made, site.cores, Slurm(placement), machine=site, **more)
 
 
 def run(site: Machine, *jobs: Job, **more: Any) -> Simulation:
@@ -323,7 +323,7 @@ STORIES = {
 }  # fmt: skip
 
 
-@forms
+@both
 @pytest.mark.parametrize("name", STORIES)
 def test_stories(name: str, plain: bool) -> None:
     """Jobs start, end and are refused as Slurm's rules say."""
@@ -374,7 +374,7 @@ WAITING: dict[str, tuple[Machine, list[Job], list[int], list[str]]] = {
 }  # fmt: skip
 
 
-@forms
+@both
 @pytest.mark.parametrize("name", WAITING)
 def test_reasons(name: str, plain: bool) -> None:
     """A job that waits has Slurm's word for it."""
@@ -389,17 +389,12 @@ def test_reasons(name: str, plain: bool) -> None:
     assert (model.jobs.start != UNKNOWN).all()
 
 
-@forms
-def test_the_table_says_what_jobs_got(plain: bool) -> None:
-    """The cores of whole nodes, and the time limit of the partition."""
+@both
+def test_what_jobs_got_is_known(plain: bool) -> None:
+    """The cores of whole nodes, the time limit of the partition, and runs that were stopped."""
     site = machine(partitions=(Partition(name="all", default_time=30),))
-    model = run(site, {"exclusive": 1, "limit": -1}, plain=plain)
-    assert (4, 30) == (model.jobs.processors[0], model.jobs.requested_time[0])
-
-
-@forms
-def test_preempted_jobs_are_noted(plain: bool) -> None:
-    """Those that are requeued with their first run."""
+    made = run(site, {"exclusive": 1, "limit": -1}, plain=plain).jobs
+    assert (4, 30) == (made.processors[0], made.requested_time[0])
     jobs = {"partitions": "low"}, {"partitions": "high", "at": 40, "run": 10}
     (attempt,) = run(lending(Preempt.REQUEUE), *jobs, plain=plain).cluster.attempts
     found = attempt.start, attempt.end, attempt.cause, attempt.fate
@@ -425,7 +420,7 @@ def test_preempted_jobs_may_be_cancelled() -> None:
     assert "fail" == model.cluster.attempts[0].fate
 
 
-@forms
+@both
 def test_waiting_and_running_jobs_can_be_taken_back(plain: bool) -> None:
     """Cancelled jobs leave the queue, or give back their nodes at once."""
     model = begun(one(), {}, {"at": 1}, {"at": 2, "run": 10}, plain=plain)
@@ -433,12 +428,6 @@ def test_waiting_and_running_jobs_can_be_taken_back(plain: bool) -> None:
     model.call_at(30, model.cancel, 0)
     model.run()
     assert [0, UNKNOWN, 30] == model.jobs.start.tolist()
-
-
-def test_a_machine_needs_a_policy_that_knows_it() -> None:
-    """slurm without a machine is one line that says what to give."""
-    with pytest.raises(QuantityError, match="needs a machine of nodes; give --machine FILE"):
-        Simulation(JobTable(), 8, "slurm")
 
 
 @pytest.mark.parametrize(
@@ -464,11 +453,12 @@ def test_cycles_follow_a_plan_on_nodes_that_are_not_full(
 
 def test_placement_of_ones_own() -> None:
     """A function names nodes in the order in which they are used: here the last one first."""
-
-    def last_first(stock: Any, demand: Any, usable: dict[int, int]) -> list[int]:
-        return sorted(usable, reverse=True)
-
-    model = run(machine(), {"cores": 2}, {"cores": 2}, {"cores": 3}, placement=last_first)
+    model = run(
+        machine(), {"cores": 2}, {"cores": 2}, {"cores": 3},
+        placement=lambda stock, demand, usable: sorted(usable, reverse=True),
+    )  # fmt: skip
     scheduler: Any = model.cluster.engine.scheduler
     held = {one.row: [share.node for share in one.holding] for one in scheduler.ledger}
     assert {0: [1], 1: [1], 2: [0]} == held
+    with pytest.raises(QuantityError, match="needs a machine of nodes; give --machine FILE"):
+        Simulation(JobTable(), 8, "slurm")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.demand import demand_of
@@ -22,6 +20,8 @@ from hpcrowd.environment.schedulers.slurm.shares import Shares
 
 DAY = 86_400
 
+NODES = (NodeType(name="n[1-10]", cores=8),)
+
 #: Two accounts with 60 and 40 shares; users with 1 share each, Cy with 3.
 TREE = (
     Account(account="a", shares=60),
@@ -36,7 +36,7 @@ TREE = (
 def tree(**settings: object) -> Shares:
     """Return the tree with priority settings."""
     priority = PrioritySettings.model_validate({"half_life": DAY, **settings})
-    return Shares(Machine(nodes=(NodeType(name="n1", cores=1),), accounts=TREE, priority=priority))
+    return Shares(Machine(nodes=NODES, accounts=TREE, priority=priority))
 
 
 def factors(shares: Shares) -> dict[str, float]:
@@ -78,9 +78,8 @@ def test_factors_follow_usage(
 
 def test_no_shares_is_last() -> None:
     """A user with no shares has level 0, whoever used how much."""
-    accounts = (Account(account="a"), Account(account="a", user="x", shares=0),
-                Account(account="a", user="y"))  # fmt: skip
-    shares = Shares(Machine(nodes=(NodeType(name="n1", cores=1),), accounts=accounts))
+    users = (Account(account="a", user="x", shares=0), Account(account="a", user="y"))
+    shares = Shares(Machine(nodes=NODES, accounts=(Account(account="a"), *users)))
     shares.charge(shares.of("y", "a"), 5, 100)
     assert {"y": 1.0, "x": 0.5} == factors(shares)
 
@@ -122,7 +121,7 @@ def job(layout: Layout, cores: int, shares: Shares, **more: object) -> QueuedJob
 def test_factors_are_weighted() -> None:
     """Age, size, partition and QOS count as slurm.conf(5) says."""
     machine = Machine(
-        nodes=(NodeType(name="n[1-10]", cores=8),),
+        nodes=NODES,
         partitions=(
             Partition(name="half", priority_factor=50),
             Partition(name="full", priority_factor=100),
@@ -151,13 +150,11 @@ def test_factors_are_weighted() -> None:
 def test_small_jobs_can_be_favored() -> None:
     """PriorityFavorSmall turns the size around."""
     machine = Machine(
-        nodes=(NodeType(name="n[1-10]", cores=8),),
+        nodes=NODES,
         priority=PrioritySettings(weight_size=100, favor_small=True),
     )
     layout = Layout(machine)
-    small, large = (
-        Priorities(layout).of(job(layout, cores, Shares(machine)), "all", 0).size
-        for cores in (1, 80)
-    )
+    jobs = (job(layout, cores, Shares(machine)) for cores in (1, 80))
+    small, large = (Priorities(layout).of(one, "all", 0).size for one in jobs)
     assert small > large
-    assert math.isclose(100 * (1 - 1 / 10 + 1 - 1 / 80) / 2, small)
+    assert 100 * (1 - 1 / 10 + 1 - 1 / 80) / 2 == pytest.approx(small)

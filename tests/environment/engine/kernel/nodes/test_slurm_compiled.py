@@ -34,13 +34,7 @@ from hpcrowd.environment.engine.compiled import CompiledEngine
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.audit import faults
-from hpcrowd.environment.machine.model import (
-    Limits,
-    Machine,
-    Partition,
-    Qos,
-    SchedulingSettings,
-)
+from hpcrowd.environment.machine.model import Limits, Machine, Partition, Qos, SchedulingSettings
 from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.simulation import Simulation
 from hypothesis import Phase, given, settings
@@ -73,25 +67,23 @@ REACTIONS: list[Callable[[], Reaction]] = [
     lambda: Degrade(ALWAYS, factor=0.5),
 ]
 
-#: What is drawn of each run: the machine and jobs, the rules, the seconds to stop at, for how many
-#: jobs there is room at first, what users do, and which jobs are taken back, as (row, second).
+#: What is drawn of each run.
 cases = st.fixed_dictionaries(
     {
-        "seed": seeds,
+        "seed": seeds,  # of the machine and jobs
         "placement": st.sampled_from(PLACEMENTS),
         "overrun": st.sampled_from(["keep", "kill"]),
-        "until": st.lists(st.integers(0, 120), max_size=12),
-        "room": st.sampled_from([1, 2, 5, 1024]),
+        "cancels": st.booleans(),  # whether preempted jobs are cancelled, so that users hear of it
+        "room": st.sampled_from([1, 2, 5, 1024]),  # for jobs, at first
+        "until": st.lists(st.integers(0, 120), max_size=12),  # seconds to stop at
+        "taken": st.lists(st.tuples(st.integers(0, 29), st.integers(0, 60)), max_size=12),
+        "who": st.sampled_from(["nobody", "listener", "users"]),
         "reactions": st.lists(st.integers(0, len(REACTIONS) - 1), max_size=2, unique=True),
         "patience": st.sampled_from([None, "later", "smaller", "never", "elsewhere"]),
         "after": st.integers(1, 12),
         "closed": st.booleans(),
-        "taken": st.lists(
-            st.tuples(st.integers(0, 29), st.integers(0, 60)), min_size=1, max_size=12
-        ),
     }
 )
-Case = dict[str, Any]
 
 
 class Listener:
@@ -117,38 +109,52 @@ def take_back(model: Simulation, plan: Sequence[tuple[int, int]]) -> None:
             model.cancel(row)
 
     for row, second in plan:
-        model.call_at(second, cancel, row)
+        model.call_at(second, cancel, row % len(model.jobs))
 
 
-def simulation(
-    site: Machine, jobs: JobTable, placement: str, overrun: Any, *, plain: bool, room: int = 1024
-) -> tuple[Slurm, Simulation]:
-    """Return a scheduler and its simulation; the compiled one begins with room for few jobs."""
-    policy = Slurm(placement)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
-        model = Simulation(
-            jobs, site.cores, policy, machine=site, overrun=overrun, plain=plain, seed=1
+def populate(model: Simulation, case: dict[str, Any]) -> list[Any]:
+    """Let jobs be submitted, react, and be taken back; return what is heard on the way."""
+    listener, at = Listener(model), model.jobs.recorded_submit
+    if case["who"] == "nobody":
+        model.submit(Nobody(), np.arange(len(at)), at)
+    elif case["who"] == "listener":
+        for row, second in enumerate(at.tolist()):
+            model.submit(listener, np.array([row]), second)
+    else:
+        closed, then = case["closed"], case["patience"]
+        patience = None if then is None else Patience(case["after"], then=then, after=3)
+        kinds = [REACTIONS[number]() for number in case["reactions"]]
+        first = SessionGraph if closed else Recorded
+        add_users(
+            model,
+            Work.of(model.jobs, CLOSED if closed else EVERY_JOB),
+            lambda work: Composed(first(work), reactions=kinds, patience=patience),
         )
-    assert isinstance(model.cluster.engine, PlainEngine if plain else CompiledEngine)
-    return policy, model
+    take_back(model, case["taken"])
+    return listener.heard
 
 
-def submit(model: Simulation) -> None:
-    """Submit all jobs at their recorded second."""
-    model.submit(Nobody(), np.arange(len(model.jobs)), model.jobs.recorded_submit)
+def look(policy: Slurm, model: Simulation, *, within: bool) -> dict[str, Any]:
+    """Return all that can be known of a run, and what users see if it stopped before a pass.
 
-
-def look(policy: Slurm, model: Simulation) -> dict[str, Any]:
-    """Return all that can be known of a run."""
+    In the middle of a second nobody can see what the controller hears of in its next pass.
+    """
     state, jobs, engine = policy.state, model.jobs, model.cluster.engine
-    return {
+    queue = sorted(model.cluster.waiting.tolist())
+    found: dict[str, Any] = {
         "now": engine.now,
         "table": jobs.matrix[:, : len(jobs)].tolist(),
         "requests": None if jobs.requests is None else jobs.requests.matrix.tolist(),
         "ledger": policy.ledger,
         "attempts": list(engine.attempts),
         "refused": dict(engine.refused),
+        "queue": queue,
+    }
+    if within:
+        see = model.cluster.look().machine
+        seen = {"see": list(see.partitions.values()), "foretold": list(map(see.forecast, queue))}
+        return found | seen
+    return found | {
         "waiting": {
             row: (job.reason, job.planned, job.priority, job.factors, job.eligible, job.submitted)
             for row, job in sorted(state.waiting.items())
@@ -159,59 +165,30 @@ def look(policy: Slurm, model: Simulation) -> dict[str, Any]:
         },
         "usage": [(one.name, one.user, one.usage, one.factor) for one in state.shares.all],
         "free": (state.stock.cores, state.stock.memory, state.stock.gpus, state.stock.jobs),
-        "queue": sorted(model.cluster.waiting.tolist()),
         "rhythm": (state.calculated, state.next_backfill),
     }
 
 
-#: What nobody can see in the middle of a second: the controller hears of it in its next pass.
-INSIDE = ("waiting", "running", "usage", "free", "rhythm")
-
-
-def look_within(policy: Slurm, model: Simulation) -> dict[str, Any]:
-    """Return all that can be known of a run that stopped before a pass, and what users see then."""
-    found = look(policy, model)
-    see = model.cluster.look().machine
-    found["see"] = list(see.partitions.values())
-    found["foretold"] = [see.forecast(row) for row in found["queue"]]
-    return {key: value for key, value in found.items() if key not in INSIDE}
-
-
-def differences(plain: dict[str, Any], compiled: dict[str, Any]) -> dict[str, Any]:
-    """Return what is not the same."""
-    return {key: (value, compiled[key]) for key, value in plain.items() if value != compiled[key]}
-
-
-Prepare = Callable[[Simulation], Any]
-
-
-def compare(
-    site: Machine,
-    jobs: JobTable,
-    placement: str,
-    overrun: str,
-    prepare: Prepare = submit,
-    until: Sequence[int] = (),
-    room: int = 1024,
-) -> tuple[Slurm, Simulation]:
-    """Check that both forms give the same at each stop and at the end; return the compiled one.
-
-    What ``prepare`` returns for a simulation before it runs must be the same afterwards.
-    """
-    (one, plain), (two, compiled) = (
-        simulation(site, jobs.copy(), placement, overrun, plain=form, room=room)
-        for form in (True, False)
-    )
-    noted = prepare(plain), prepare(compiled)
-    for second in (*sorted(until), None):
-        plain.run(second)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
-            compiled.run(second)
-        seen = look if second is None else look_within
-        assert {} == differences(seen(one, plain), seen(two, compiled)), f"until {second}"
-    assert noted[0] == noted[1]
-    return two, compiled
+def compare(site: Machine, jobs: JobTable, case: dict[str, Any]) -> tuple[Slurm, Simulation]:
+    """Check that both forms give the same at each stop and at the end; return the compiled one."""
+    both, heard = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", case["room"])
+        for plain in (True, False):
+            policy = Slurm(case["placement"])
+            how = {"overrun": case["overrun"], "plain": plain, "seed": 1}
+            model = Simulation(jobs.copy(), site.cores, policy, machine=site, **how)
+            assert isinstance(model.cluster.engine, PlainEngine if plain else CompiledEngine)
+            both.append((policy, model))
+            heard.append(populate(model, case))
+        for second in (*sorted(case["until"]), None):
+            plain, compiled = (
+                look(policy, model.run(second), within=second is not None) for policy, model in both
+            )
+            different = {key for key, value in plain.items() if value != compiled[key]}
+            assert {} == {key: (plain[key], compiled[key]) for key in different}, f"until {second}"
+    assert heard[0] == heard[1]
+    return both[1]
 
 
 def drawn(seed: int, most: int = 30) -> tuple[Machine, JobTable]:
@@ -224,81 +201,35 @@ def drawn(seed: int, most: int = 30) -> tuple[Machine, JobTable]:
     return site, jobs
 
 
-def check_alone(case: Case) -> None:
-    """Check jobs that come at their recorded seconds, whatever happens."""
-    rules = case["placement"], case["overrun"]
-    compare(*drawn(case["seed"]), *rules, until=case["until"], room=case["room"])
+def check(case: dict[str, Any]) -> None:
+    """Check a run of a random machine."""
+    site, jobs = drawn(case["seed"], 20 if case["who"] == "users" else 30)
+    if case["cancels"] and site.scheduling.preempt_type != "none":
+        rules = {**dict(site.scheduling), "preempt_mode": "cancel"}
+        site = site.changed(scheduling=SchedulingSettings(**rules))
+    compare(site, jobs, case)
 
 
-def check_users(case: Case) -> None:
-    """Check users who look, react, wait for their jobs and leave the queue."""
-
-    def prepare(model: Simulation) -> None:
-        closed, then = case["closed"], case["patience"]
-        patience = None if then is None else Patience(case["after"], then=then, after=3)
-        kinds = [REACTIONS[number]() for number in case["reactions"]]
-        first = SessionGraph if closed else Recorded
-        add_users(
-            model,
-            Work.of(model.jobs, CLOSED if closed else EVERY_JOB),
-            lambda work: Composed(first(work), reactions=kinds, patience=patience),
-        )
-
-    rules = case["placement"], case["overrun"]
-    compare(*drawn(case["seed"], 20), *rules, prepare, case["until"])
-
-
-def check_cancelled(case: Case) -> None:
-    """Check jobs that are taken back before they come, while they wait, and while they run."""
-
-    def prepare(model: Simulation) -> None:
-        submit(model)
-        take_back(model, [(row % len(model.jobs), second) for row, second in case["taken"]])
-
-    rules = case["placement"], case["overrun"]
-    compare(*drawn(case["seed"]), *rules, prepare, case["until"])
-
-
-def check_heard(case: Case) -> None:
-    """Check that users hear of each job at the same second, and see the same machine then.
-
-    Preempted jobs are cancelled, so that their users hear of it in the second of a pass.
-    """
-    site, jobs = drawn(case["seed"])
-    if site.scheduling.preempt_type != "none":
-        site = site.changed(
-            scheduling=SchedulingSettings(**{**dict(site.scheduling), "preempt_mode": "cancel"})
-        )
-
-    def prepare(model: Simulation) -> list[Any]:
-        listener = Listener(model)
-        for row, second in enumerate(model.jobs.recorded_submit.tolist()):
-            model.submit(listener, np.array([row]), second)
-        return listener.heard
-
-    compare(site, jobs, case["placement"], case["overrun"], prepare)
-
-
-checks = pytest.mark.parametrize(
-    "check", [check_alone, check_users, check_cancelled, check_heard], ids=lambda one: one.__name__
-)
-
-
-@checks
-@settings(deadline=None, phases=PHASES, max_examples=8)
-@given(case=cases)
-def test_both_forms_are_the_same(check: Callable[[Case], None], case: Case) -> None:
-    """At any second at which the run is stopped, and at the end."""
+@settings(phases=PHASES, max_examples=20)
+@given(cases)
+def test_both_forms_are_the_same(case: dict[str, Any]) -> None:
+    """At any second at which the run is stopped, and at the end, whatever users do."""
     check(case)
 
 
 @pytest.mark.endurance
-@checks
-@settings(deadline=None, phases=PHASES, max_examples=400)
-@given(case=cases)
-def test_both_forms_are_the_same_often(check: Callable[[Case], None], case: Case) -> None:
-    """For hundreds of machines."""
+@settings(phases=PHASES, max_examples=1500)
+@given(cases)
+def test_both_forms_are_the_same_often(case: dict[str, Any]) -> None:
+    """For many more machines."""
     check(case)
+
+
+#: Jobs that come at their recorded seconds.
+ALONE = {
+    "placement": "slurm", "overrun": "kill", "room": 1024, "until": [], "taken": [],
+    "who": "nobody",
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -307,7 +238,7 @@ def test_what_is_compared_happens() -> None:
     seen: set[str] = set()
     for seed in range(100):
         site, jobs = drawn(seed)
-        policy, model = compare(site, jobs, "slurm", "kill")
+        policy, model = compare(site, jobs, ALONE)
         requests, ran = model.jobs.requests, [run.row for run in policy.ledger]
         assert requests is not None
         assert [] == faults(site, model.jobs, policy.ledger)
@@ -328,10 +259,8 @@ def test_runs_end_though_users_would_look_for_ever(plain: bool) -> None:
     jobs, at = table({}, {"at": 3, "user": 2})
     jobs.recorded_submit[:] = at
     model = Simulation(jobs, site.cores, "slurm", machine=site, plain=plain)
-    patience = Patience(5, then="elsewhere")
-    add_users(
-        model, Work.of(jobs, EVERY_JOB), lambda work: Composed(Recorded(work), patience=patience)
-    )
+    patience, work = Patience(5, then="elsewhere"), Work.of(jobs, EVERY_JOB)
+    add_users(model, work, lambda work: Composed(Recorded(work), patience=patience))
     model.run()
     assert [State.UNFINISHED] * 2 == jobs.state.tolist()
     assert model.time < 100
