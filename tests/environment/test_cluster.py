@@ -282,87 +282,14 @@ def test_patience_counts_only_jobs_that_started(make_jobs: MakeJobs) -> None:
     assert not patience._jobs[user.number]
 
 
-def random_run(seed: int, policy: str, grid: str | None, plain: bool) -> list[Any]:
-    """Jobs, users who take some back at random seconds; return the outcome."""
-    draw = np.random.default_rng(seed)
-    count, size = int(draw.integers(5, 60)), int(draw.integers(1, 9))
-    run = draw.integers(0, 200, count)
-    jobs = JobTable()
-    jobs.append(
-        count,
-        user=draw.integers(0, 4, count),
-        processors=draw.integers(1, size + 2, count),
-        run_time=run,
-        requested_time=np.maximum(1, (run * draw.uniform(0.5, 3, count)).astype(int)),
-        queue=draw.integers(0, 3, count),
-    )
-    if grid is not None:
-        others = {"b": ClusterSpec(int(draw.integers(1, 9)), policy, speed=2.0)}
-        options: dict[str, Any] = {"others": others, "grid": GridSpec(grid)}
-    else:
-        options = {"overrun": ("keep", "kill")[seed % 2]}
-    model, owner = Simulation(jobs, size, policy, plain=plain, **options), Owner()
-    at = np.sort(draw.integers(0, 400, count))
-    first = 0
-    while first < count:
-        rows = np.arange(first, min(count, first + int(draw.integers(1, 4))))
-        model.submit(owner, rows, at[rows], draw.choice(["home", "b", "grid"]) if grid else None)
-        first = int(rows[-1]) + 1
-
-    def take_back() -> None:
-        there = np.flatnonzero((jobs.state == UNFINISHED) & (jobs.submit >= 0))
-        if len(there):
-            model.cancel(draw.choice(there, min(len(there), int(draw.integers(1, 4))), False))
-
-    seconds = np.sort(draw.integers(0, 700, 8)).tolist()
-    for second in seconds[:4]:
-        model.call_at(second, take_back)
-    for second in seconds[4:]:
-        if second >= model.time:
-            model.run(until=second)
-            take_back()
-    model.run()
-    assert jobs.count(UNFINISHED) == 0
-    assert len(owner.heard) == len(model.units)
-    assert model.cluster.free == size
-    return [jobs.matrix.tolist(), owner.heard]
-
-
-POLICIES = ("fcfs", "easy", "conservative", "selective", "fair-share", "multi-queue")
-
-
-def check(policy: str, grid: str | None, seeds: range) -> None:
-    """Check that both engines give the same outcome, whoever is taken back when."""
-    for seed in seeds:
-        assert random_run(seed, policy, grid, False) == random_run(seed, policy, grid, True), seed
-
-
-@pytest.mark.parametrize(
-    ("policy", "grid"),
-    [
-        *((policy, None) for policy in POLICIES),
-        *(("easy", grid) for grid in ("first-fit", "least-loaded", "fastest-completion")),
-    ],
-)
-def test_compiled_and_plain_agree(policy: str, grid: str | None) -> None:
-    """Alone and on grids."""
-    check(policy, grid, range(5))
-
-
-@pytest.mark.endurance
-@pytest.mark.parametrize("grid", [None, "first-fit", "worst-fit", "fastest-completion"])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_compiled_and_plain_agree_often(policy: str, grid: str | None) -> None:
-    """The same in many more cases."""
-    check(policy, grid, range(100, 250))
-
-
-def test_components_are_taken_back_together() -> None:
+@both
+def test_components_are_taken_back_together(plain: bool) -> None:
     """Taking one back takes all of them back, on every cluster, whether they wait or run."""
     jobs = JobTable()
     jobs.append(5, user=1, processors=4, run_time=100, requested_time=100)
     grid = GridSpec("first-fit", coallocation=True)
-    model, owner = Simulation(jobs, 4, others={"b": ClusterSpec(4)}, grid=grid), Owner()
+    model = Simulation(jobs, 4, others={"b": ClusterSpec(4)}, grid=grid, plain=plain)
+    owner = Owner()
     assert model.broker is not None
     for rows in (np.array([0, 1]), np.array([2, 3])):
         model.add_unit(owner, rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pytest
 from hpcrowd.agents import (
     Behaviour,
@@ -83,47 +82,6 @@ def test_stories(make_jobs: MakeJobs, name: str, policy: str, plain: bool) -> No
     model.run()
     assert story.found == {column: getattr(jobs, column).tolist() for column in story.found}
     assert all(user.submitted == user.finished > 0 for user in users)
-
-
-jobs_of_a_run = st.lists(
-    st.tuples(
-        st.integers(0, 30),
-        st.integers(0, 10),
-        st.integers(1, 6),
-        st.integers(0, 12),
-        st.integers(1, 3),
-        st.booleans(),
-    ),
-    min_size=1,
-    max_size=30,
-)
-
-
-@settings(max_examples=25)
-@given(
-    jobs_of_a_run,
-    st.sampled_from(["fcfs", "easy", "recorded"]),
-    st.sampled_from([EVERY_JOB, SessionDefinition("arrival", 2)]),
-)
-def test_any_jobs_may_be_renounced(
-    make_jobs: MakeJobs, rows: list[Any], scheduler: str, definition: SessionDefinition
-) -> None:
-    """With any jobs renounced, compiled and plain engines give the same; the rest runs."""
-    renounced = np.array([row[-1] for row in rows])
-    seen = []
-    for plain in (True, False):
-        jobs = make_jobs(*(row[:-1] for row in rows))
-        model = Simulation(jobs, 4, scheduler, plain=plain)
-        add_users(model, Work.of(jobs, definition))
-        jobs.state[renounced] = State.RENOUNCED
-        model.run()
-        seen.append(jobs.matrix.tolist())
-    assert seen[0] == seen[1]
-    expected = np.select(
-        [renounced, jobs.processors > 4], [State.RENOUNCED, State.REJECTED], State.COMPLETED
-    )
-    assert expected.tolist() == jobs.state.tolist()
-    assert np.all((jobs.submit == -1) == renounced)
 
 
 class Diary(ThinkTime):

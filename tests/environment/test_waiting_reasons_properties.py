@@ -14,17 +14,13 @@ from hpcrowd.environment import (
     Look,
     ReasonCode,
     Simulation,
-    Trace,
     WaitingReason,
-    jobs_from_trace,
 )
-from hpcrowd.environment.clock import HOUR, WEEK
 from hpcrowd.environment.engine.plain import PlainEngine
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.schedulers.conservative import PlanningScheduler, Profile, duration
-from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, SCHEDULERS
+from hpcrowd.environment.schedulers.names import SCHEDULERS
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler
-from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import (
     explain,
     reasons_at,
@@ -35,21 +31,21 @@ from hpcrowd.environment.waiting_reasons import (
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.environment.platform.test_properties import platforms
 from tests.environment.schedulers.pool_cases import begun
 from tests.support.policies import (
     LastRun,
     Rows,
     backfills,
+    cases,
     clusters,
     keys,
     make,
     options_of,
-    outcome,
     policies,
     text,
     workloads,
 )
+from tests.support.policies import begun as begun_case
 
 pauses = st.integers(0, 90)
 
@@ -140,36 +136,29 @@ def check_delays(cluster: Cluster, found: list[WaitingReason]) -> None:
         assert left < jobs.processors[one.blocker] <= left + one.asks, "without it the head starts"
 
 
-#: No change of the platform, or some, of a machine of seven processors.
-changes = st.none() | platforms
-
-
 @few
-@given(workloads, policies, clusters, changes, pauses)
-def test_each_job_has_one_true_reason(
-    rows: Rows, policy: str, cluster: dict[str, Any], platform: list[Any] | None, at: int
-) -> None:
+@given(cases, policies, pauses)
+def test_each_job_has_one_true_reason(case: dict[str, Any], policy: str, at: int) -> None:
     """Compiled and plain tell the same, one reason a job, each true; asking changes nothing."""
-    given = cluster if platform is None else cluster | {"processors": 7, "platform": platform}
-    told, ends = [], []
+    case = case | {"policy": policy}
+    told, ends = [], [begun_case(case, plain=False).run().jobs.matrix.tolist()]
     for plain in (True, False):
-        model = paused(rows, policy, given, at, plain=plain)
+        model = begun_case(case, plain=plain).run(until=at)
         found = reasons_of(model.cluster)
         assert sorted(one.row for one in found) == sorted(model.cluster.waiting.tolist())
         check_true(model.cluster, found)
         assert found == reasons_of(model.cluster), "asking changes no answer"
         told.append(found)
-        ends.append(outcome(model.run().jobs))
-    ends.append(outcome(paused(rows, policy, given, FOREVER - 1, plain=False).jobs))
+        ends.append(model.run().jobs.matrix.tolist())
     assert told[0] == told[1]
     assert ends[0] == ends[1] == ends[2]
 
 
 @pytest.mark.endurance
 @settings(max_examples=500)
-@given(workloads, policies, clusters, changes, pauses)
+@given(cases, policies, pauses)
 def test_each_job_has_one_true_reason_often(*drawn: Any) -> None:
-    """The same for many more workloads."""
+    """The same for many more runs."""
     test_each_job_has_one_true_reason.hypothesis.inner_test(*drawn)  # type: ignore[attr-defined]
 
 
@@ -286,35 +275,3 @@ def test_jobs_of_the_table_as_the_scheduler_sees_them() -> None:
     found = [(job.row, job.expected_end) for job in corrected]
     assert [(2, 10), (0, 20), (1, 65), (3, 69)] == found
     assert [] == list(explain(SCHEDULERS["easy"](), Look(0, [], [], 1, 1)))
-
-
-@pytest.mark.traces
-@pytest.mark.endurance
-@pytest.mark.parametrize("policy", POOL_SCHEDULERS)
-def test_fullest_week_of_kth(kth: Trace, policy: str) -> None:
-    """Each job in the queue has a true reason, the same when played back, and nothing changes."""
-    whole, model = (begun(jobs_from_trace(kth).jobs, 100, policy) for _ in range(2))
-    jobs = whole.run().jobs
-    hours = np.arange(0, int(jobs.start.max()), HOUR)
-    came = jobs.start >= 0
-    submits, starts = np.sort(jobs.enqueued[came]), np.sort(jobs.start[came])
-    waiting = np.searchsorted(submits, hours, "right") - np.searchsorted(starts, hours, "right")
-    first = int(hours[np.argmax(np.convolve(waiting, np.ones(WEEK // HOUR), "valid"))])
-    events, longest = np.concatenate((jobs.submit, jobs.start, jobs.end)), 0
-    for at in np.linspace(first, first + WEEK, 12, dtype=int).tolist():
-        while at in events:
-            at += 1  # at a second at which nothing happens, before and after are the same
-        found = reasons_of(model.run(until=at).cluster)
-        longest = max(longest, len(found))
-        assert sorted(one.row for one in found) == sorted(model.cluster.waiting.tolist())
-        check_true(model.cluster, found)
-        again = reasons_at(jobs, at, policy, 100)
-        assert {one.row for one in found} == {one.row for one in again}
-        if policy == "conservative":
-            assert {ReasonCode.PROMISED} == {one.code for one in again}
-        elif policy != "adaptive" and not isinstance(
-            model.cluster.engine.scheduler, PlanningScheduler
-        ):
-            assert found == again
-    assert longest > 30
-    assert np.array_equal(jobs.matrix, model.run().jobs.matrix)

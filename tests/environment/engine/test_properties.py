@@ -7,8 +7,7 @@ on the way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from hypothesis import strategies as st
 
 from tests.support.policies import OUTCOME as OUTCOME
 from tests.support.policies import Rows as Rows
-from tests.support.policies import outcome, rooms
+from tests.support.policies import begun, cases, limited, outcome, rooms
 
 #: (submission, recorded wait, recorded run time, run time, processors, requested time, user).
 workloads = st.lists(
@@ -98,13 +97,46 @@ def populate(
     return model, work
 
 
-@contextmanager
-def limited(room: int, events: int) -> Iterator[None]:
-    """Let the compiled engine have room for few jobs at first, and run a few events at a time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
-        patch.setattr("hpcrowd.environment.simulation.SLICE", events)
-        yield
+def check(case: dict[str, Any], room: int, events: int, stops: list[int]) -> None:
+    """Check that both engines show the same at each stop, and end as a run without stops."""
+    plain = begun(case, plain=True).run()
+    with limited(room, events):
+        models = [begun(case, plain=plain) for plain in (False, True)]
+        for until in sorted(stops):
+            seen: list[Any] = []
+            for model in models:
+                engine = model.run(until=until).cluster.engine
+                state = engine.waiting.tolist(), sorted(engine.running.tolist()), engine.free
+                seen.append((*state, engine.events, engine.next_time(), outcome(model.jobs)))
+            assert seen[0] == seen[1]
+        for model in (model.run() for model in models):
+            assert plain.jobs.matrix.tolist() == model.jobs.matrix.tolist()
+            assert plain.cluster.attempts == model.cluster.attempts
+            if case["platform"]:
+                assert plain.cluster.account(10**4) == model.cluster.account(10**4)
+
+
+stops = st.lists(st.integers(0, 90), max_size=8)
+slices = st.sampled_from([1, 2, 4, 10**6])
+
+
+@settings(max_examples=100)
+@given(cases, rooms, slices, stops)
+def test_compiled_equals_plain(
+    case: dict[str, Any], room: int, events: int, stops: list[int]
+) -> None:
+    """Whatever users and the platform do, under every policy, both engines do the same."""
+    check(case, room, events, stops)
+
+
+@pytest.mark.endurance
+@settings(max_examples=3000)
+@given(cases, rooms, slices, stops)
+def test_compiled_equals_plain_often(
+    case: dict[str, Any], room: int, events: int, stops: list[int]
+) -> None:
+    """The same for many more runs."""
+    check(case, room, events, stops)
 
 
 @few
@@ -170,41 +202,6 @@ def test_think_times_hold(
         mine = sessions.jobs_of(session)
         shift = expected[session] - sessions.start[session]
         assert (jobs.recorded_submit[mine] + shift).tolist() == jobs.submit[mine].tolist()
-
-
-@settings(max_examples=60)
-@given(
-    workloads,
-    clusters,
-    st.sampled_from(["rigid", "think-time"]),
-    definitions,
-    rooms,
-    st.lists(st.integers(0, 6), max_size=12),
-    st.sampled_from([1, 2, 4, 10**6]),
-)
-def test_compiled_equals_plain(
-    rows: Rows,
-    cluster: dict[str, Any],
-    users: str,
-    definition: SessionDefinition,
-    room: int,
-    steps: list[int],
-    events: int,
-) -> None:
-    """Both engines show the same at each stop, and give the schedule of a run without stops."""
-    expected = populate(rows, cluster, users, definition, plain=True)[0].run().jobs
-    with limited(room, events):
-        models = [populate(rows, cluster, users, definition, plain)[0] for plain in (False, True)]
-        for until in np.cumsum(steps).tolist():
-            seen: list[Any] = []
-            for model in models:
-                engine = model.run(until=until).cluster.engine
-                assert until == model.time
-                state = engine.waiting.tolist(), sorted(engine.running.tolist()), engine.free
-                seen.append((*state, engine.events, engine.next_time(), outcome(model.jobs)))
-            assert seen[0] == seen[1]
-        for model in models:
-            assert outcome(expected) == outcome(model.run().jobs)
 
 
 @pytest.mark.parametrize(("events", "plain"), [(1, False), (10**9, False), (1000, True)])

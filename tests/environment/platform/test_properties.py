@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from hpcrowd.agents import SessionDefinition, Work, add_users
 from hpcrowd.environment import (
     Adaptive,
@@ -19,79 +18,34 @@ from hpcrowd.environment import (
     Simulation,
     SpeedChange,
     State,
-    SwitchPolicy,
 )
 from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, parse_scheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.engine.test_properties import Rows, make, outcome, workloads
-
-Platform = list[Any]
-
-#: Processors at first.
-SIZE = 7
-
-fates = st.sampled_from(["requeue", "resubmit", "fail"])
-downs = st.builds(
-    lambda at, lasts, processors, fate: NodesDown(at, lasts and at + lasts, processors, fate),
-    st.integers(0, 60),
-    st.none() | st.integers(1, 30),
-    st.integers(1, 2),
-    fates,
+from tests.support.policies import (
+    SIZE,
+    Platform,
+    downs,
+    failures,
+    platforms,
+    resizes,
+    speeds,
 )
-failures = st.builds(
-    Failures,
-    mean=st.floats(3, 60),
-    repair_mean=st.floats(1, 20),
-    distribution=st.sampled_from(["exponential", "weibull"]),
-    shape=st.floats(0.5, 2),
-    processors=st.integers(1, 3),
-    start=st.integers(0, 30),
-    until=st.integers(31, 120),
-    jobs=fates,
-)
-windows = st.builds(
-    lambda start, lasts, announced, fate: Maintenance(start, start + lasts, announced, fate),
-    st.integers(1, 50),
-    st.integers(1, 30),
-    st.integers(0, 50),
-    fates | st.just("run"),
-)
-resizes = st.builds(Resize, st.integers(0, 60), st.integers(4, 9))
-speeds = st.builds(SpeedChange, st.integers(0, 60), st.sampled_from([0.05, 0.3, 0.5, 1.7, 2]))
-switches = st.builds(SwitchPolicy, st.integers(0, 60), st.sampled_from(sorted(POOL_SCHEDULERS)))
-#: At most so many of each that they do not contradict each other.
-platforms = st.tuples(
-    st.lists(downs, max_size=2),
-    st.lists(failures, max_size=2),
-    st.lists(windows, max_size=1),
-    st.lists(resizes, max_size=3, unique_by=lambda change: change.at),
-    st.lists(speeds, max_size=3, unique_by=lambda change: change.at),
-    st.lists(switches, max_size=3, unique_by=lambda change: change.at),
-).map(lambda kinds: [change for kind in kinds for change in kind])
-rooms = st.sampled_from([1, 2, 5, 1024])
+
+few = settings(max_examples=25)
 
 
 def simulate(
-    rows: Rows,
-    platform: Platform,
-    scheduler: str = "easy",
-    *,
-    users: str = "rigid",
-    room: int = 1024,
-    **options: Any,
+    rows: Rows, platform: Platform, scheduler: str = "easy", users: str = "rigid", **options: Any
 ) -> Simulation:
     """The simulation after the run."""
     jobs = make(rows)
-    work = Work.of(jobs, SessionDefinition("arrival", 2))
     options = {"resubmit_after": 5, "seed": 3} | options
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
-        model = Simulation(jobs, SIZE, scheduler, platform=platform, **options)
-        add_users(model, work, users)
-        model.run()
-    return model
+    model = Simulation(jobs, SIZE, scheduler, platform=platform, **options)
+    add_users(model, Work.of(jobs, SessionDefinition("arrival", 2)), users)
+    return model.run()
 
 
 def story(model: Simulation) -> tuple[Any, ...]:
@@ -99,37 +53,6 @@ def story(model: Simulation) -> tuple[Any, ...]:
     jobs = model.jobs
     others = jobs.run_time.tolist(), model.time, list(model.cluster.attempts)
     return outcome(jobs), *others, model.cluster.account(model.time)
-
-
-few = settings(max_examples=25)
-
-options = st.fixed_dictionaries(
-    {
-        "scheduler": st.sampled_from(sorted(POOL_SCHEDULERS)),
-        "users": st.sampled_from(["rigid", "think-time"]),
-        "overrun": st.sampled_from(["keep", "kill"]),
-        "estimates": st.sampled_from(["requested", "exact", "0.5x"]),
-    }
-)
-
-
-@settings(max_examples=40)
-@given(workloads, platforms, options, rooms)
-def test_compiled_equals_plain(
-    rows: Rows, platform: Platform, how: dict[str, Any], room: int
-) -> None:
-    """Both engines give the same schedule, lost runs and accounts, and a seed gives them again."""
-    plain = story(simulate(rows, platform, plain=True, **how))
-    assert plain == story(simulate(rows, platform, room=room, **how))
-    assert plain == story(simulate(rows, platform, room=room, **how))
-
-
-@pytest.mark.endurance
-@settings(max_examples=600)
-@given(workloads, platforms, options, rooms)
-def test_compiled_equals_plain_often(*drawn: Any) -> None:
-    """The same for many more platforms."""
-    test_compiled_equals_plain.hypothesis.inner_test(*drawn)  # type: ignore[attr-defined]
 
 
 @few
@@ -171,7 +94,7 @@ def test_never_more_in_use_than_up(rows: Rows, platform: Platform, plain: bool) 
 
 
 @few
-@given(workloads, st.lists(resizes, max_size=3, unique_by=lambda change: change.at))
+@given(workloads, resizes)
 def test_shrinking_never_starts_more_than_fit(rows: Rows, platform: Platform) -> None:
     """After the machine shrank nothing starts until running jobs have made room."""
     jobs = simulate(rows, platform).jobs
@@ -184,7 +107,7 @@ def test_shrinking_never_starts_more_than_fit(rows: Rows, platform: Platform) ->
 
 
 @few
-@given(workloads, st.lists(speeds, max_size=4, unique_by=lambda change: change.at), st.booleans())
+@given(workloads, speeds, st.booleans())
 def test_work_is_conserved(rows: Rows, platform: Platform, plain: bool) -> None:
     """Run time times speed adds up to the work of each job, to a second per change."""
     jobs = simulate(rows, platform, plain=plain).jobs

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, jobs_from_trace
+from hpcrowd.environment import jobs_from_trace
 from hpcrowd.environment.errors import SchedulerError
-from hpcrowd.environment.platform.changes import Maintenance, Resize
 from hpcrowd.environment.schedulers.priority import (
     ARRAYS,
     F1,
@@ -26,8 +25,11 @@ from hpcrowd.environment.schedulers.priority import (
     compared,
 )
 from hpcrowd.environment.traces.trace import Trace
+from hypothesis import given, settings
 
 from tests.environment.schedulers.pool_cases import MakeJobs, begun, both, ran
+from tests.support.policies import begun as begun_case
+from tests.support.policies import cases
 
 SHIPPED = (WFP3, Unicef, F1, F2, F3, F4, Multifactor)
 BACKFILLS = ("queue", "none", "sjbf", "conservative")
@@ -96,80 +98,40 @@ def test_scores_are_compared_to_twelve_digits() -> None:
     assert found[5] == pytest.approx(1e300)
 
 
-def random_run(seed: int, scheduler: Priority, plain: bool) -> list[list[int]]:
-    """Random jobs, some with maintenance and fewer processors, some with predictions."""
-    draw = np.random.default_rng(seed)
-    count, size = int(draw.integers(5, 80)), int(draw.integers(1, 9))
-    lasts = draw.integers(0, 200, count)
-    jobs = JobTable()
-    jobs.append(
-        count,
-        user=draw.integers(0, 4, count),
-        processors=draw.integers(1, size + 2, count),
-        run_time=lasts,
-        requested_time=(lasts * draw.uniform(0.3, 3, count)).astype(int),
-        recorded_submit=np.sort(draw.integers(0, 800, count)),
-    )
-    options: dict[str, Any] = {"overrun": ("keep", "kill")[seed % 2]}
-    if seed % 3 == 0:
-        changes = [Maintenance(200, 300, announced=150, jobs="run"), Resize(500, max(1, size - 1))]
-        options["platform"] = changes
-    elif seed % 3 == 1:
-        options["estimates"] = "last-two"
-    ran(jobs, size, scheduler, plain=plain, **options)
-    return jobs.matrix.tolist()
-
-
-def check_forms(kind: type[Any], backfill: str, seeds: range) -> None:
+def check_forms(kind: type[Any], backfill: str, case: dict[str, Any]) -> None:
     """Check that the schedule is the same, however the formula is computed."""
-    for seed in seeds:
-        made = [random_run(seed, kind(backfill=backfill), plain) for plain in (False, True)]
-        assert made[0] == made[1], seed
+    models = [
+        begun_case(case | {"policy": kind(backfill=backfill)}, plain=plain)
+        for plain in (False, True)
+    ]
+    compiled, plain = (model.run().jobs.matrix.tolist() for model in models)
+    assert compiled == plain
+
+
+kinds = [Weighed, Uncompiled, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW)]
 
 
 @pytest.mark.parametrize("backfill", BACKFILLS)
-@pytest.mark.parametrize(
-    "kind", [Weighed, Uncompiled, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW)]
-)
-def test_compiled_numpy_and_plain_agree(kind: type[Any], backfill: str) -> None:
-    """The same schedule, compiled, by numpy and plain."""
-    check_forms(kind, backfill, range(6))
+@pytest.mark.parametrize("kind", kinds)
+@settings(max_examples=8)
+@given(case=cases)
+def test_compiled_numpy_and_plain_agree(
+    kind: type[Any], backfill: str, case: dict[str, Any]
+) -> None:
+    """The same schedule, compiled, by numpy and plain, whatever happens."""
+    check_forms(kind, backfill, case)
 
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("kind", [Weighed, *SLOW])
-def test_compiled_numpy_and_plain_agree_often(kind: type[Any], backfill: str) -> None:
-    """The same in many more cases."""
-    check_forms(kind, backfill, range(100, 200))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backfill", BACKFILLS)
-def test_on_kth(kth: Trace, backfill: str) -> None:
-    """Five thousand real jobs; a formula in numpy gives the same schedule."""
-    found = []
-    for kind in (Weighed, InNumpy):
-        jobs = jobs_from_trace(kth).jobs.take(np.arange(5000))
-        ran(jobs, 100, kind(backfill=backfill))
-        found.append(jobs.start.tolist())
-    assert found[0] == found[1]
-
-
-@pytest.mark.endurance
-@pytest.mark.parametrize(
-    ("name", "kind"), [*(("KTH-SP2", kind) for kind in SHIPPED), ("HPC2N-2002-2.2-cln", WFP3)]
-)
-def test_plain_on_whole_logs(
-    read_trace: Callable[[str], Trace], name: str, kind: type[Priority]
+@settings(max_examples=200)
+@given(case=cases)
+def test_compiled_numpy_and_plain_agree_often(
+    kind: type[Any], backfill: str, case: dict[str, Any]
 ) -> None:
-    """The compiled form equals the readable one on all jobs of a log."""
-    trace, found = read_trace(name), []
-    for plain in (False, True):
-        jobs = jobs_from_trace(trace).jobs
-        ran(jobs, trace.processors, kind(), plain=plain)
-        found.append(jobs.start.tolist())
-    assert found[0] == found[1]
+    """The same in many more cases."""
+    check_forms(kind, backfill, case)
 
 
 def wrong(name: str, score: Callable[[Queue], Any]) -> type[Any]:

@@ -18,37 +18,12 @@ from tests.support.policies import (
     keys,
     outcome,
     policies,
-    rooms,
     run,
     text,
     workloads,
 )
 
 few = settings(max_examples=40)
-
-#: The second at which another policy takes over, and which; none for the same one, where the
-#: machine changes, with what it knows of the past.
-switches = st.none() | st.tuples(st.integers(0, 40), st.none() | policies)
-
-
-@settings(max_examples=100)
-@given(workloads, policies, clusters, rooms, switches)
-def test_compiled_equals_plain(
-    rows: Rows, policy: str, cluster: dict[str, Any], room: int, switch: Any
-) -> None:
-    """Every policy gives the same schedule compiled and plain, job for job, whatever follows it."""
-    slow = run(rows, policy, cluster, plain=True, switch=switch)
-    fast = run(rows, policy, cluster, room, switch=switch)
-    assert outcome(slow) == outcome(fast)
-
-
-@pytest.mark.endurance
-@settings(max_examples=1000)
-@given(workloads, policies, clusters, rooms, switches)
-def test_compiled_equals_plain_often(*drawn: Any) -> None:
-    """The same for many more workloads."""
-    test_compiled_equals_plain.hypothesis.inner_test(*drawn)  # type: ignore[attr-defined]
-
 
 #: Long queues, whose gaps are closed on the way, and many running jobs.
 long_queues = st.integers(0, 2**32 - 1)

@@ -15,7 +15,7 @@ from hpcrowd.environment import Conservative, Look, State, WaitingJob
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.policies import Rows, clusters, plans, rooms, run, workloads
+from tests.support.policies import Rows, clusters, rooms, run, workloads
 
 #: Clusters on which no job runs longer than its estimate.
 certain = st.fixed_dictionaries(
@@ -122,26 +122,6 @@ def test_plans_are_compressed() -> None:
     assert certain.held > certain.moved > 50
     run(rows, uncertain, cluster)
     assert uncertain.lost > 5
-
-
-@few
-@given(workloads, plans, st.booleans())
-def test_who_finds_room_starts_at_once(rows: Rows, policy: str, plain: bool) -> None:
-    """On a machine with room for all, every policy starts each job when it arrives."""
-    cluster = {"processors": sum(row[2] for row in rows), "estimates": "0.5x", "overrun": "keep"}
-    jobs = run(rows, policy, cluster, plain=plain)
-    assert jobs.submit.tolist() == jobs.start.tolist()
-
-
-@few
-@given(workloads, clusters, st.booleans())
-def test_highest_threshold_gives_no_reservation(
-    rows: Rows, cluster: dict[str, Any], plain: bool
-) -> None:
-    """With a threshold that nobody reaches there are no promises but those kept at once."""
-    jobs = run(rows, "selective:threshold=1e9", cluster, plain=plain)
-    reserved = jobs.promised >= 0
-    assert jobs.promised[reserved].tolist() == jobs.start[reserved].tolist()
 
 
 #: Runs random queues with other bounds of the kernel's tables than the usual ones.

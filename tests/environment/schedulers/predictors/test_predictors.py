@@ -162,13 +162,7 @@ def test_room_grows_with_the_table(make_jobs: MakeJobs) -> None:
     assert in_one_go(predictor, *work) == with_new_jobs(predictor, *work)
 
 
-def last(make_jobs: MakeJobs, predictor: Predictor, *jobs: tuple[int, ...]) -> list[int]:
-    """Return predictions of jobs (submit, run, processors, requested, user) that start at once."""
-    table = make_jobs(*jobs)
-    table.start[:] = table.submit[:] = table.recorded_submit
-    return in_one_go(predictor, table, Events.of(table.recorded_submit, table.recorded_end))
-
-
+#: (submit, run, processors, requested, user)
 USERS = [
     (0, 10, 1, 100, 1), (20, 30, 1, 100, 1),
     (60, 500, 1, 900, 1),  # has not ended when the next ones arrive
@@ -201,45 +195,38 @@ def test_stories(
     make_jobs: MakeJobs, predictor: Predictor, jobs: list[tuple[int, ...]], expected: list[int]
 ) -> None:
     """The request at first, then what ended before of the same or similar jobs says."""
-    assert expected == last(make_jobs, predictor, *jobs)
-
-
-def thesis_example() -> tuple[JobTable, Events]:
-    """Return the six jobs of thesis section 8.3.3, with their requested memory."""
-    rows = [  # user, group, executable, processors, requested, memory, submit, run
-        (1, 1, 1, 10, 500, 10, 1, 450),
-        (2, 2, 2, 4, 110, 2, 3, 100),
-        (1, 1, 1, 11, 520, 10, 480, 500),
-        (2, 2, 2, 5, 50, 3, 490, 40),
-        (2, 2, 2, 4, 90, 2, 550, 30),
-        (1, 1, 1, 11, 500, 12, 560, 480),
-    ]
-    jobs = JobTable(len(rows))
-    values = np.array(rows).T
-    jobs.user[:], jobs.group[:], jobs.executable[:], jobs.processors[:] = values[:4]
-    jobs.requested_time[:], jobs.requested_memory[:] = values[4:6]
-    jobs.start[:] = jobs.submit[:] = values[6]
-    jobs.queue[:] = 1
-    return jobs, Events.of(values[6], values[6] + values[7])
+    table = make_jobs(*jobs)
+    table.start[:] = table.submit[:] = table.recorded_submit
+    events = Events.of(table.recorded_submit, table.recorded_end)
+    assert expected == in_one_go(predictor, table, events)
 
 
 def test_example_of_the_thesis() -> None:
     """Far back J6 finds J1, which has ended; J5 finds J2 there, and J4 nearby (section 8.3.3)."""
-    jobs, events = thesis_example()
+    columns = np.array(
+        [  # user, group, executable, processors, requested, memory, submit, run
+            (1, 1, 1, 10, 500, 10, 1, 450),
+            (2, 2, 2, 4, 110, 2, 3, 100),
+            (1, 1, 1, 11, 520, 10, 480, 500),
+            (2, 2, 2, 5, 50, 3, 490, 40),
+            (2, 2, 2, 4, 90, 2, 550, 30),
+            (1, 1, 1, 11, 500, 12, 560, 480),
+        ]
+    ).T
+    jobs = JobTable(6)
+    jobs.user[:], jobs.group[:], jobs.executable[:], jobs.processors[:] = columns[:4]
+    jobs.requested_time[:], jobs.requested_memory[:] = columns[4:6]
+    jobs.start[:] = jobs.submit[:] = columns[6]
     found = {}
     for n in (2, 3, 5):
         group = Group(n=n, k=1, alpha=0.0, beta=2.0)
         predictor = HistoryPredictor(HistoryParameters("ugqj", 1000, group, group))
-        found[n] = in_one_go(predictor, jobs, events)
-    assert {"J6, N=3": 40, "J6, N=5": 450} == {"J6, N=3": found[3][5], "J6, N=5": found[5][5]}
-    assert {"J5, N=2": 40, "J5, N=5": 100} == {"J5, N=2": found[2][4], "J5, N=5": found[5][4]}
-
-
-def test_published_parameters() -> None:
-    """Table 8.3 is there; parse_predictor names what it has no column for."""
-    parameters = HistoryParameters.published("SDSC04")
-    assert Group(6268, 8, 0.976, 0.958) == parameters.small
-    assert ("ug.j", 40931) == (parameters.template, parameters.pivot_s)
+        found[n] = in_one_go(predictor, jobs, Events.of(columns[6], columns[6] + columns[7]))
+    assert (40, 450) == (found[3][5], found[5][5])
+    assert (40, 100) == (found[2][4], found[5][4])
+    published = HistoryParameters.published("SDSC04")  # of Table 8.3
+    assert Group(6268, 8, 0.976, 0.958) == published.small
+    assert ("ug.j", 40931) == (published.template, published.pivot_s)
 
 
 @pytest.mark.parametrize("predictor", [LastTwo(), Nearest(), PlainLastTwo(LastTwo())])
@@ -268,38 +255,38 @@ def test_jobs_that_come_again_keep_their_place(make_jobs: MakeJobs) -> None:
     assert [10] == predictor.predict(np.array([2]), 60).tolist()
 
 
-def test_asked_before_it_was_trained() -> None:
-    """The history-based predictor without parameters says that it has to be trained."""
-    untrained = HistoryPredictor()
-    for ask in (lambda: untrained.begin(JobTable()), lambda: untrained.predict(np.array([0]), 0)):
-        with pytest.raises(PredictorError, match="used before it was trained; name "):
-            ask()
+WRONG: list[tuple[Callable[[], object], str]] = [
+    (lambda: LastTwo(jobs=0), "jobs 0: not a whole number of at least 1"),
+    (lambda: LastTwo(history="category"), "history 'category': not known; choose submission"),
+    (lambda: Nearest(weights=(1, 2)), "2 of them; give 7"),
+    (lambda: Nearest(weights=(0,) * 7), "all are 0"),
+    (lambda: Nearest(bandwidth=-1), "bandwidth -1: not a number of at least 0"),
+    (lambda: Nearest(bounds="none"), "bounds 'none': not known; choose table, seen"),
+    (lambda: HistoryParameters("ux", 1, Group(1, 1, 0, 1), Group(1, 1, 0, 1)), "'ux': not"),
+    (lambda: Group(n=1, k=2.5, alpha=0, beta=1), "k 2.5: not a whole number"),  # type: ignore[arg-type]
+    (lambda: Group(n=1, k=2, alpha=float("nan"), beta=1), "alpha nan: not a number"),
+    (lambda: HistoryPredictor().begin(JobTable()), "used before it was trained; name "),
+    (lambda: HistoryPredictor().predict(np.array([0]), 0), "used before it was trained; name "),
+    (lambda: Events.of(np.array([0, 4]), np.array([0, 3])),
+     "row 1: ends at 3 s, before its submission at 4 s"),
+    *((lambda text=text: parse_predictor(text), told) for text, told in (
+        ("last-three", "choose last-two, nearest, history, or a file"),
+        ("nearest:m=3", "'m' is not an option of it; write nearest:option=value with n, k"),
+        ("nearest:weights=3", "'weights' is not an option of it"),
+        ("nearest:k=many", "k must be a whole number, got 'many'"),
+        ("last-two:cap=1", "cap must be yes or no, got '1'"),
+        ("history:KTH", "parameters 'KTH': not published; .*SDSC02, SDSC04, HPC2N04, HPC2N05"),
+        ("history:SDSC04,HPC2N04", "'HPC2N04' is not an option of it; .* or SDSC02, SDSC04"),
+        ("history:history=", "history '': not known; choose submission, completion, category"),
+    )),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda: LastTwo(jobs=0), "jobs 0: not a whole number of at least 1"),
-        (lambda: LastTwo(history="category"), "history 'category': not known; choose submission"),
-        (lambda: Nearest(weights=(1, 2)), "2 of them; give 7"),
-        (lambda: Nearest(weights=(0,) * 7), "all are 0"),
-        (lambda: Nearest(bandwidth=-1), "bandwidth -1: not a number of at least 0"),
-        (lambda: Nearest(bounds="none"), "bounds 'none': not known; choose table, seen"),
-        (lambda: HistoryParameters("ux", 1, Group(1, 1, 0, 1), Group(1, 1, 0, 1)), "'ux': not"),
-        (lambda: Group(n=1, k=2.5, alpha=0, beta=1), "k 2.5: not a whole number"),  # type: ignore[arg-type]
-        (lambda: Group(n=1, k=2, alpha=float("nan"), beta=1), "alpha nan: not a number"),
-    ],
-)
-def test_wrong_settings_are_told(make: Callable[[], object], told: str) -> None:
-    """Wrong values are named with their rule."""
-    with pytest.raises(QuantityError, match=told):
+@pytest.mark.parametrize(("make", "told"), WRONG)
+def test_what_cannot_be_is_told(make: Callable[[], object], told: str) -> None:
+    """Wrong values are named with their rule, and what there is instead."""
+    with pytest.raises((QuantityError, PredictorError), match=told):
         make()
-
-
-def test_ends_before_submissions_are_told() -> None:
-    """Events of a job that ends before it was submitted are refused."""
-    with pytest.raises(QuantityError, match="row 1: ends at 3 s, before its submission at 4 s"):
-        Events.of(np.array([0, 4]), np.array([0, 3]))
 
 
 MODELS = [
@@ -335,23 +322,7 @@ def test_texts_make_predictors(text: str, settings: dict[str, object]) -> None:
     assert settings == {key: found[key] for key in settings}
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("last-three", "choose last-two, nearest, history, or a file"),
-        ("nearest:m=3", "'m' is not an option of it; write nearest:option=value with n, k, bandw"),
-        ("nearest:weights=3", "'weights' is not an option of it"),
-        ("nearest:k=many", "k must be a whole number, got 'many'"),
-        ("last-two:cap=1", "cap must be yes or no, got '1'"),
-        ("history:KTH", "parameters 'KTH': not published; .*SDSC02, SDSC04, HPC2N04, HPC2N05"),
-        ("history:SDSC04,HPC2N04", "'HPC2N04' is not an option of it; .* or SDSC02, SDSC04"),
-        ("history:history=", "history '': not known; choose submission, completion, category"),
-    ],
-)
-def test_wrong_texts_are_reported(text: str, told: str) -> None:
-    """The message names the word and what there is instead."""
-    with pytest.raises(QuantityError, match=told):
-        parse_predictor(text)
+HEAD = '{"format": "hpcrowd predictor", '
 
 
 @pytest.mark.parametrize(
@@ -360,16 +331,9 @@ def test_wrong_texts_are_reported(text: str, told: str) -> None:
         (None, "cannot be read"),
         ("{", "damaged, not JSON"),
         ("[]", "not a model of a predictor"),
-        (
-            '{"format": "hpcrowd predictor", "version": 2}',
-            "version 2, but this hpcrowd reads only up to 1",
-        ),
-        ('{"format": "hpcrowd predictor", "version": 1}', "not a complete model"),
-        (
-            '{"format": "hpcrowd predictor", "version": 1, "model": "nearest", '
-            '"settings": {"k": 0}}',
-            "k 0: not a whole number of at least 1",
-        ),
+        (HEAD + '"version": 2}', "version 2, but this hpcrowd reads only up to 1"),
+        (HEAD + '"version": 1}', "not a complete model"),
+        (HEAD + '"version": 1, "model": "nearest", "settings": {"k": 0}}', "k 0: not a whole"),
     ],
 )
 def test_files_that_cannot_be_used(content: str | None, told: str, tmp_path: Path) -> None:

@@ -25,10 +25,9 @@ from hpcrowd.environment.schedulers.predictors.models import PREDICTORS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.environment.platform.test_properties import Platform, platforms
 from tests.environment.schedulers.pool_cases import both
 from tests.environment.schedulers.predictors.test_predictors import PLAIN, predictors
-from tests.support.policies import outcome
+from tests.support.policies import Platform, outcome, platforms
 
 # Compiles loops that the other quick tests do not need.
 pytestmark = pytest.mark.slow
