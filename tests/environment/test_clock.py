@@ -18,25 +18,19 @@ def header(text: str) -> Header:
     return Header([line.encode() for line in text.splitlines()])
 
 
-@pytest.mark.parametrize(
-    ("text", "entries"),
-    [
-        (
-            "; Version: 2.2\n;Computer: SP2 \n; Note: a\n; Note: b",
-            [("Version", "2.2"), ("Computer", "SP2"), ("Note", "a"), ("Note", "b")],
-        ),
-        # Indented lines without a key go on with the value before; other comments are nobody's.
-        (
-            "; a line of text\n; Note: one\n;       two\n;\n; Queues: none\n;;; x",
-            [("Note", "one\ntwo"), ("Queues", "none")],
-        ),
-        # A web address is no key.
-        (
-            "; Information: see\n;     http://example.org/a",
-            [("Information", "see\nhttp://example.org/a")],
-        ),
-    ],
-)
+ENTRIES = [
+    ("; Version: 2.2\n;Computer: SP2 \n; Note: a\n; Note: b",
+     [("Version", "2.2"), ("Computer", "SP2"), ("Note", "a"), ("Note", "b")]),
+    # Indented lines without a key go on with the value before; other comments are nobody's.
+    ("; a line of text\n; Note: one\n;       two\n;\n; Queues: none\n;;; x",
+     [("Note", "one\ntwo"), ("Queues", "none")]),
+    # A web address is no key.
+    ("; Information: see\n;     http://example.org/a",
+     [("Information", "see\nhttp://example.org/a")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "entries"), ENTRIES)
 def test_entries_of_a_header(text: str, entries: list[tuple[str, str]]) -> None:
     """Entries are key and value in order; the same key may come twice."""
     assert entries == header(text).entries()
@@ -50,57 +44,32 @@ def test_keys_are_found_in_upper_and_lower_case() -> None:
     assert None is some.get("MaxNodes")
     assert None is some.integer("MaxNodes")
     assert None is header("; MaxProcs: unknown").integer("MaxProcs")
+    texts = ("; MaxProcs: 100\n; MaxNodes: 7", "; MaxProcs: -1\n; MaxNodes: 7", "; MaxNodes: 7", "")
+    assert [100, 7, 7, None] == [header(text).processors for text in texts]
 
 
-@pytest.mark.parametrize(
-    ("text", "processors"),
-    [
-        ("; MaxProcs: 100\n; MaxNodes: 7", 100),
-        ("; MaxProcs: -1\n; MaxNodes: 7", 7),
-        ("; MaxNodes: 7", 7),
-        ("; Version: 2", None),
-    ],
-)
-def test_processors_of_a_header(text: str, processors: int | None) -> None:
-    """The machine has MaxProcs processors, else MaxNodes, else nobody knows."""
-    assert processors == header(text).processors
+START, STOCKHOLM = "; UnixStartTime: 843471747", "\n; TimeZoneString: Europe/Stockholm"
+#: A header, whether the clock is known and nominal, what it says, and the time at its origin.
+CLOCKS = [
+    (START + STOCKHOLM, True, False, "", "1996-09-23T11:42:27+02:00"),
+    # A start without a zone is taken in universal time.
+    *((START + zone, False, False, "UTC", "1996-09-23T09:42:27+00:00") for zone in (
+        "", "\n; TimeZoneString: Nowhere/Land", "\n; TimeZoneString: ../../etc/passwd")),
+    # Without a start the origin is a Monday, 00:00.
+    *((start, False, True, "Monday 00:00", "T00:00:00+00:00") for start in (
+        "", f"; UnixStartTime: 0{STOCKHOLM}", f"; UnixStartTime: -1{STOCKHOLM}")),
+]  # fmt: skip
 
 
-def test_clock_of_a_header() -> None:
-    """The origin is UnixStartTime in the zone of TimeZoneString."""
-    clock = Clock.of(header("; UnixStartTime: 843471747\n; TimeZoneString: Europe/Stockholm"))
-    assert clock.known
-    assert "1996-09-23T11:42:27+02:00" == clock.local(0).isoformat()
-    assert "1996-09-23T11:42:37+02:00" == clock.local(10).isoformat()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "; UnixStartTime: 0\n; TimeZoneString: Europe/Stockholm",
-        "; UnixStartTime: -1\n; TimeZoneString: Europe/Stockholm",
-    ],
-)
-def test_nominal_monday(text: str) -> None:
-    """Without a start the origin is a Monday, 00:00, and the clock admits it."""
+@pytest.mark.parametrize(("text", "known", "nominal", "note", "origin"), CLOCKS)
+def test_clock_of_a_header(text: str, known: bool, nominal: bool, note: str, origin: str) -> None:
+    """The origin is UnixStartTime in the zone of TimeZoneString; the clock says what is missing."""
     clock = Clock.of(header(text))
-    assert not clock.known
-    assert clock.nominal
-    assert "Monday 00:00" in clock.note
-    assert ("Monday", "00:00:00") == (f"{clock.local(0):%A}", f"{clock.local(0):%H:%M:%S}")
-    assert 0 == clock.second_of_week(np.array(0))
-
-
-@pytest.mark.parametrize(
-    "zone", ["", "\n; TimeZoneString: Nowhere/Land", "\n; TimeZoneString: ../../etc/passwd"]
-)
-def test_start_without_zone_is_not_called_known(zone: str) -> None:
-    """A start without a zone is taken in universal time, and the clock says so."""
-    clock = Clock.of(header(f"; UnixStartTime: 843471747{zone}"))
-    assert (False, False) == (clock.known, clock.nominal)
-    assert "UTC" in clock.note
-    assert "1996-09-23T09:42:27+00:00" == clock.local(0).isoformat()
+    assert (known, nominal) == (clock.known, clock.nominal)
+    assert note in clock.note
+    assert clock.local(0).isoformat().endswith(origin)
+    assert 10 == (clock.local(10) - clock.local(0)).total_seconds()
+    assert not nominal or 0 == clock.second_of_week(np.array(0))
 
 
 @pytest.mark.parametrize(

@@ -54,21 +54,16 @@ def test_scheduler_that_asks_for_the_impossible(
         ran(make_jobs((3, 10, 2), (3, 10, 2)), 3, scheduler)
 
 
-class Forgetful(EASY):
-    """Never looks at the first in the queue."""
-
-    name = "forgetful"
-
-    def select(self, look: Look) -> Any:
-        """Leave one out."""
-        return super().select(look._replace(waiting=look.waiting[1:]))
-
-
 def test_scheduler_that_loses_jobs(make_jobs: MakeJobs) -> None:
     """A scheduler that leaves a job waiting for ever is named, with the first such job."""
+
+    def not_the_first(self: EASY, look: Look) -> Any:
+        return EASY.select(self, look._replace(waiting=look.waiting[1:]))
+
+    forgetful = type("Forgetful", (EASY,), {"name": "forgetful", "select": not_the_first})
     jobs = make_jobs((3, 10, 2), (3, 10, 2), (3, 10, 2))
     with pytest.raises(SchedulerError, match=r"^forgetful: 1 job left waiting at 23 s.* row 0 "):
-        ran(jobs, 3, Forgetful())
+        ran(jobs, 3, forgetful())
 
 
 def test_halted_run_has_lost_nothing(make_jobs: MakeJobs) -> None:
@@ -92,17 +87,12 @@ def test_submission_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("choices", "text"),
-    [
-        ({"processors": 0}, "processors 0"),
-        ({"scheduler": "soonest"}, "scheduler 'soonest'"),
-        ({"overrun": "maybe"}, "overrun 'maybe'"),
-    ],
+    "choice", [("processors", 0), ("scheduler", "soonest"), ("overrun", "maybe")]
 )
-def test_cluster_that_cannot_be(make_jobs: MakeJobs, choices: Any, text: str) -> None:
+def test_cluster_that_cannot_be(make_jobs: MakeJobs, choice: tuple[str, Any]) -> None:
     """A cluster of no processors, or under an unknown policy, is reported with the value."""
-    with pytest.raises(QuantityError, match=text):
-        Simulation(make_jobs((0, 1, 1)), **({"processors": 1} | choices))
+    with pytest.raises(QuantityError, match=f"{choice[0]} {choice[1]!r}"):
+        Simulation(make_jobs((0, 1, 1)), **({"processors": 1} | dict([choice])))
 
 
 def test_cluster_shows_its_state(make_jobs: MakeJobs) -> None:

@@ -75,20 +75,13 @@ def test_halves_are_rounded_up(number: int) -> None:
     assert (np.int64, expected) == (rounded.dtype, rounded.tolist())
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"),
-        (119, "119 s"),
-        (120, "2.0 min"),
-        (7199, "120.0 min"),
-        (7200, "2.0 h"),
-        (172_800, "2.0 days"),
-        (8.64e9, "100,000.0 days"),
-        (-90, "-90 s"),
-        (-3 * 86_400, "-3.0 days"),
-    ],
-)
+SHOWN = [
+    (0, "0 s"), (119, "119 s"), (120, "2.0 min"), (7199, "120.0 min"), (7200, "2.0 h"),
+    (172_800, "2.0 days"), (8.64e9, "100,000.0 days"), (-90, "-90 s"), (-3 * 86_400, "-3.0 days"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seconds", "text"), SHOWN)
 def test_durations_for_people(seconds: float, text: str) -> None:
     """Seconds are shown in the unit that people would choose."""
     assert text == format_duration(seconds)

@@ -43,31 +43,17 @@ def test_exact_is_the_time_on_the_machine(
     assert [expected] == jobs.estimate.tolist()
 
 
-@given(start=times, estimate=times, requested=times, now=times)
-def test_believed_end_is_always_ahead(start: int, estimate: int, requested: int, now: int) -> None:
-    """A running job is believed to end after now; at its estimate while that is not past."""
-    end = believed_end(start, estimate, requested, now)
-    assert end > now
-    if start + estimate > now:
-        assert start + estimate == end
-
-
-@given(start=times, estimate=times, past=times)
-def test_believed_end_stops_at_the_request(start: int, estimate: int, past: int) -> None:
-    """An outrun estimate is never raised beyond a request that is still to come."""
-    now = start + estimate + past
-    requested = estimate + past + 1
-    assert start + requested == believed_end(start, estimate, requested, now)
-
-
 @given(start=times, estimate=times, requested=times, first=times, later=times)
-def test_believed_end_does_not_depend_on_when_it_was_asked(
-    start: int, estimate: int, requested: int, first: int, later: int
-) -> None:
-    """What was believed holds until it is past; it never moves back."""
+def test_believed_end(start: int, estimate: int, requested: int, first: int, later: int) -> None:
+    """It is always ahead, at the estimate while that is not past, and holds until it is past."""
     before = believed_end(start, estimate, requested, first)
     after = believed_end(start, estimate, requested, first + later)
+    assert before > first
+    assert before == start + estimate or start + estimate <= first
     assert after == before if before > first + later else after > before
+    now = start + estimate + later
+    request = estimate + later + 1  # an outrun estimate is never raised beyond a request to come
+    assert start + request == believed_end(start, estimate, request, now)
 
 
 def test_believed_end_by_increments() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, State, WaitingJob
+from hpcrowd.environment import JobTable, WaitingJob
 from hpcrowd.environment.schedulers.ordered import parse_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,20 +62,6 @@ def test_long_queues(policy: str, seed: int, cluster: dict[str, Any]) -> None:
 def test_long_queues_of_all_policies(seed: int, policy: str, cluster: dict[str, Any]) -> None:
     """The same for all policies, at length."""
     check_long(seed, policy, cluster, 400)
-
-
-@few
-@given(workloads, policies, clusters, st.booleans())
-def test_no_policy_loses_a_job_or_overcommits(
-    rows: Rows, policy: str, cluster: dict[str, Any], plain: bool
-) -> None:
-    """Every job that fits the machine runs, and no processor is held twice."""
-    jobs = run(rows, policy, cluster, plain=plain)
-    assert np.array_equal(jobs.processors > cluster["processors"], jobs.state == State.REJECTED)
-    assert np.array_equal(jobs.state != State.REJECTED, jobs.end >= 0)
-    for time in set(jobs.start.tolist()) - {-1}:
-        runs = (jobs.start <= time) & (jobs.end > time) & (jobs.start >= 0)
-        assert jobs.processors[runs].sum() <= cluster["processors"]
 
 
 #: Pairs of policies that come to the same schedule.

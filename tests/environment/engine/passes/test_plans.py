@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, override
+from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Conservative, Look, State, WaitingJob
+from hpcrowd.environment import State
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.policies import Rows, clusters, rooms, run, workloads
+from tests.support.policies import Rows, rooms, run, workloads
 
 #: Clusters on which no job runs longer than its estimate.
 certain = st.fixed_dictionaries(
@@ -65,63 +64,6 @@ def test_exact_estimates_leave_nothing_to_compress(
     jobs = run(rows, "conservative", cluster, plain=plain)
     ran = jobs.state != State.REJECTED
     assert jobs.promised[ran].tolist() == jobs.start[ran].tolist()
-
-
-class Watched(Conservative):
-    """Checks its plan before and after each pass."""
-
-    def __init__(self) -> None:
-        self.held = 0
-        self.moved = 0
-        self.lost = 0
-
-    @override
-    def _reserve(self, job: WaitingJob) -> int:
-        before = self.starts.get(job.row)
-        after = super()._reserve(job)
-        if before is not None:
-            assert after <= before
-            self.held += 1
-            self.moved += after < before
-        return after
-
-    @override
-    def select(self, look: Look) -> Iterable[WaitingJob]:
-        before = dict(self.starts)
-        started = super().select(look)
-        for job in look.waiting:
-            if job.row in before:
-                self.lost += self.starts[job.row] > before[job.row]
-        assert min(self._profile.free) >= 0
-        assert {job.row for job in look.waiting} == set(self.starts)
-        return started
-
-
-@few
-@given(workloads, certain, clusters)
-def test_nobody_is_delayed(rows: Rows, cluster: dict[str, Any], uncertain: dict[str, Any]) -> None:
-    """From pass to pass each planned start stays or becomes earlier, for every job in the queue.
-
-    Where jobs outrun their estimates, compression itself still delays nobody; see Watched.
-    """
-    watched = Watched()
-    run(bounded(rows), watched, cluster)
-    assert 0 == watched.lost
-    run(rows, Watched(), uncertain | {"estimates": "requested"})
-
-
-def test_plans_are_compressed() -> None:
-    """The check above meets jobs that move, and with estimates too low, jobs that lose."""
-    random = np.random.default_rng(1)
-    rows: Rows = [
-        (i, 1 + i % 7, 1 + i % 5, int(random.integers(0, 20)), 1, 1, 0) for i in range(99)
-    ]
-    cluster = {"processors": 6, "overrun": "keep", "estimates": "requested"}
-    certain, uncertain = Watched(), Watched()
-    run(bounded(rows), certain, cluster)
-    assert certain.held > certain.moved > 50
-    run(rows, uncertain, cluster)
-    assert uncertain.lost > 5
 
 
 #: Runs random queues with other bounds of the kernel's tables than the usual ones.

@@ -61,7 +61,7 @@ def factors(shares: Shares) -> dict[str, float]:
         (
             {"fair_tree": False},
             {"ann": 30, "al": 30, "bo": 10, "cy": 30},
-            {"ann": 2**-1.5, "al": 2**-1.5, "bo": 2**-1.75, "cy": 2**-1.0},
+            {"ann": 2**-1.5, "al": 2**-1.5, "bo": 2**-1.75, "cy": 2**-1.25},
         ),
     ],
     ids=["nobody", "accounts", "shares", "ties", "classic"],
