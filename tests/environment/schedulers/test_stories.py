@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, QuantityError, Simulation, State, parse_scheduler
+from hpcrowd.environment import (
+    EndedJob,
+    JobTable,
+    QuantityError,
+    SelectiveCategorized,
+    Simulation,
+    State,
+    parse_scheduler,
+)
 from hpcrowd.environment.schedulers.fair_share import Usage, half
 from hpcrowd.environment.schedulers.ordered import KEYS
 
@@ -199,6 +207,20 @@ def test_ties_among_submissions_one_by_one(make_jobs: MakeJobs, plain: bool) -> 
         model.cluster.submit(row, 5)
     model.run()
     assert [5, 15, 25] == jobs.start.tolist()
+
+
+def test_borders_of_the_categories() -> None:
+    """Medium are jobs from 1,000 to 10,000 s, both included, by their estimates."""
+    policy = SelectiveCategorized()
+    policy.begin(1)
+    assert {1.0} == {policy.threshold_of(estimate) for estimate in (1, 5000, 20_000)}
+    for estimate, slowdown in ((999, 3), (1000, 5), (10_000, 7), (10_001, 9)):
+        end = 100 * slowdown
+        policy.ended(end, [EndedJob(0, 1, estimate, 0, end - 100, end)])
+    found = [policy.threshold_of(estimate) for estimate in (0, 999, 1000, 10_000, 10_001)]
+    assert [3.0, 3.0, 6.0, 6.0, 9.0] == found
+    policy.begin(1)
+    assert 1.0 == policy.threshold_of(999)
 
 
 def test_usage_decays_by_half() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
 from tests.environment.engine.passes.slurm.test_properties import run as run_jobs
 from tests.environment.machine.machine_cases import random_jobs, random_machine
-from tests.environment.schedulers.slurm.test_policy import machine, run
+from tests.environment.schedulers.slurm.test_policy import begun, machine, run
 
 
 def lending(*nodes: NodeType, **more: Any) -> Machine:
@@ -90,6 +90,23 @@ def test_suspended_jobs_go_on(
     made = run(site, *jobs, overrun="kill").jobs
     assert (starts, ends) == (made.start.tolist(), made.end.tolist())
     assert (made.state == State.COMPLETED).all()
+
+
+def test_suspended_jobs_can_be_taken_back() -> None:
+    """Their memory is free then, and the time in which they were suspended is known."""
+    model = begun(
+        lending(NodeType(name="n1", cores=1, memory=100)),
+        {"partitions": "low", "memory_per_node": 60, "run": 100},
+        {"partitions": "high", "at": 10, "memory_per_node": 40, "run": 50},
+        {"partitions": "high", "at": 20, "memory_per_node": 60, "run": 5},
+    )
+    made = model.run(until=30).jobs
+    assert {0, 1} == set(model.cluster.engine.running.tolist())
+    model.cluster.cancel([0])
+    model.run()
+    assert (30, 20, State.CANCELLED) == (made.end[0], made.paused[0], made.state[0])
+    assert [10, 60] == made.start[1:].tolist()
+    assert [60, 65] == made.end[1:].tolist()
 
 
 @given(seeds, st.sampled_from(PLACEMENTS), st.sampled_from(["keep", "kill"]))
