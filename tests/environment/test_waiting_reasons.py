@@ -153,9 +153,10 @@ WORDS: dict[str, tuple[str, Rows, dict[str, Any], dict[int, str]]] = {
         "easy:order=-processors", FULL, {},
         in_order("by processors, large ones first", {4: 5, 2: 4, 3: 2})),
     "creasy": ("creasy", FULL, {}, in_order("by seniority and criticality", {4: 5, 2: 4, 3: 2})),
-    "a formula": (
-        "wfp3", FULL, {}, {2: f"first by wfp3: requests 4 {NONE_FREE}; start expected Mon 04:00"}),
-    "its plan": ("wfp3:backfill=conservative", FULL, {}, {2: "planned for Mon 04:00"}),
+    "a formula": ("wfp3", FULL, {}, in_order("by wfp3", {4: 5, 2: 4, 3: 2})),
+    "its plan": (
+        "wfp3:backfill=conservative", FULL, {},
+        {4: "planned for Mon 04:00", 2: "planned for Mon 05:00", 3: "planned for Mon 04:00"}),
     "conservative tells its plan": (
         "conservative", FULL, {},
         {2: "planned for Mon 04:00", 3: "planned for Mon 04:00", 4: "planned for Mon 06:00"}),
