@@ -153,12 +153,6 @@ def test_wrong_text_is_one_line(text: str, told: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_wrong_options_are_found_at_the_start_too() -> None:
-    """Those of a scheduler that was made otherwise."""
-    with pytest.raises(QuantityError, match="backfill 'some': not known"):
-        ran(JobTable(), 4, WFP3(backfill="some"))
-
-
 def test_scheduler_is_woken_and_its_promises_are_noted(make_jobs: MakeJobs) -> None:
     """A pass happens when the scheduler asks for it; the first promise is kept; ends too."""
     jobs, scheduler = make_jobs((10, 30, 1), (70, 20, 1)), Patient()
@@ -192,7 +186,9 @@ def test_subclass_of_a_library_scheduler_runs_plain(make_jobs: MakeJobs) -> None
     assert [30, 0] == jobs.start.tolist()
 
 
-def test_scheduler_without_select_says_so() -> None:
-    """The base class names what is missing."""
+def test_schedulers_that_cannot_run_say_so() -> None:
+    """The base class names what is missing, and a wrong option is found at the start, too."""
     with pytest.raises(NotImplementedError, match="must define select"):
         Scheduler().select(Look(0, [], [], 1, 1))
+    with pytest.raises(QuantityError, match="backfill 'some': not known"):
+        ran(JobTable(), 4, WFP3(backfill="some"))

@@ -19,7 +19,6 @@ from hpcrowd.environment import (
     parse_scheduler,
 )
 from hpcrowd.environment.schedulers.fair_share import Usage, half
-from hpcrowd.environment.schedulers.ordered import KEYS
 
 from tests.environment.schedulers.pool_cases import MakeJobs, both, ran
 
@@ -230,11 +229,6 @@ def test_usage_decays_by_half() -> None:
     assert 50.0 == Usage(used=100.0).at(60, 60)
     assert pytest.approx(3 * 60 / np.log(2)) == Usage(held=3).at(10**5, 60)
     assert pytest.approx(3.0, rel=1e-4) == Usage(held=3).at(1, 10**5)
-
-
-def test_every_key_has_a_meaning() -> None:
-    """Each key of an order is described."""
-    assert all(key.meaning for key in KEYS.values())
 
 
 QUEUES = """
