@@ -144,8 +144,8 @@ CLOCK = Clock(843480000, STOCKHOLM, known=True)
 @pytest.mark.parametrize(
     ("work", "estimate"),
     [
-        (lambda count: curves.weekly_rates(np.array([0, count * 3600]), CLOCK),
-         curves.BYTES_PER_HOUR),
+        pytest.param(lambda count: curves.weekly_rates(np.array([0, count * 3600]), CLOCK),
+                     curves.BYTES_PER_HOUR, marks=pytest.mark.slow),
         (lambda count: lublin._day(np.array([0.0, 1800.0 * count])), lublin.BYTES_PER_HALF_HOUR),
         (lambda count: feitelson.size_shares(count, 1.5, 3, 1.2, 2.0), feitelson.BYTES_PER_SIZE),
         (lambda count: wavelet.integrate_and_fire(np.full(count // 10, 10.0), 60, 0),

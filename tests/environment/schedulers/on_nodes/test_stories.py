@@ -346,7 +346,7 @@ def test_nothing_is_used_twice(policy: Any, seed: int, estimates: str) -> None:
 
 
 @given(seeds)
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_no_job_starts_later_than_promised(seed: int) -> None:
     """Under conservative backfilling a job starts when promised, or earlier, if none runs late."""
     site, jobs = drawn(seed)

@@ -46,7 +46,7 @@ from hypothesis import strategies as st
 
 from tests.environment.schedulers.pool_cases import MakeJobs
 
-few = settings(max_examples=40)
+few = settings(max_examples=25)
 
 #: How each predictor is made from its settings in plain Python.
 PLAIN: dict[type, Callable[[Any], Predictor]] = {

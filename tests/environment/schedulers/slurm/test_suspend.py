@@ -110,7 +110,7 @@ def test_suspended_jobs_can_be_taken_back() -> None:
 
 
 @given(seeds, st.sampled_from(PLACEMENTS), st.sampled_from(["keep", "kill"]))
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 def test_suspended_jobs_keep_what_is_theirs(seed: int, placement: str, overrun: str) -> None:
     """Nobody of their tier gets their cores; they go on when those are free, and all is accounted.
 
