@@ -82,7 +82,7 @@ def simulate(
     return jobs
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(
     jobs_of[0],
     st.just([]) | platforms,
@@ -106,7 +106,8 @@ def test_compiled_equals_plain(
     Under every policy, with users who react, jobs that outrun predictions and requests, and ties;
     failures, maintenance, other sizes, speeds and policies come between.
     """
-    readable = PLAIN[type(predictor)](predictor)
+    # Jobs that come again are for the same predictor in both engines.
+    readable = predictor if platform else PLAIN[type(predictor)](predictor)
     how: dict[str, Any] = {"overrun": overrun, "platform": platform, "resubmit_after": 5}
     plain = simulate(rows, scheduler, readable, users, plain=True, **how)
     assert outcome(plain) == outcome(simulate(rows, scheduler, predictor, users, room, **how))
