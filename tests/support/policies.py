@@ -182,7 +182,7 @@ def apart(changes: st.SearchStrategy[Any]) -> st.SearchStrategy[Platform]:
 
 resizes = apart(st.builds(Resize, seconds, st.integers(4, 9)))
 speeds = apart(st.builds(SpeedChange, seconds, st.sampled_from([0.05, 0.3, 0.5, 1.7, 2])))
-switches = apart(st.builds(SwitchPolicy, seconds, policies | st.sampled_from(["wfp3", "adaptive"])))
+switches = apart(st.builds(SwitchPolicy, seconds, policies | st.just("adaptive")))
 #: At most so many of each that they do not contradict each other.
 platforms = st.tuples(
     st.lists(downs, max_size=2), st.lists(failures, max_size=2), st.lists(windows, max_size=1),
@@ -193,7 +193,7 @@ platforms = st.tuples(
 cases = st.fixed_dictionaries(
     {
         "rows": workloads,
-        "policy": policies | st.sampled_from(["wfp3", "unicef:backfill=conservative", "adaptive"]),
+        "policy": policies | st.just("adaptive"),
         "cluster": clusters,
         "platform": st.just([]) | platforms,
         "users": st.sampled_from(["rigid", "think-time"]),
