@@ -298,6 +298,17 @@ class Told(Odd):
             yield found
 
 
+class Narrow(FCFS):
+    """FCFS for narrow jobs only; does not explain that."""
+
+    name = "narrow"
+
+    def select(self, look: Look) -> Iterable[WaitingJob]:
+        """As FCFS, of the narrow ones."""
+        narrow = [job for job in look.waiting if job.processors < 3]
+        return super().select(look._replace(waiting=narrow))
+
+
 class ByUser(OrderedScheduler):
     """Your own order; explains itself."""
 
@@ -320,6 +331,7 @@ TWO = (60, H, 2, H, 2, 1, 1)
          {2: "odd did not choose it: requests 2 processors, 3 are free"}),
         (Told, [(0, 4 * H, 5, 4 * H, 1, 1, 1), TWO],
          {2: "odd only: it did not choose it: requests 2 processors, 3 are free"}),
+        (Narrow, [STORY[1]], {1: "narrow did not choose it: requests 4 processors, 8 are free"}),
         (ByUser, FULL,
          {4: f"first by seat: requests 5 {NONE_FREE}; start expected Mon 04:00",
           3: "place 2 by seat: waits behind job 4: seat allows no overtaking"}),

@@ -23,6 +23,7 @@ from hpcrowd.analysis.prediction import (
     space,
     train,
 )
+from hpcrowd.environment import parse_estimates
 from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.schedulers.predictors.base import ENDED, Events, Predictor
@@ -283,6 +284,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: Group(n=1, k=2, alpha=float("nan"), beta=1), "alpha nan: not a number"),
     (lambda: HistoryPredictor().begin(JobTable()), "used before it was trained; name "),
     (lambda: HistoryPredictor().predict(np.array([0]), 0), "used before it was trained; name "),
+    (lambda: parse_estimates("history"), "used before it was trained; name "),
     (lambda: Events.of(np.array([0, 4]), np.array([0, 3])),
      "row 1: ends at 3 s, before its submission at 4 s"),
     *((lambda text=text: parse_predictor(text), told) for text, told in (
