@@ -131,6 +131,16 @@ def test_an_input_is_never_written(here: Path, call: Call, command: str, name: s
         assert before == listing()
 
 
+def test_results_that_hold_an_input_stay(here: Path, call: Call) -> None:
+    """A folder of results is not replaced by a command that reads a file in it."""
+    Path("x").mkdir()
+    Path("x/provenance.json").write_text("{}")
+    Path("c.swf").rename("x/c.swf")
+    code, _, err = call("replay", "x/c.swf", "--out", "x", "--force")
+    assert (2, True) == (code, "would replace x/c.swf" in err)
+    assert ["c.swf", "provenance.json"] == listing("x")
+
+
 @pytest.mark.parametrize("command", ["fit", "clean", "dot", "convert"])
 def test_files_of_others_need_force(here: Path, call: Call, command: str) -> None:
     """A file that hpcrowd did not write stays; with --force it is replaced; links stay links."""
