@@ -210,7 +210,7 @@ def check(case: dict[str, Any]) -> None:
     compare(site, jobs, case)
 
 
-@settings(phases=PHASES, max_examples=20)
+@settings(phases=PHASES, max_examples=8)
 @given(cases)
 def test_both_forms_are_the_same(case: dict[str, Any]) -> None:
     """At any second at which the run is stopped, and at the end, whatever users do."""
