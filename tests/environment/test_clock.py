@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,22 +18,22 @@ def header(text: str) -> Header:
     return Header([line.encode() for line in text.splitlines()])
 
 
-def test_entries_of_a_header() -> None:
+ENTRIES = [
+    ("; Version: 2.2\n;Computer: SP2 \n; Note: a\n; Note: b",
+     [("Version", "2.2"), ("Computer", "SP2"), ("Note", "a"), ("Note", "b")]),
+    # Indented lines without a key go on with the value before; other comments are nobody's.
+    ("; a line of text\n; Note: one\n;       two\n;\n; Queues: none\n;;; x",
+     [("Note", "one\ntwo"), ("Queues", "none")]),
+    # A web address is no key.
+    ("; Information: see\n;     http://example.org/a",
+     [("Information", "see\nhttp://example.org/a")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "entries"), ENTRIES)
+def test_entries_of_a_header(text: str, entries: list[tuple[str, str]]) -> None:
     """Entries are key and value in order; the same key may come twice."""
-    found = header("; Version: 2.2\n;Computer: SP2 \n; Note: a\n; Note: b").entries()
-    assert [("Version", "2.2"), ("Computer", "SP2"), ("Note", "a"), ("Note", "b")] == found
-
-
-def test_continued_value() -> None:
-    """Indented lines without a key go on with the value before; other comments belong to nobody."""
-    found = header("; a line of text\n; Note: one\n;       two\n;\n; Queues: none\n;;; x").entries()
-    assert [("Note", "one\ntwo"), ("Queues", "none")] == found
-
-
-def test_address_in_a_continued_line_is_not_a_key() -> None:
-    """A web address that stands alone in a line is part of the value before."""
-    found = header("; Information: see\n;     http://example.org/a").entries()
-    assert [("Information", "see\nhttp://example.org/a")] == found
+    assert entries == header(text).entries()
 
 
 def test_keys_are_found_in_upper_and_lower_case() -> None:
@@ -44,57 +44,32 @@ def test_keys_are_found_in_upper_and_lower_case() -> None:
     assert None is some.get("MaxNodes")
     assert None is some.integer("MaxNodes")
     assert None is header("; MaxProcs: unknown").integer("MaxProcs")
+    texts = ("; MaxProcs: 100\n; MaxNodes: 7", "; MaxProcs: -1\n; MaxNodes: 7", "; MaxNodes: 7", "")
+    assert [100, 7, 7, None] == [header(text).processors for text in texts]
 
 
-@pytest.mark.parametrize(
-    ("text", "processors"),
-    [
-        ("; MaxProcs: 100\n; MaxNodes: 7", 100),
-        ("; MaxProcs: -1\n; MaxNodes: 7", 7),
-        ("; MaxNodes: 7", 7),
-        ("; Version: 2", None),
-    ],
-)
-def test_processors_of_a_header(text: str, processors: int | None) -> None:
-    """The machine has MaxProcs processors, else MaxNodes, else nobody knows."""
-    assert processors == header(text).processors
+START, STOCKHOLM = "; UnixStartTime: 843471747", "\n; TimeZoneString: Europe/Stockholm"
+#: A header, whether the clock is known and nominal, what it says, and the time at its origin.
+CLOCKS = [
+    (START + STOCKHOLM, True, False, "", "1996-09-23T11:42:27+02:00"),
+    # A start without a zone is taken in universal time.
+    *((START + zone, False, False, "UTC", "1996-09-23T09:42:27+00:00") for zone in (
+        "", "\n; TimeZoneString: Nowhere/Land", "\n; TimeZoneString: ../../etc/passwd")),
+    # Without a start the origin is a Monday, 00:00.
+    *((start, False, True, "Monday 00:00", "T00:00:00+00:00") for start in (
+        "", f"; UnixStartTime: 0{STOCKHOLM}", f"; UnixStartTime: -1{STOCKHOLM}")),
+]  # fmt: skip
 
 
-def test_clock_of_a_header() -> None:
-    """The origin is UnixStartTime in the zone of TimeZoneString."""
-    clock = Clock.of(header("; UnixStartTime: 843471747\n; TimeZoneString: Europe/Stockholm"))
-    assert clock.known
-    assert "1996-09-23T11:42:27+02:00" == clock.local(0).isoformat()
-    assert "1996-09-23T11:42:37+02:00" == clock.local(10).isoformat()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "; UnixStartTime: 0\n; TimeZoneString: Europe/Stockholm",
-        "; UnixStartTime: -1\n; TimeZoneString: Europe/Stockholm",
-    ],
-)
-def test_nominal_monday(text: str) -> None:
-    """Without a start the origin is a Monday, 00:00, and the clock admits it."""
+@pytest.mark.parametrize(("text", "known", "nominal", "note", "origin"), CLOCKS)
+def test_clock_of_a_header(text: str, known: bool, nominal: bool, note: str, origin: str) -> None:
+    """The origin is UnixStartTime in the zone of TimeZoneString; the clock says what is missing."""
     clock = Clock.of(header(text))
-    assert not clock.known
-    assert clock.nominal
-    assert "Monday 00:00" in clock.note
-    assert ("Monday", "00:00:00") == (f"{clock.local(0):%A}", f"{clock.local(0):%H:%M:%S}")
-    assert 0 == clock.second_of_week(np.array(0))
-
-
-@pytest.mark.parametrize(
-    "zone", ["", "\n; TimeZoneString: Nowhere/Land", "\n; TimeZoneString: ../../etc/passwd"]
-)
-def test_start_without_zone_is_not_called_known(zone: str) -> None:
-    """A start without a zone is taken in universal time, and the clock says so."""
-    clock = Clock.of(header(f"; UnixStartTime: 843471747{zone}"))
-    assert (False, False) == (clock.known, clock.nominal)
-    assert "UTC" in clock.note
-    assert "1996-09-23T09:42:27+00:00" == clock.local(0).isoformat()
+    assert (known, nominal) == (clock.known, clock.nominal)
+    assert note in clock.note
+    assert clock.local(0).isoformat().endswith(origin)
+    assert 10 == (clock.local(10) - clock.local(0)).total_seconds()
+    assert not nominal or 0 == clock.second_of_week(np.array(0))
 
 
 @pytest.mark.parametrize(
@@ -135,14 +110,6 @@ def test_second_of_week_agrees_with_local_time(start: int, zone: str, seconds: l
 
 
 def test_second_of_week_keeps_the_shape() -> None:
-    """The answer has the shape of the question, also for a single second."""
-    clock = Clock()
-    assert (2, 3) == clock.second_of_week(np.arange(6).reshape(2, 3)).shape
-    assert [[0, 1], [WEEK - 1, 0]] == clock.second_of_week(
-        np.array([[0, 1], [WEEK - 1, WEEK]])
-    ).tolist()
-
-
-def test_local_time_of_the_far_future() -> None:
-    """Local time continues for as long as a slow simulation may last."""
-    assert Clock().local(0) + timedelta(days=36_500) == Clock().local(36_500 * DAY)
+    """The answer has the shape of the question."""
+    expected = [[0, 1], [WEEK - 1, 0]]
+    assert expected == Clock().second_of_week(np.array([[0, 1], [WEEK - 1, WEEK]])).tolist()

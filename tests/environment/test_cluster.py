@@ -1,16 +1,20 @@
-"""What a cluster shows, and what it refuses in one line."""
+"""What a cluster shows and refuses, and jobs that their users take back."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work, add_users
+from hpcrowd.agents import RecentWaits, SessionDefinition, Work, add_users
+from hpcrowd.analysis.metrics import summarize
 from hpcrowd.environment import (
     EASY,
     Cluster,
+    ClusterSpec,
+    GridSpec,
     JobTable,
     Look,
     NodesDown,
@@ -22,78 +26,52 @@ from hpcrowd.environment import (
     State,
     WaitingJob,
 )
+from hpcrowd.environment.errors import FixedError
 from hpcrowd.environment.stops import Stop
 
-MakeJobs = Callable[..., JobTable]
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+from tests.environment.schedulers.pool_cases import MakeJobs, begun, both, ran
 
 
-def run_rigid(
-    jobs: JobTable, processors: int, scheduler: str | Scheduler, until: int | None = None
-) -> Simulation:
-    """Run with all jobs submitted as recorded."""
-    model = Simulation(jobs, processors, scheduler)
-    add_users(model, Work.of(jobs), "rigid")
-    return model.run(until=until)
-
-
-class Greedy(Scheduler):
-    """Starts everything, whether it fits or not."""
-
-    name = "greedy"
-
-    def select(self, look: Look) -> Any:
-        """Name the whole queue."""
-        return look.waiting
-
-
-class Inventor(Scheduler):
-    """Starts a job that no user submitted."""
-
-    name = "inventor"
-
-    def select(self, look: Look) -> Any:
-        """Name another job."""
-        return [WaitingJob(77, 1, 1, 0)]
+def choosing(name: str, chosen: Callable[[Look], Any]) -> Scheduler:
+    """Return a scheduler that names what a function chooses."""
+    kind = type(name, (Scheduler,), {"name": name, "select": lambda self, look: chosen(look)})
+    made: Scheduler = kind()
+    return made
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "text"), [(Greedy(), "needs 2 processors, 1 are free"), (Inventor(), "row 77")]
+    ("scheduler", "text"),
+    [
+        (choosing("greedy", lambda look: look.waiting), "needs 2 processors, 1 are free"),
+        (choosing("inventor", lambda look: [WaitingJob(77, 1, 1, 0)]), "row 77"),
+    ],
 )
 def test_scheduler_that_asks_for_the_impossible(
     make_jobs: MakeJobs, scheduler: Scheduler, text: str
 ) -> None:
     """A scheduler that starts what does not fit or does not wait is named with the job."""
-    jobs = make_jobs((3, 10, 2), (3, 10, 2))
     with pytest.raises(SchedulerError, match=f"{scheduler.name}: .*{text}"):
-        run_rigid(jobs, 3, scheduler)
-
-
-class Forgetful(EASY):
-    """Never looks at the first in the queue."""
-
-    name = "forgetful"
-
-    def select(self, look: Look) -> Any:
-        """Leave one out."""
-        return super().select(look._replace(waiting=look.waiting[1:]))
+        ran(make_jobs((3, 10, 2), (3, 10, 2)), 3, scheduler)
 
 
 def test_scheduler_that_loses_jobs(make_jobs: MakeJobs) -> None:
     """A scheduler that leaves a job waiting for ever is named, with the first such job."""
+
+    def not_the_first(self: EASY, look: Look) -> Any:
+        return EASY.select(self, look._replace(waiting=look.waiting[1:]))
+
+    forgetful = type("Forgetful", (EASY,), {"name": "forgetful", "select": not_the_first})
     jobs = make_jobs((3, 10, 2), (3, 10, 2), (3, 10, 2))
     with pytest.raises(SchedulerError, match=r"^forgetful: 1 job left waiting at 23 s.* row 0 "):
-        run_rigid(jobs, 3, Forgetful())
+        ran(jobs, 3, forgetful())
 
 
 def test_halted_run_has_lost_nothing(make_jobs: MakeJobs) -> None:
     """Who still waits when a run is halted is not lost, nor who is too large for what is left."""
-    assert 1 == len(run_rigid(make_jobs((0, 10, 2), (0, 10, 2)), 3, "easy", 5).cluster.waiting)
+    halted = begun(make_jobs((0, 10, 2), (0, 10, 2)), 3, "easy").run(until=5)
+    assert 1 == len(halted.cluster.waiting)
     jobs = make_jobs((0, 10, 1), (2, 10, 3))
-    model = Simulation(jobs, 3, platform=[NodesDown(1, None, 1, "requeue")])
-    add_users(model, Work.of(jobs), "rigid")
-    model.run()
+    ran(jobs, 3, "easy", platform=[NodesDown(1, None, 1, "requeue")])
     assert -1 == jobs.start[1]
 
 
@@ -109,23 +87,18 @@ def test_submission_in_the_past_is_an_error(make_jobs: MakeJobs, plain: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("choices", "text"),
-    [
-        ({"processors": 0}, "processors 0"),
-        ({"scheduler": "soonest"}, "scheduler 'soonest'"),
-        ({"overrun": "maybe"}, "overrun 'maybe'"),
-    ],
+    "choice", [("processors", 0), ("scheduler", "soonest"), ("overrun", "maybe")]
 )
-def test_cluster_that_cannot_be(make_jobs: MakeJobs, choices: Any, text: str) -> None:
+def test_cluster_that_cannot_be(make_jobs: MakeJobs, choice: tuple[str, Any]) -> None:
     """A cluster of no processors, or under an unknown policy, is reported with the value."""
-    with pytest.raises(QuantityError, match=text):
-        Simulation(make_jobs((0, 1, 1)), **({"processors": 1} | choices))
+    with pytest.raises(QuantityError, match=f"{choice[0]} {choice[1]!r}"):
+        Simulation(make_jobs((0, 1, 1)), **({"processors": 1} | dict([choice])))
 
 
 def test_cluster_shows_its_state(make_jobs: MakeJobs) -> None:
     """A halted simulation shows what runs, what waits and what is free."""
     jobs = make_jobs((0, 100, 3), (10, 50, 4), (20, 999, 1))
-    model = run_rigid(jobs, 4, "easy", until=30)
+    model = begun(jobs, 4, "easy").run(until=30)
     cluster = model.cluster
     assert (1, [0], [1, 2]) == (cluster.free, cluster.running.tolist(), cluster.waiting.tolist())
     assert "4 processors under easy" in repr(cluster)
@@ -138,28 +111,15 @@ def test_run_to_a_second_stops_between_completions_and_arrivals(
 ) -> None:
     """Running to a second lets end what ends then; what arrives then comes with the next run."""
     jobs = make_jobs((0, 50, 1), (50, 10, 1), (60, 10, 1))
-    model = Simulation(jobs, 1, "fcfs", plain=plain)
-    add_users(model, Work.of(jobs), "rigid")
-    model.run(until=50)
+    model = begun(jobs, 1, "fcfs", plain=plain).run(until=50)
     assert (50, [50, -1, -1]) == (model.time, jobs.end.tolist())
     assert [State.COMPLETED, State.UNFINISHED, State.UNFINISHED] == jobs.state.tolist()
     assert 1 == model.cluster.free
     model.run(until=55)
+    model.run(until=20)  # time never goes back
     assert (55, [0, 50, -1]) == (model.time, jobs.start.tolist())
     model.run()
     assert (70, [0, 50, 60]) == (model.time, jobs.start.tolist())
-
-
-@both
-def test_time_never_goes_back(make_jobs: MakeJobs, plain: bool) -> None:
-    """Running to a second that has passed changes nothing."""
-    jobs = make_jobs((0, 50, 1), (100, 50, 1))
-    model = Simulation(jobs, 1, "fcfs", plain=plain)
-    add_users(model, Work.of(jobs), "rigid")
-    model.run(until=70)
-    model.run(until=20)
-    assert 70 == model.time
-    assert 70 == model.cluster.engine.now
 
 
 @both
@@ -175,24 +135,172 @@ def test_submission_into_a_second_that_was_scheduled(make_jobs: MakeJobs, plain:
     assert [0, 0, 100] == jobs.start.tolist()
 
 
-def test_unit_without_jobs_is_refused(make_jobs: Callable[..., JobTable]) -> None:
+@pytest.mark.parametrize(
+    ("rows", "text"), [([], "unit without jobs"), ([1], "the table has 1 jobs")]
+)
+def test_unit_without_jobs_is_refused(make_jobs: MakeJobs, rows: list[int], text: str) -> None:
     """A unit of no jobs would never be over, and rows that are not in the table are no jobs."""
     units = Simulation(make_jobs((0, 10, 1)), 1).units
-    with pytest.raises(SimulationError, match="unit without jobs"):
-        units.add(np.zeros(0, np.int64))
-    with pytest.raises(SimulationError, match="the table has 1 jobs"):
-        units.add(np.array([1]))
+    with pytest.raises(SimulationError, match=text):
+        units.add(np.array(rows, np.int64))
     assert 0 == len(units)
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_earlier_run_leaves_no_mark(make_jobs: Callable[..., JobTable], plain: bool) -> None:
+@both
+def test_earlier_run_leaves_no_mark(make_jobs: MakeJobs, plain: bool) -> None:
     """A table that was simulated before gives the same schedule again; its old units are gone."""
     jobs = make_jobs((0, 10, 1), (1, 10, 1))
     jobs.unit[:] = 10**9
     jobs.state[:] = State.KILLED
-    model = Simulation(jobs, 1, plain=plain)
-    model.cluster.submit(np.array([0, 1]), np.array([0, 1]))
-    model.run()
+    ran(jobs, 1, "easy", plain=plain)
     assert [0, 10] == jobs.start.tolist()
     assert 2 == jobs.count(State.COMPLETED)
+
+
+UNFINISHED, CANCELLED, RENOUNCED = State.UNFINISHED, State.CANCELLED, State.RENOUNCED
+
+
+class Owner:
+    """Notes which units are over, and when."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, int]] = []
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Note it."""
+        self.heard.append((unit, now))
+
+
+def start(jobs: JobTable, **options: Any) -> tuple[Simulation, Owner]:
+    """A machine of four processors, to which each job is submitted as a unit of its own."""
+    model, owner = Simulation(jobs, 4, **options), Owner()
+    for row, at in enumerate(jobs.recorded_submit.tolist()):
+        model.submit(owner, np.array([row]), at)
+    return model, owner
+
+
+QUEUE = [(0, 100, 3), (10, 50, 4), (20, 30, 2), (60, 10, 1)]
+
+#: Policy, jobs, rows that are taken back at 40 s, starts, ends, and who hears of what when.
+STORIES = {
+    "the next in the queue starts at once": (
+        "fcfs", QUEUE, [1], [0, -1, 100, 100], [100, 40, 130, 110],
+        [(1, 40), (0, 100), (3, 110), (2, 130)]),
+    "what runs stops": (
+        "easy", [(0, 100, 4), (10, 50, 4)], [0], [0, 40], [40, 90], [(0, 40), (1, 90)]),
+    "the run ends without what was to come": (
+        "easy", [(0, 100, 4), (1000, 50, 4)], [1], [0, -1], [100, -1], [(1, 40), (0, 100)]),
+    "recorded": (
+        "recorded", [(0, 100, 4), (0, 50, 4)], [0, 1], [0, -1], [40, 40], [(0, 40), (1, 40)]),
+}  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("name", STORIES)
+def test_jobs_are_taken_back(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+    """What they held is free within the second, in which their users hear of them."""
+    scheduler, rows, taken, starts, ends, heard = STORIES[name]
+    jobs = make_jobs(*rows)
+    jobs.recorded_start[1] = 100
+    model, owner = start(jobs, scheduler=scheduler, plain=plain)
+    model.run(until=40)
+    expected = [RENOUNCED if submit > 40 else CANCELLED for submit in jobs.submit[taken]]
+    model.cancel(taken)
+    model.run()
+    assert (starts, ends) == (jobs.start.tolist(), jobs.end.tolist())
+    assert (expected, heard) == (jobs.state[taken].tolist(), owner.heard)
+    assert (4, max(ends)) == (model.cluster.free, model.time)
+
+
+def test_cancelled_jobs_are_summarized(make_jobs: MakeJobs) -> None:
+    """They are counted, and the time in which they ran is use of the machine."""
+    jobs = make_jobs((0, 100, 4), (10, 50, 4))
+    model, _ = start(jobs)
+    model.call_at(40, model.cancel, [0])
+    model.run()
+    found = summarize(jobs, 4)
+    assert 1 == found["jobs_cancelled"]
+    # Of the job that ended, the makespan goes from 10 to 90 s.
+    assert 4 * (40 + 50) / (4 * 80) == found["utilization"]
+
+
+def test_what_cannot_be_taken_back(make_jobs: MakeJobs) -> None:
+    """Jobs that are over, were never submitted, or are elsewhere: one line that says so."""
+    jobs = make_jobs((0, 10, 1), (0, 100, 1), (0, 10, 1))
+    model = Simulation(jobs, 4, others={"b": ClusterSpec(4)})
+    model.submit(Owner(), np.array([0, 1]), 0)
+    model.run(until=50)
+    with pytest.raises(SimulationError, match=r"cancel job 1 \(row 0\): it is completed"):
+        model.cancel([0, 1])
+    with pytest.raises(SimulationError, match=r"cancel job 3 \(row 2\): never submitted"):
+        model.cancel([2])
+    with pytest.raises(SimulationError, match=r"cancel job 2 \(row 1\): not at b; Simulation"):
+        model.clusters["b"].cancel([1])
+    with pytest.raises(SimulationError, match="rows 7 to 7: the table has 3 jobs"):
+        model.cluster.cancel([7])
+    assert UNFINISHED == jobs.state[1]
+
+
+@both
+def test_states_of_jobs_in_the_cluster_are_not_written(make_jobs: MakeJobs, plain: bool) -> None:
+    """Writing them would change nothing; the message names the call that does."""
+    jobs = make_jobs((0, 100, 4), (10, 50, 4), (90, 1, 1))
+    model, _ = start(jobs, plain=plain)
+    model.run(until=40)
+    rule = "state of job {} .row {}.: it waits or runs, .* cluster.cancel"
+    with pytest.raises(FixedError, match=rule.format(2, 1)):
+        jobs.state[1] = CANCELLED
+    with pytest.raises(FixedError, match=rule.format(1, 0)):
+        jobs.state[:] = CANCELLED
+    with pytest.raises(FixedError, match=rule.format(1, 0)):
+        jobs.state[jobs.submit < 20] = CANCELLED
+    jobs.state[2] = RENOUNCED  # still to come
+    model.run()
+    assert [State.COMPLETED, State.COMPLETED, RENOUNCED] == jobs.state.tolist()
+
+
+def test_patience_counts_only_jobs_that_started(make_jobs: MakeJobs) -> None:
+    """A job that was taken back while it waited has no wait until its start."""
+    jobs = make_jobs((0, 100, 4), (0, 100, 4))
+    model = Simulation(jobs, 4)
+    (user,) = add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
+    patience = RecentWaits(wait=0, last=1)
+    patience.begin(user)
+    model.run(until=40)
+    model.cancel([1])
+    patience.heard(user, 1, 40)
+    assert not patience._jobs[user.number]
+
+
+@both
+def test_components_are_taken_back_together(plain: bool) -> None:
+    """Taking one back takes all of them back, on every cluster, whether they wait or run."""
+    jobs = JobTable()
+    jobs.append(5, user=1, processors=4, run_time=100, requested_time=100)
+    grid = GridSpec("first-fit", coallocation=True)
+    model = Simulation(jobs, 4, others={"b": ClusterSpec(4)}, grid=grid, plain=plain)
+    owner = Owner()
+    assert model.broker is not None
+    for rows in (np.array([0, 1]), np.array([2, 3])):
+        model.add_unit(owner, rows)
+        model.broker.submit_together(rows, 0)
+    model.submit(owner, np.array([4]), 0, "grid")
+    model.call_at(20, model.cancel, [3])
+    model.call_at(30, model.cancel, [0])
+    model.run()
+    assert [0, 0, -1, -1, 30] == jobs.start.tolist()
+    assert [30, 30, 20, 20, 130] == jobs.end.tolist()
+    assert [(1, 20), (0, 30), (2, 130)] == owner.heard
+
+
+def test_forks_take_back_their_own(make_jobs: MakeJobs) -> None:
+    """What is taken back in a copy of a run stays in the original."""
+    jobs = make_jobs((0, 100, 4), (10, 50, 4), (20, 50, 4))
+    model, _ = start(jobs)
+    model.run(until=40)
+    other = copy.deepcopy(model)
+    other.cancel([1])
+    other.run()
+    model.run()
+    assert [0, 100, 150] == jobs.start.tolist()
+    assert [0, -1, 100] == other.jobs.start.tolist()

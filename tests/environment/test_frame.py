@@ -19,6 +19,12 @@ def model() -> Simulation:
     return Simulation(JobTable(), 1)
 
 
+@pytest.fixture
+def seen() -> list[object]:
+    """What was called."""
+    return []
+
+
 def test_mesa_has_a_heartbeat_to_switch_off() -> None:
     """A stock model schedules its own step; the parts that the frame takes hold of exist."""
     stock = mesa.Model(rng=0)
@@ -26,6 +32,8 @@ def test_mesa_has_a_heartbeat_to_switch_off() -> None:
     assert "step" in vars(stock)
     assert stock._default_schedule.is_active
     assert callable(stock._advance_time)
+    with pytest.raises(ValueError, match="alive"):  # which is why the frame holds functions
+        stock.schedule_event(lambda: None, at=1)
 
 
 def test_heartbeat_is_off(model: Simulation) -> None:
@@ -38,37 +46,22 @@ def test_heartbeat_is_off(model: Simulation) -> None:
     assert FOREVER == model.next_event_time()
 
 
-def test_time_is_a_plain_integer(model: Simulation) -> None:
-    """Time is an int from the start, and after every way to let it pass."""
+def test_all_ways_to_let_time_pass(model: Simulation, seen: list[object]) -> None:
+    """Mesa's own go through the run loop, events included; time is an int; a step is an hour."""
     assert (0, int) == (model.time, type(model.time))
-    for go in (
-        lambda: model.run(until=5),
-        lambda: model.run_for(2.0),
-        lambda: model.run_until(9.0),
-        model.step,
-    ):
-        go()
-        assert int is type(model.time)
-
-
-def test_step_is_one_simulated_hour(model: Simulation) -> None:
-    """``step()`` runs an hour and counts."""
-    model.step()
-    model.step()
-    assert (2 * HOUR, 2) == (model.time, model.steps)
-
-
-def test_run_for_and_run_until(model: Simulation) -> None:
-    """Mesa's own ways to run go through the run loop, events included."""
-    seen: list[int] = []
     for at in (40, 90, 91, 200):
         model.call_at(at, lambda: seen.append(model.time))
-    model.run_for(90)
-    assert (90, [40, 90]) == (model.time, seen)
-    model.run_until(150)
-    assert (150, [40, 90, 91]) == (model.time, seen)
-    model.run_for(50)
-    assert (200, [40, 90, 91, 200]) == (model.time, seen)
+    for go, until, expected in (
+        (lambda: model.run_for(90.0), 90, [40, 90]),
+        (lambda: model.run_until(150.0), 150, [40, 90, 91]),
+        (lambda: model.run(until=190), 190, [40, 90, 91]),
+        (lambda: model.run_for(10), 200, [40, 90, 91, 200]),
+        (model.step, 200 + HOUR, [40, 90, 91, 200]),
+    ):
+        steps = model.steps
+        go()
+        assert (until, int, expected) == (model.time, type(model.time), seen)
+    assert steps + 1 == model.steps
 
 
 def test_run_until_the_past_warns(model: Simulation) -> None:
@@ -79,24 +72,12 @@ def test_run_until_the_past_warns(model: Simulation) -> None:
     assert 50 == model.time
 
 
-def test_event_carries_its_arguments(model: Simulation) -> None:
-    """A function is called at its time with its arguments."""
-    seen: list[object] = []
-    model.call_at(7, lambda *words: seen.append((model.time, *words)), "a", 2, None)
-    model.run()
-    assert [(7, "a", 2, None)] == seen
-
-
-def test_event_holds_its_function(model: Simulation) -> None:
+def test_events_hold_their_function_and_arguments(model: Simulation, seen: list[object]) -> None:
     """Closures, lambdas and methods of objects that nobody else holds are called all the same."""
-    seen: list[str] = []
 
     class Bell:
-        """Rings once."""
-
-        def ring(self) -> None:
-            """Ring."""
-            seen.append("method")
+        def ring(self, *words: object) -> None:
+            seen.append((model.time, *words))
 
     def schedule() -> None:
         word = "closure"
@@ -106,47 +87,31 @@ def test_event_holds_its_function(model: Simulation) -> None:
 
         model.call_at(1, closure)
         model.call_at(2, lambda: seen.append("lambda"))
-        model.call_at(3, Bell().ring)
+        model.call_at(3, Bell().ring, "a", 2, None)
 
     schedule()
     gc.collect()
     model.run()
-    assert ["closure", "lambda", "method"] == seen
+    assert ["closure", "lambda", (3, "a", 2, None)] == seen
 
 
-def test_mesa_would_not_hold_them() -> None:
-    """Mesa itself refuses lambdas and forgets closures, which is why the frame holds them."""
-    stock = mesa.Model(rng=0)
-    with pytest.raises(ValueError, match="alive"):
-        stock.schedule_event(lambda: None, at=1)
-
-
-def test_cancelled_event_does_not_happen(model: Simulation) -> None:
-    """A cancelled event is not called, not due, and does not hold time up."""
-    seen: list[str] = []
+def test_cancelled_event_does_not_happen(model: Simulation, seen: list[object]) -> None:
+    """A cancelled event is not called, not due, and does not hold time up, whoever cancels it."""
     first = model.call_at(5, seen.append, "first")
-    model.call_at(8, seen.append, "second")
+    model.call_at(8, lambda: later.cancel())
+    later = model.call_at(8, seen.append, "never")
+    model.call_at(8, seen.append, "third")
     assert 5 == model.next_event_time()
     first.cancel()
     assert 8 == model.next_event_time()
-    model.run()
-    assert ["second"] == seen
-
-
-def test_event_cancelled_by_another_of_its_second(model: Simulation) -> None:
-    """An event may cancel a later one of the same second."""
-    seen: list[str] = []
-    events = []
-    model.call_at(5, lambda: events[0].cancel())
-    events.append(model.call_at(5, seen.append, "never"))
-    model.call_at(5, seen.append, "third")
+    assert (8, seen.append, ("third",)) in model.due()
+    assert 3 == len(list(model.due()))
     model.run()
     assert ["third"] == seen
 
 
-def test_events_of_one_second_keep_their_order(model: Simulation) -> None:
+def test_events_of_one_second_keep_their_order(model: Simulation, seen: list[object]) -> None:
     """Events of one second happen in the order they were scheduled, those they add come last."""
-    seen: list[str] = []
 
     def more() -> None:
         seen.append("a")
@@ -161,37 +126,28 @@ def test_events_of_one_second_keep_their_order(model: Simulation) -> None:
     assert ["a", "b", "c", "d", "added", "late"] == seen
 
 
-def test_event_in_the_past_is_an_error(model: Simulation) -> None:
+def test_event_in_the_past_is_an_error(model: Simulation, seen: list[object]) -> None:
     """An event cannot be scheduled before now; both times are reported. Now itself is fine."""
     model.run(until=30)
     with pytest.raises(SimulationError, match=r"event at 29 s: in the past, it is already 30 s"):
         model.call_at(29, print)
-    seen: list[int] = []
     model.call_at(30, seen.append, 1)
     model.run()
     assert ([1], 30) == (seen, model.time)
 
 
-def test_mesa_schedules_through_the_same_list(model: Simulation) -> None:
-    """What is scheduled by Mesa's own methods happens in the run loop too."""
+def test_mesa_schedules_through_the_same_list(make_jobs: Callable[..., JobTable]) -> None:
+    """What is scheduled by Mesa's own methods happens too; between seconds, in the next one."""
+    model = Simulation(make_jobs((0, 10, 1)), 1)
     seen: list[int] = []
 
     def tick() -> None:
         seen.append(model.time)
 
-    model.schedule_event(tick, at=50)
+    model.schedule_event(tick, at=50.5)
     model.schedule_recurring(tick, mesa.time.Schedule(interval=100, start=100, count=3))
-    model.run()
-    assert [50, 100, 200, 300] == seen
-
-
-def test_agents_register_and_leave(model: Simulation) -> None:
-    """Agents are known to the model by type until they are removed."""
-    agent = mesa.Agent(model)
-    assert agent in model.agents
-    assert [agent] == list(model.agents_by_type[mesa.Agent])
-    agent.remove()
-    assert agent not in model.agents
+    model.run(until=400)
+    assert [51, 100, 200, 300] == seen
 
 
 @pytest.mark.parametrize("draw", [lambda m: m.rng.random(), lambda m: m.random.random()])
@@ -205,29 +161,3 @@ def test_frame_alone_does_not_run() -> None:
     """The frame leaves it to its subclass how time passes."""
     with pytest.raises(NotImplementedError):
         Frame().run()
-
-
-def test_event_between_seconds_waits_for_the_next(make_jobs: Callable[..., JobTable]) -> None:
-    """Mesa's own calls may name fractions of a second; such an event never comes early."""
-    model = Simulation(make_jobs((0, 10, 1)), 1)
-    seen: list[int] = []
-
-    def note() -> None:
-        seen.append(model.time)
-
-    model.schedule_event(note, at=50.5)
-    model.run(until=100)
-    assert [51] == seen
-
-
-def test_what_is_due_is_reported(model: Simulation) -> None:
-    """What is to be called is reported with its second and arguments, unless it was cancelled."""
-
-    def ring(name: str) -> None:
-        """Do nothing."""
-
-    model.call_at(7, ring, "later")
-    model.call_at(9, ring, "never").cancel()
-    assert [(7, ring, ("later",))] == list(model.due())
-    model.run(until=8)
-    assert [] == list(model.due())

@@ -18,39 +18,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("0", 0),
-        ("90", 90),
-        ("90s", 90),
-        ("60m", 3600),
-        ("1.5h", 5400),
-        ("2d", 172_800),
-        ("1w", 604_800),
-        (" 20 m ", 1200),
-        ("0.5", 1),
-        ("0.4s", 0),
-        ("2.5", 3),
-    ],
-)
-def test_duration(text: str, seconds: int) -> None:
-    """A number with an optional unit is whole seconds, halves rounded up."""
-    assert seconds == parse_duration(text)
+def of_100(text: str) -> int:
+    """Read processors, of 100."""
+    return parse_processors(text, 100)
 
 
-@pytest.mark.parametrize(("text", "factor"), [("2x", 2.0), ("0.5x", 0.5), (" 1.25 x", 1.25)])
-def test_factor(text: str, factor: float) -> None:
-    """A positive number and an x is a factor."""
-    assert factor == parse_factor(text)
+READ = [
+    (parse_duration, "0", 0), (parse_duration, "90", 90), (parse_duration, "90s", 90),
+    (parse_duration, "60m", 3600), (parse_duration, "1.5h", 5400), (parse_duration, "2d", 172_800),
+    (parse_duration, "1w", 604_800), (parse_duration, " 20 m ", 1200), (parse_duration, "0.5", 1),
+    (parse_duration, "0.4s", 0), (parse_duration, "2.5", 3),
+    (parse_factor, "2x", 2.0), (parse_factor, "0.5x", 0.5), (parse_factor, " 1.25 x", 1.25),
+    (of_100, "200", 200), (of_100, "1x", 100), (of_100, "0.5x", 50), (of_100, "0.005x", 1),
+    (of_100, "1.5x", 150),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "count"), [("200", 200), ("1x", 100), ("0.5x", 50), ("0.005x", 1), ("1.5x", 150)]
-)
-def test_processors(text: str, count: int) -> None:
-    """Processors are a number, or a multiple of the original, halves rounded up."""
-    assert count == parse_processors(text, 100)
+@pytest.mark.parametrize(("parse", "text", "value"), READ)
+def test_quantities(parse: Callable[[str], float], text: str, value: float) -> None:
+    """Durations are whole seconds, processors a number or a multiple, halves rounded up."""
+    assert value == parse(text)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +47,8 @@ def test_processors(text: str, count: int) -> None:
         *((parse_duration, text) for text in ("5M", "\u0665m", "1_000", ".5h", "5.", "+5")),
         *((parse_factor, text) for text in ("", "2", "x", "0x", "0.0x", "-1x", "x2", "nanx")),
         (parse_factor, "9" * 400 + "x"),
-        *((lambda text: parse_processors(text, 100), text) for text in ("0", "0.001x", "-3")),
-        *((lambda text: parse_processors(text, 100), text) for text in ("", "many", "1.5")),
-        (lambda text: parse_processors(text, 100), "\u0665"),
+        *((of_100, text) for text in ("0", "0.001x", "-3", "", "many", "1.5")),
+        (of_100, "\u0665"),
     ],
 )
 def test_quantity_that_cannot_be_understood(parse: Callable[[str], object], text: str) -> None:
@@ -89,20 +75,13 @@ def test_halves_are_rounded_up(number: int) -> None:
     assert (np.int64, expected) == (rounded.dtype, rounded.tolist())
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"),
-        (119, "119 s"),
-        (120, "2.0 min"),
-        (7199, "120.0 min"),
-        (7200, "2.0 h"),
-        (172_800, "2.0 days"),
-        (8.64e9, "100,000.0 days"),
-        (-90, "-90 s"),
-        (-3 * 86_400, "-3.0 days"),
-    ],
-)
+SHOWN = [
+    (0, "0 s"), (119, "119 s"), (120, "2.0 min"), (7199, "120.0 min"), (7200, "2.0 h"),
+    (172_800, "2.0 days"), (8.64e9, "100,000.0 days"), (-90, "-90 s"), (-3 * 86_400, "-3.0 days"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seconds", "text"), SHOWN)
 def test_durations_for_people(seconds: float, text: str) -> None:
     """Seconds are shown in the unit that people would choose."""
     assert text == format_duration(seconds)

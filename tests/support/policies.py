@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, Predictor, Simulation, parse_scheduler
+from hpcrowd.agents import SessionDefinition, Work, add_users
+from hpcrowd.environment import (
+    Failures,
+    JobTable,
+    Maintenance,
+    NodesDown,
+    Predictor,
+    Resize,
+    Simulation,
+    SpeedChange,
+    State,
+    SwitchPolicy,
+)
 from hpcrowd.environment.engine.kernel.profile import WIDTH
 from hpcrowd.environment.jobs import Int64s
 from hpcrowd.environment.schedulers.ordered import BACKFILL_MEANING, KEYS
@@ -129,6 +143,66 @@ clusters = st.fixed_dictionaries(
 )
 rooms = st.sampled_from([1, 2, 5, 16, 1024])
 
+#: Processors of a machine whose platform changes, at first.
+SIZE = 7
+Platform = list[Any]
+seconds = st.integers(0, 60)
+fates = st.sampled_from(["requeue", "resubmit", "fail"])
+downs = st.builds(
+    lambda at, lasts, processors, fate: NodesDown(at, lasts and at + lasts, processors, fate),
+    seconds,
+    st.none() | st.integers(1, 30),
+    st.integers(1, 2),
+    fates,
+)
+failures = st.builds(
+    Failures,
+    mean=st.floats(3, 60),
+    repair_mean=st.floats(1, 20),
+    distribution=st.sampled_from(["exponential", "weibull"]),
+    shape=st.floats(0.5, 2),
+    processors=st.integers(1, 3),
+    start=st.integers(0, 30),
+    until=st.integers(31, 120),
+    jobs=fates,
+)
+windows = st.builds(
+    lambda start, lasts, announced, fate: Maintenance(start, start + lasts, announced, fate),
+    st.integers(1, 50),
+    st.integers(1, 30),
+    st.integers(0, 50),
+    fates | st.just("run"),
+)
+
+
+def apart(changes: st.SearchStrategy[Any]) -> st.SearchStrategy[Platform]:
+    """At most three changes of a kind, each at a second of its own."""
+    return st.lists(changes, max_size=3, unique_by=lambda change: change.at)
+
+
+resizes = apart(st.builds(Resize, seconds, st.integers(4, 9)))
+speeds = apart(st.builds(SpeedChange, seconds, st.sampled_from([0.05, 0.3, 0.5, 1.7, 2])))
+switches = apart(st.builds(SwitchPolicy, seconds, policies | st.just("adaptive")))
+#: At most so many of each that they do not contradict each other.
+platforms = st.tuples(
+    st.lists(downs, max_size=2), st.lists(failures, max_size=2), st.lists(windows, max_size=1),
+    resizes, speeds, switches,
+).map(lambda kinds: [change for kind in kinds for change in kind])  # fmt: skip
+
+#: A run, and all that may happen in it.
+cases = st.fixed_dictionaries(
+    {
+        "rows": workloads,
+        "policy": policies | st.just("adaptive"),
+        "cluster": clusters,
+        "platform": st.just([]) | platforms,
+        "users": st.sampled_from(["rigid", "think-time"]),
+        "gap": st.sampled_from([None, 2]),  # s from one job to the next of a session
+        "renounced": st.just([]) | st.lists(st.integers(0, 39), max_size=5),
+        "taken": st.just([]) | st.lists(st.tuples(st.integers(0, 39), seconds), max_size=5),
+    }
+)
+
 
 def make(rows: Rows) -> JobTable:
     """The table of these jobs."""
@@ -149,46 +223,57 @@ def make(rows: Rows) -> JobTable:
     return jobs
 
 
+def options_of(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The options of a cluster, with a predictor of its own where it has one."""
+    estimates = cluster["estimates"]
+    return cluster | {"estimates": estimates() if isinstance(estimates, type) else estimates}
+
+
 def run(
     rows: Rows,
     scheduler: Any,
     cluster: dict[str, Any],
     room: int = 1024,
     plain: bool = False,
-    switch: tuple[int, str | None] | None = None,
 ) -> JobTable:
-    """The jobs after all were submitted as recorded.
-
-    At the second ``switch[0]`` another policy takes over, or, if it is None, the same one again.
-    """
+    """The jobs after all were submitted as recorded."""
     jobs = make(rows)
-    estimates = cluster["estimates"]
-    if isinstance(estimates, type):
-        cluster = cluster | {"estimates": estimates()}
+    with limited(room):
+        model = Simulation(jobs, scheduler=scheduler, plain=plain, **options_of(cluster))
+        model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
+        return model.run().jobs
+
+
+@contextmanager
+def limited(room: int, events: int = 10**6) -> Iterator[None]:
+    """Let arrays of compiled code have room for few jobs at first, and run few events at a time."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hpcrowd.environment.simulation.SLICE", events)
         patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
         patch.setattr("hpcrowd.environment.engine.passes.ordered.FIRST_ROOM", room)
         patch.setattr("hpcrowd.environment.engine.passes.ordered.FIRST_BLOCKS", room)
         patch.setattr("hpcrowd.environment.engine.passes.planned.FIRST_ROOM", max(room, WIDTH))
-        model = Simulation(jobs, scheduler=scheduler, plain=plain, **cluster)
-        model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
-        if switch is not None:
-            take_over(model, *switch)
-        model.run()
-    return jobs
+        yield
 
 
-def take_over(model: Simulation, at: int, scheduler: str | None) -> None:
-    """Run up to a second and let another policy, or the same one, take over."""
-    model.run(until=at)
-    engine = model.cluster.engine
-    if scheduler is None:
-        engine.settle()
-        engine.take_over(engine.waiting, engine.running)
-    else:
-        policy = parse_scheduler(scheduler)
-        assert policy is not None
-        engine.switch(policy)
+def begun(case: dict[str, Any], *, plain: bool) -> Simulation:
+    """The simulation of a case, ready to run."""
+    jobs, cluster, platform = make(case["rows"]), options_of(case["cluster"]), case["platform"]
+    if platform:
+        cluster |= {"processors": SIZE, "platform": platform}
+    model = Simulation(
+        jobs, scheduler=case["policy"], plain=plain, resubmit_after=5, seed=3, **cluster
+    )
+    add_users(model, Work.of(jobs, SessionDefinition("arrival", case["gap"])), case["users"])
+    jobs.state[[row for row in case["renounced"] if row < len(jobs)]] = State.RENOUNCED
+
+    def take_back(row: int) -> None:
+        if row < len(jobs) and jobs.state[row] == State.UNFINISHED and jobs.submit[row] >= 0:
+            model.cancel(row)
+
+    for row, second in case["taken"]:
+        model.call_at(second, take_back, row)
+    return model
 
 
 def outcome(jobs: JobTable) -> dict[str, list[int]]:

@@ -14,14 +14,12 @@ import numpy as np
 import pytest
 from hpcrowd.agents import SessionDefinition, Work, add_users
 from hpcrowd.environment import JobTable, Simulation, State
-from hpcrowd.environment.stops import Stop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-Rows = list[tuple[int, ...]]
-
-#: Columns that a simulation fills.
-OUTCOME = ("submit", "estimate", "promised", "start", "end", "state")
+from tests.support.policies import OUTCOME as OUTCOME
+from tests.support.policies import Rows as Rows
+from tests.support.policies import begun, cases, limited, outcome, policies, rooms
 
 #: (submission, recorded wait, recorded run time, run time, processors, requested time, user).
 workloads = st.lists(
@@ -45,33 +43,21 @@ definitions = st.sampled_from(
         SessionDefinition("max", 0, 5),
     ]
 )
-SCHEDULERS = [
-    "fcfs",
-    "easy",
-    "recorded",
-    "conservative",
-    "selective",
-    "selective:threshold=1.5",
-    "selective-categorized:categories=3/6",
-    "adaptive:every=3s,overload=0.5",
-    "adaptive:every=7s,overload-positive=sjf,underload-positive=conservative",
-]
 clusters = st.fixed_dictionaries(
     {
         "processors": st.integers(3, 8),
-        "scheduler": st.sampled_from(SCHEDULERS),
+        "scheduler": policies | st.just("recorded"),
         "overrun": st.sampled_from(["keep", "kill"]),
         "estimates": st.sampled_from(["requested", "exact", "0.5x", "1.5x"]),
     }
 )
-rooms = st.sampled_from([1, 2, 5, 16, 1024])
+few = settings(max_examples=30)
 
 
 def make(rows: Rows) -> JobTable:
     """The table of these jobs."""
     jobs = JobTable()
-    columns = np.array(rows).T
-    submit, wait, recorded_run, run, processors, requested, user = columns
+    submit, wait, recorded_run, run, processors, requested, user = np.array(rows).T
     jobs.append(
         len(rows),
         recorded_submit=submit,
@@ -88,51 +74,64 @@ def make(rows: Rows) -> JobTable:
 def populate(
     rows: Rows,
     cluster: dict[str, Any],
-    *,
     users: str = "rigid",
     definition: SessionDefinition | None = None,
-    room: int = 1024,
     plain: bool = False,
 ) -> tuple[Simulation, Work]:
     """A simulation with its users, ready to run."""
-    jobs = make(rows)
-    work = Work.of(jobs, definition)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
-        model = Simulation(jobs, **cluster, plain=plain)
-        add_users(model, work, users)
+    model = Simulation(make(rows), **cluster, plain=plain)
+    work = Work.of(model.jobs, definition)
+    add_users(model, work, users)
     return model, work
 
 
-def run(rows: Rows, cluster: dict[str, Any], **how: Any) -> tuple[JobTable, Work]:
-    """The jobs after the run."""
-    room = how.get("room", 1024)
-    model, work = populate(rows, cluster, **how)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
-        model.run()
-    return model.jobs, work
+def check(case: dict[str, Any], room: int, events: int, stops: list[int]) -> None:
+    """Check that both engines show the same at each stop, and end as a run without stops."""
+    plain = begun(case, plain=True).run()
+    with limited(room, events):
+        models = [begun(case, plain=plain) for plain in (False, True)]
+        for until in sorted(stops):
+            seen: list[Any] = []
+            for model in models:
+                engine = model.run(until=until).cluster.engine
+                state = engine.waiting.tolist(), sorted(engine.running.tolist()), engine.free
+                seen.append((*state, engine.events, engine.next_time(), outcome(model.jobs)))
+            assert seen[0] == seen[1]
+        for model in (model.run() for model in models):
+            assert plain.jobs.matrix.tolist() == model.jobs.matrix.tolist()
+            assert plain.cluster.attempts == model.cluster.attempts
+            if case["platform"]:
+                assert plain.cluster.account(10**4) == model.cluster.account(10**4)
 
 
-def outcome(jobs: JobTable) -> dict[str, list[int]]:
-    """The outcome of every job."""
-    return {name: getattr(jobs, name).tolist() for name in OUTCOME}
+stops = st.lists(st.integers(0, 90), max_size=8)
+slices = st.sampled_from([1, 2, 4, 10**6])
 
 
-@given(workloads, clusters, st.sampled_from(["rigid", "think-time"]), definitions, rooms)
+@settings(max_examples=30)
+@given(cases, rooms, slices, stops)
 def test_compiled_equals_plain(
-    rows: Rows, cluster: dict[str, Any], users: str, definition: SessionDefinition, room: int
+    case: dict[str, Any], room: int, events: int, stops: list[int]
 ) -> None:
-    """Compiled and plain engine give the same schedule, job for job."""
-    plain, _ = run(rows, cluster, users=users, definition=definition, plain=True)
-    fast, _ = run(rows, cluster, users=users, definition=definition, room=room)
-    assert outcome(plain) == outcome(fast)
+    """Whatever users and the platform do, under every policy, both engines do the same."""
+    check(case, room, events, stops)
 
 
+@pytest.mark.endurance
+@settings(max_examples=3000)
+@given(cases, rooms, slices, stops)
+def test_compiled_equals_plain_often(
+    case: dict[str, Any], room: int, events: int, stops: list[int]
+) -> None:
+    """The same for many more runs."""
+    check(case, room, events, stops)
+
+
+@few
 @given(workloads, clusters, st.booleans())
 def test_jobs_in_are_jobs_out(rows: Rows, cluster: dict[str, Any], plain: bool) -> None:
-    """Every job ends eventually: it ran for its time, was killed at its request, or rejected."""
-    jobs, _ = run(rows, cluster, users="think-time", plain=plain)
+    """Every job ran for its time, was killed at its request, or rejected, where it had room."""
+    jobs = populate(rows, cluster, "think-time", plain=plain)[0].run().jobs
     length, request = jobs.run_time, jobs.requested_time
     rejected = jobs.processors > cluster["processors"]
     killed = ~rejected & (length > request) & (cluster["overrun"] == "kill")
@@ -140,62 +139,24 @@ def test_jobs_in_are_jobs_out(rows: Rows, cluster: dict[str, Any], plain: bool) 
     assert expected.tolist() == jobs.state.tolist()
     lasted = np.where(killed, request, length)[~rejected]
     assert lasted.tolist() == (jobs.end - jobs.start)[~rejected].tolist()
+    if cluster["scheduler"] != "recorded":  # which ignores what is free
+        for time in set(jobs.start.tolist()) - {-1}:
+            runs = (jobs.start <= time) & (jobs.end > time) & (jobs.start >= 0)
+            assert jobs.processors[runs].sum() <= cluster["processors"]
     assert all(jobs.submit >= 0)
     assert all(jobs.start[~rejected] >= jobs.submit[~rejected])
     assert np.all(jobs.start[rejected] == -1)
     assert np.all(jobs.end[rejected] == -1)
 
 
-@given(workloads, clusters, st.booleans())
-def test_never_over_capacity(rows: Rows, cluster: dict[str, Any], plain: bool) -> None:
-    """At no time do running jobs hold more processors than there are."""
-    cluster = cluster | {"scheduler": "easy" if cluster["scheduler"] == "recorded" else "fcfs"}
-    jobs, _ = run(rows, cluster, users="think-time", plain=plain)
-    for time in set(jobs.start.tolist()) - {-1}:
-        runs = (jobs.start <= time) & (jobs.end > time) & (jobs.start >= 0)
-        assert jobs.processors[runs].sum() <= cluster["processors"]
-
-
-@given(workloads, st.integers(3, 8), st.booleans())
-def test_fcfs_starts_in_order(rows: Rows, processors: int, plain: bool) -> None:
-    """Under FCFS starts follow the order of submission, then of job numbers."""
-    jobs, _ = run(rows, {"processors": processors, "scheduler": "fcfs"}, plain=plain)
-    order = np.lexsort((np.arange(len(jobs)), jobs.submit))
-    starts = jobs.start[order]
-    starts = starts[starts >= 0]
-    assert sorted(starts.tolist()) == starts.tolist()
-
-
-@given(workloads, st.integers(3, 8), st.booleans())
-def test_easy_keeps_its_promise_to_the_head(rows: Rows, processors: int, plain: bool) -> None:
-    """With requests that hold, the head of the queue starts by any shadow time it ever had."""
-    rows = [(*row[:5], row[3] + row[5], row[6]) for row in rows]
-    model, _ = populate(rows, {"processors": processors, "scheduler": "easy"}, plain=plain)
-    jobs, engine = model.jobs, model.cluster.engine
-    promises: list[tuple[int, int]] = []
-    while engine.advance(events=1) != Stop.DONE:
-        running = engine.running
-        assert processors - jobs.processors[running].sum() == engine.free
-        if len(engine.waiting):
-            head = engine.waiting[0]
-            need = jobs.processors[head] - engine.free
-            ends = jobs.start[running] + jobs.requested_time[running]
-            shadow = next(
-                int(time)
-                for time in sorted(ends)
-                if jobs.processors[running[ends <= time]].sum() >= need
-            )
-            promises.append((int(head), shadow))
-    for head, shadow in promises:
-        assert jobs.start[head] <= shadow
-
-
+@few
 @given(workloads, clusters, definitions, st.booleans())
 def test_think_times_hold(
     rows: Rows, cluster: dict[str, Any], definition: SessionDefinition, plain: bool
 ) -> None:
     """A session starts at the latest end of a predecessor plus its think time, gaps as recorded."""
-    jobs, work = run(rows, cluster, users="think-time", definition=definition, plain=plain)
+    model, work = populate(rows, cluster, "think-time", definition, plain)
+    jobs = model.run().jobs
     sessions, dependencies = work.sessions, work.dependencies
     over = np.where(jobs.end >= 0, jobs.end, jobs.submit)  # a rejected job ends at once
     expected = np.where(dependencies.count == 0, sessions.start, 0)
@@ -210,94 +171,18 @@ def test_think_times_hold(
         assert (jobs.recorded_submit[mine] + shift).tolist() == jobs.submit[mine].tolist()
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-@settings(max_examples=300)
-@given(
-    rows=workloads,
-    cluster=clusters,
-    definition=definitions,
-    room=rooms,
-    steps=st.lists(st.integers(0, 6), max_size=20),
-    events=st.integers(1, 4),
-)
-def test_stops_on_the_way_change_nothing(
-    rows: Rows,
-    cluster: dict[str, Any],
-    definition: SessionDefinition,
-    room: int,
-    steps: list[int],
-    events: int,
-    plain: bool,
-) -> None:
-    """Running to many seconds on the way, a few events at a time, gives the same schedule."""
-    how: dict[str, Any] = {"users": "think-time", "definition": definition}
-    expected, _ = run(rows, cluster, **how, plain=True)
-    model, _ = populate(rows, cluster, **how, room=room, plain=plain)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcrowd.environment.engine.compiled.FIRST_ROOM", room)
-        patch.setattr("hpcrowd.environment.simulation.SLICE", events)
-        for until in np.cumsum(steps).tolist():
-            model.run(until=until)
-            assert until == model.time
-        model.run()
-    assert outcome(expected) == outcome(model.jobs)
-
-
-@given(workloads, clusters, rooms, st.lists(st.integers(0, 60), min_size=1, max_size=5))
-def test_both_engines_show_the_same_on_the_way(
-    rows: Rows, cluster: dict[str, Any], room: int, halts: list[int]
-) -> None:
-    """At any second both engines have the same queue, running jobs, free processors and events."""
-    fast, _ = populate(rows, cluster, room=room)
-    slow, _ = populate(rows, cluster, plain=True)
-    for halt in sorted(halts):
-        seen: list[Any] = []
-        for model in (fast, slow):
-            model.run(until=halt)
-            engine = model.cluster.engine
-            running = sorted(engine.running.tolist())
-            state = engine.waiting.tolist(), running, engine.free, engine.events
-            seen.append((*state, engine.next_time(), outcome(model.jobs)))
-        assert seen[0] == seen[1]
-
-
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-@pytest.mark.parametrize("events", [1, 1000, 10**9])
+@pytest.mark.parametrize(("events", "plain"), [(1, False), (10**9, False), (1000, True)])
 def test_many_units_over_at_once(
     make_jobs: Callable[..., JobTable], events: int, plain: bool
 ) -> None:
     """Of thousands of sessions that end in one second, each user hears, in slices or not."""
-    count = 3000
+    count = 600 if plain else 3000
     first = [(0, 50, 1, 50, user) for user in range(count)]
     second = [(60, 50, 1, 50, user) for user in range(count)]
     jobs = make_jobs(*first, *second)
     model = Simulation(jobs, count, "easy", plain=plain)
     users = add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcrowd.environment.simulation.SLICE", events)
+    with limited(1024, events):
         model.run()
     assert {(2, 2)} == {(user.submitted, user.finished) for user in users}
     assert {110} == set(jobs.end[count:].tolist())
-
-
-@pytest.mark.parametrize("scheduler", ["fcfs", "easy"])
-@settings(max_examples=30)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_compiled_equals_plain_on_long_queues(scheduler: str, seed: int) -> None:
-    """Long queues with many gaps, which the compiled engine closes up, give the same schedule."""
-    random = np.random.default_rng(seed)
-    count = 400
-    rows = np.column_stack(
-        [
-            np.sort(random.integers(0, 2000, count)),
-            np.zeros((count, 2), int),
-            random.integers(0, 90, count),
-            np.minimum(random.geometric(0.3, count), 8),
-            random.integers(0, 120, count),
-            random.integers(1, 20, count),
-        ]
-    ).tolist()
-    cluster = {"processors": 8, "scheduler": scheduler}
-    plain, _ = run(rows, cluster, plain=True)
-    fast, _ = run(rows, cluster, room=int(random.choice([3, 64, 1024])))
-    assert outcome(plain) == outcome(fast)

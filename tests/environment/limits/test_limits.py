@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -55,47 +57,39 @@ GRID = '[clusters.a]\nprocessors = {processors}\nspeed = {speed}\nmodel = "lubli
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        ("processors", "1000000000"),
-        ("speed", "1e-300"),
-        ("speed", "1e30"),
-        ("speed", "nan"),
-        ("days", "2147483648"),
-        ("days", "inf"),
-        ("days", "1e-9"),
+        ("processors", "1000000000"), ("speed", "1e-300"), ("speed", "1e30"), ("speed", "nan"),
+        ("days", "2147483648"), ("days", "inf"), ("days", "1e-9"),
     ],
-)
+)  # fmt: skip
 def test_numbers_of_a_grid(here: Path, call: Call, setting: str, value: str) -> None:
     """A number that no machine has is refused before anything is allocated."""
     values = {"processors": "8", "speed": "1.0", "days": "0.1"} | {setting: value}
     (here / "grid.toml").write_text(GRID.format(**values))
-    began = time.monotonic()
-    line = refused(call("grid", "grid.toml", "--json"))
-    assert f"clusters.a.{setting}" in line
-    assert time.monotonic() - began < 5
+    began = time.process_time()
+    assert f"clusters.a.{setting}" in refused(call("grid", "grid.toml", "--json"))
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("generate", "lublin", "--processors", "64", "--jobs", "10000000000", "-o", "new.swf"),
-        ("generate", "lublin", "--processors", "1000000000", "--jobs", "9", "-o", "new.swf"),
-        ("generate", "lublin", "--processors", "64", "--days", "1e300", "-o", "new.swf"),
-        ("generate", "lublin", "--processors", "64", "--jobs", "9", "--load", "nan",
-         "-o", "new.swf"),
-        ("populate", "lublin", "--model-processors", "64", "--days", "2147483648"),
-        ("replay", "log.swf", "--processors", "1000000000x"),
-        ("replay", "log.swf", "--speed", "0.000000001x"),
-        ("replay", "log.swf", "--sessions", "arrival:9999999999w"),
-        ("replay", "log.swf", "--seed", "9" * 40),
-        ("demo", "--days", "2147483648", "--out", "new"),
-        ("judge", "lublin", "log.swf", "--seeds", "999999999999"),
-        ("stats", "log.swf", "--time-scale", "9999999999w"),
+        "generate lublin --processors 64 --jobs 10000000000 -o new.swf",
+        "generate lublin --processors 1000000000 --jobs 9 -o new.swf",
+        "generate lublin --processors 64 --days 1e300 -o new.swf",
+        "generate lublin --processors 64 --jobs 9 --load nan -o new.swf",
+        "populate lublin --model-processors 64 --days 2147483648",
+        "replay log.swf --processors 1000000000x",
+        "replay log.swf --speed 0.000000001x",
+        "replay log.swf --sessions arrival:9999999999w",
+        f"replay log.swf --seed {'9' * 40}",
+        "demo --days 2147483648 --out new",
+        "judge lublin log.swf --seeds 999999999999",
+        "stats log.swf --time-scale 9999999999w",
     ],
-    ids=lambda arguments: " ".join(arguments)[:40],
-)  # fmt: skip
-def test_numbers_of_options(here: Path, call: Call, arguments: tuple[str, ...]) -> None:
+)
+def test_numbers_of_options(here: Path, call: Call, arguments: str) -> None:
     """The same holds for options, and nothing is written."""
-    refused(call(*arguments))
+    refused(call(*arguments.split()))
     assert ["log.swf"] == [path.name for path in here.iterdir()]
 
 
@@ -115,20 +109,15 @@ def test_memory_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
         JobTable(50_000_000)
 
 
-def test_free_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system does not say what is free, nothing is refused."""
-    for name in ("_machine", "_group", "_process"):
+def test_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the least of machine, group and process; where none says, nothing is refused."""
+    for name, free in (("_machine", 7), ("_group", 5), ("_process", None)):
+        monkeypatch.setattr(memory, name, lambda free=free: free)
+    assert 5 == memory.free_memory()
+    for name in ("_machine", "_group"):
         monkeypatch.setattr(memory, name, lambda: None)
     assert memory.free_memory() is None
     memory.check_memory("jobs", 1e30, "take fewer")
-
-
-def test_free_memory_is_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine, the group of processes and the limit of the process all count."""
-    monkeypatch.setattr(memory, "_machine", lambda: 7)
-    monkeypatch.setattr(memory, "_group", lambda: 5)
-    monkeypatch.setattr(memory, "_process", lambda: None)
-    assert memory.free_memory() == 5
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30, 1e19])
@@ -148,25 +137,22 @@ def test_sums_that_overflow_name_the_job(make_trace: Callable[..., Trace]) -> No
         jobs_from_trace(make_trace(*jobs))
 
 
-def rhythm(hours: int) -> None:
-    """Measure the weekly rhythm of a log of that many hours."""
-    clock = Clock(843480000, ZoneInfo("Europe/Stockholm"), known=True)
-    curves.weekly_rates(np.array([0, hours * 3600]), clock)
+STOCKHOLM = ZoneInfo("Europe/Stockholm")
+CLOCK = Clock(843480000, STOCKHOLM, known=True)
 
 
 @pytest.mark.parametrize(
     ("work", "estimate"),
     [
-        (rhythm, curves.BYTES_PER_HOUR),
+        pytest.param(lambda count: curves.weekly_rates(np.array([0, count * 3600]), CLOCK),
+                     curves.BYTES_PER_HOUR, marks=pytest.mark.slow),
         (lambda count: lublin._day(np.array([0.0, 1800.0 * count])), lublin.BYTES_PER_HALF_HOUR),
         (lambda count: feitelson.size_shares(count, 1.5, 3, 1.2, 2.0), feitelson.BYTES_PER_SIZE),
-        (
-            lambda count: wavelet.integrate_and_fire(np.full(count // 10, 10.0), 60, 0),
-            wavelet.BYTES_PER_ARRIVAL,
-        ),
+        (lambda count: wavelet.integrate_and_fire(np.full(count // 10, 10.0), 60, 0),
+         wavelet.BYTES_PER_ARRIVAL),
     ],
     ids=["hours", "half hours", "sizes", "arrivals"],
-)
+)  # fmt: skip
 def test_estimates_of_memory_are_measured(work: Callable[[int], object], estimate: int) -> None:
     """What is estimated before it is allocated is what is used at the peak."""
     work(200_000)  # what is kept for the next time, such as offsets of time zones, is not counted
@@ -185,7 +171,7 @@ def test_estimates_of_memory_are_measured(work: Callable[[int], object], estimat
 @pytest.mark.parametrize("years", [400, 8000, 40_000_000])
 def test_calendar_after_9999(years: int) -> None:
     """The calendar repeats every 400 years, with the same weekdays and summer time."""
-    clock = Clock(843480000, ZoneInfo("Europe/Stockholm"), known=True)
+    clock = CLOCK
     # Stockholm's zone file is complete up to 2037; later years follow its last rule.
     base = 60 * 365 * DAY
     later = base + years // 400 * 146_097 * DAY
@@ -207,18 +193,16 @@ def test_calendar_after_9999(years: int) -> None:
 )
 def test_axes_after_9999(start: int, days: int, label: str, name: str) -> None:
     """Axes of pictures go on after the year 9999, and over its end, with the true years."""
-    clock = Clock(start, ZoneInfo("Europe/Stockholm"), known=True)
-    places, texts, below = time_ticks(clock, 0, days * DAY)
+    places, texts, below = time_ticks(Clock(start, STOCKHOLM, known=True), 0, days * DAY)
     assert (label, name) == (texts[0], below)
     assert len(texts) == len(places) > 4
-    assert places == sorted(set(places))
-    assert 0 <= places[0] <= places[-1] <= days * DAY
+    assert places == sorted({place for place in places if 0 <= place <= days * DAY})
 
 
 @pytest.mark.parametrize("span", [CYCLE, 5 * CYCLE + 3 * WEEK, 2**50])
 def test_activity_over_centuries(span: int) -> None:
     """Activity over centuries is counted in cycles of the calendar, and found back."""
-    clock = Clock(3 * 10**9, ZoneInfo("Europe/Stockholm"), known=True)
+    clock = Clock(3 * 10**9, STOCKHOLM, known=True)
     profile = WeeklyProfile(np.arange(1, 169))
     rest = span % CYCLE
     active = profile.between(clock, 0, span)
@@ -227,10 +211,9 @@ def test_activity_over_centuries(span: int) -> None:
 
 
 @pytest.mark.parametrize("users", ["fluid", "distribution", "think-time-windows", "generative"])
-@pytest.mark.parametrize("field", ["submission", "run time"])
-def test_one_corrupt_time(here: Path, call: Call, users: str, field: str) -> None:
+@pytest.mark.parametrize(("at", "run"), [(2**52, 60), (400, 2**52)])
+def test_one_corrupt_time(here: Path, call: Call, users: str, at: int, run: int) -> None:
     """A time after the year 9999 gives a result, or one line, in behaviours with a clock."""
-    at, run = (2**52, 60) if field == "submission" else (400, 2**52)
     more = "".join(
         f"{n} {n * 300} 0 60 1 -1 -1 1 90 -1 1 {n % 3} 1 1 1 -1 -1 -1\n" for n in range(2, 40)
     )
@@ -248,31 +231,25 @@ def test_one_corrupt_time(here: Path, call: Call, users: str, field: str) -> Non
 @pytest.mark.parametrize(
     "message",
     [
-        f"x {'Q' * 5000!r}: not a number",
-        f"x {'Q ' * 5000!r}: not a number",
-        f"x {['Q'] * 5000!r}: not a number",
-        f"x {'Q' * 5000}: {'Q' * 5000!r}: not a number",
-        f"{'Q ' * 500}: not a number",
+        repr("Q" * 5000), repr("Q " * 5000), repr(["Q"] * 5000), f"{'Q' * 5000}: {'Q' * 5000!r}",
+        "Q " * 500,
     ],
-)
+    ids=range(5),
+)  # fmt: skip
 def test_echoes_are_short(message: str) -> None:
     """A long value is shortened in the middle; what is around it stays."""
-    said = str(HpcrowdError(message))
+    said = str(HpcrowdError(f"x {message}: not a number"))
     assert said.count("Q") < 200
     assert said.endswith("not a number")
     assert " ... " in said
 
 
-def test_echoes_are_harmless() -> None:
+def test_echoes_are_harmless(here: Path, call: Call) -> None:
     """Control characters become escapes, and lines become one line; other text stays."""
     assert r"a \x1b]0;title\x07 b c é" == harmless("a \x1b]0;title\x07 b\nc é")
     assert r"'\x1b[31m'" == echo("\x1b[31m")
     quoted = "the users' own times and the clusters' names: " + "word " * 30
     assert quoted == harmless(quoted)
-
-
-def test_options_are_harmless(here: Path, call: Call) -> None:
-    """So do messages about options that are not numbers."""
     line = refused(call("replay", "log.swf", "--seed", "\x1b[31m" + "Q" * 3000))
     assert "\x1b" not in line
     assert line.count("Q") < 200
@@ -281,39 +258,38 @@ def test_options_are_harmless(here: Path, call: Call) -> None:
 # ---- files and pipes -----------------------------------------------------------------------------
 
 
+READERS = (
+    "stats @", "replay @", "convert @ new.csv", "run @", "grid @.toml", "sweep @",
+    "replay log.swf --users @.toml", "replay log.swf --estimates @.json",
+    "generate @.json --jobs 9 -o new.swf",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "command",
+    ("command", "device"),
     [
-        ("stats", "@"),
-        ("replay", "@"),
-        ("convert", "@", "new.csv"),
-        ("run", "@"),
-        ("grid", "@.toml"),
-        ("sweep", "@"),
-        ("replay", "log.swf", "--users", "@.toml"),
-        ("replay", "log.swf", "--estimates", "@.json"),
-        ("generate", "@.json", "--jobs", "9", "-o", "new.swf"),
+        *((command, "/dev/zero") for command in READERS),
+        *((command, "/") for command in READERS[::3]),
+        ("stats @", "/dev/random"),
     ],
-    ids=" ".join,
 )
-@pytest.mark.parametrize("device", ["/dev/zero", "/dev/random", "/"])
-def test_devices_are_refused(here: Path, call: Call, device: str, command: tuple[str, ...]) -> None:
+def test_devices_are_refused(here: Path, call: Call, device: str, command: str) -> None:
     """What has no end, and a folder, is refused at once by everything that reads a file."""
     words = []
-    for word in command:
+    for word in command.split():
         if word.startswith("@"):
             word = word.replace("@", "named")
             Path(word).symlink_to(device)
         words.append(word)
-    began = time.monotonic()
+    began = time.process_time()
     refused(call(*words))
-    assert time.monotonic() - began < 30  # most of it imports
+    assert time.process_time() - began < 30  # most of it imports
 
 
 def test_a_pipe_without_a_writer(here: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe to which nothing is written is waited for with a line, then given up."""
-    monkeypatch.setattr(inputs, "PATIENCE_SHOWN", 0.1)
-    monkeypatch.setattr(inputs, "PATIENCE", 0.3)
+    clock = SimpleNamespace(monotonic=itertools.count(0, inputs.PATIENCE_SHOWN + 1).__next__)
+    monkeypatch.setattr(inputs, "time", clock)
     os.mkfifo("pipe.swf")
     line = refused(call("stats", "pipe.swf"))
     assert "waiting for data from pipe.swf" in line
@@ -328,8 +304,7 @@ def test_settings_through_a_pipe(here: Path, call: Call) -> None:
     writer.start()
     code, out, err = call("run", "pipe.toml", "--json")
     writer.join()
-    assert 0 == code, err
-    assert '"jobs_completed": 1' in out
+    assert (0, True) == (code, '"jobs_completed": 1' in out), err
 
 
 def test_endless_standard_input(here: Path) -> None:
@@ -337,7 +312,7 @@ def test_endless_standard_input(here: Path) -> None:
     with Path("/dev/zero").open("rb") as zero:
         done = subprocess.run(
             [sys.executable, "-m", "hpcrowd", "convert", "-", "new.csv"],
-            stdin=zero, capture_output=True, text=True, check=False, timeout=30,
+            stdin=zero, capture_output=True, text=True, check=False, timeout=600,
         )  # fmt: skip
     assert 2 == done.returncode
     assert "standard input cannot be read: is a device" in done.stderr
@@ -359,15 +334,11 @@ def test_unpacked_traces_fit_into_memory(
     assert "unpacked, more than fits" in refused(call("stats", "log.swf"))
 
 
-def test_many_empty_lines_before_a_trace(here: Path, call: Call) -> None:
-    """A trace may begin with any number of empty lines."""
+def test_odd_traces(here: Path, call: Call) -> None:
+    """They may begin with any number of empty lines; a number above 2^53 is called too large."""
     (here / "log.swf").write_text("\n" * 200_000 + LOG)
     code, _, err = call("clean", "log.swf", "--json")
     assert (0, "") == (code, err)
-
-
-def test_numbers_too_large_for_a_trace(here: Path, call: Call) -> None:
-    """A number above 2^53 is too large, not "not a number"."""
     (here / "log.swf").write_text(LOG.replace(" 60 ", " 9007199254744892 "))
     line = refused(call("clean", "log.swf"))
     assert "9007199254744892" in line

@@ -1,282 +1,201 @@
-"""Tiny stories of clusters that change while jobs run: who starts and ends when."""
+"""Clusters that change while jobs run: stories, what cannot be, and what always holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hpcrowd.agents import SessionDefinition, Work, add_users
 from hpcrowd.environment import (
+    EASY,
+    Adaptive,
     ClusterSpec,
+    Failures,
     JobTable,
+    Look,
     Maintenance,
     NodesDown,
+    QuantityError,
     Resize,
+    Scheduler,
+    SchedulerError,
     Simulation,
+    SimulationError,
     SpeedChange,
     State,
     SwitchPolicy,
 )
+from hpcrowd.environment.schedulers.names import POOL_SCHEDULERS, parse_scheduler
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-MakeJobs = Callable[..., JobTable]
+from tests.environment.engine.test_properties import Rows, make, outcome, workloads
+from tests.environment.schedulers.pool_cases import MakeJobs, both, ran
+from tests.support.policies import (
+    SIZE,
+    Platform,
+    downs,
+    failures,
+    platforms,
+    resizes,
+    speeds,
+)
 
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-policies = pytest.mark.parametrize("scheduler", ["fcfs", "easy"])
-
-#: A week: windows are announced long before.
-ALWAYS = 604800
+#: Policies that do the same.
+BOTH = ("fcfs", "easy")
 
 
-def simulate(
-    jobs: JobTable, processors: int, platform: list[Any], scheduler: str = "easy", **options: Any
-) -> Simulation:
-    """Run with all jobs submitted as recorded."""
-    model = Simulation(jobs, processors, scheduler, platform=platform, **options)
-    add_users(model, Work.of(jobs), "rigid")
-    model.run()
-    return model
+@dataclass
+class Story:
+    """Jobs of (submission, run time, processors[, request]) on a machine that changes."""
+
+    processors: int
+    platform: list[Any]
+    jobs: list[tuple[int, ...]]
+    #: Columns as they are afterwards.
+    found: dict[str, list[Any]]
+    policies: tuple[str, ...] = ("easy",)
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+WINDOW = [Maintenance(100, 200)]
+HALF_DOWN = [NodesDown(7, 200, 2)]
+
+STORIES = {
+    "while half is down, a job that needs all waits": Story(
+        4, HALF_DOWN, [(10, 50, 4), (0, 5, 1)], {"start": [200, 0], "end": [250, 5]}, BOTH),
+    # The head has no shadow time while processors are down: whatever fits runs, however long.
+    "jobs overtake whoever waits for a repair": Story(
+        4, [NodesDown(15, 100, 2)], [(0, 10, 4), (20, 50, 4), (21, 999, 2), (22, 10, 1)],
+        {"start": [0, 1020, 21, 100]}),
+    "requeued jobs keep their place and run all over again": Story(
+        4, [NodesDown(60, 70, 1)], [(0, 100, 4), (10, 50, 4)],
+        {"submit": [0, 10], "start": [70, 170], "end": [170, 220]}, BOTH),
+    "resubmitted jobs stand behind what came before": Story(
+        4, [NodesDown(60, 70, 1, jobs="resubmit")], [(0, 100, 4), (10, 50, 4)],
+        {"submit": [90, 10], "start": [120, 70], "state": [State.COMPLETED] * 2}, BOTH,
+        {"resubmit_after": 30}),
+    "jobs that need what never comes back wait, and the run ends": Story(
+        4, [NodesDown(15, None, 1)], [(0, 10, 4), (20, 10, 4)],
+        {"state": [State.COMPLETED, State.UNFINISHED]}, BOTH),
+    "nobody starts who would run into the window; the head blocks": Story(
+        4, WINDOW, [(0, 50, 2, 100), (10, 50, 2, 91), (20, 50, 2, 60)],
+        {"start": [0, 200, 200]}, ("fcfs",)),
+    "others overtake it if they end before the window": Story(
+        4, WINDOW, [(0, 50, 2, 100), (10, 50, 2, 91), (20, 50, 1, 80), (21, 50, 1, 80)],
+        {"start": [0, 200, 20, 200]}),
+    "a head whose shadow time leaves too little is reserved for after it": Story(
+        4, WINDOW, [(0, 50, 3), (5, 60, 4), (6, 80, 1)], {"start": [0, 200, 6]}),
+    "a window may begin in the second in which another ends": Story(
+        4, [Maintenance(5, 20), Maintenance(20, 30)], [(0, 1, 1), (6, 5, 1)], {"start": [0, 30]}),
+    "before the announcement jobs start as ever, and are requeued": Story(
+        4, [Maintenance(100, 200, announced=60)], [(0, 300, 2), (50, 10, 1, 100), (120, 10, 1)],
+        {"start": [200, 200, 200]}, BOTH),
+    "with run the window only keeps others from starting": Story(
+        4, [Maintenance(100, 200, jobs="run")], [(0, 150, 2, 90), (120, 10, 1)],
+        {"end": [150, 210]}, BOTH),
+    "of a machine that shrinks, running jobs go on and large ones are rejected": Story(
+        4, [Resize(30, 2)], [(0, 100, 4), (10, 10, 3), (20, 10, 2), (40, 10, 3)],
+        {"start": [0, -1, 100, -1],
+         "state": [State.COMPLETED, State.REJECTED, State.COMPLETED, State.REJECTED]}, BOTH),
+    "a machine that grows starts jobs at once, and takes larger ones": Story(
+        2, [Resize(30, 4)], [(0, 100, 2), (10, 10, 2), (20, 10, 3), (40, 10, 3)],
+        {"start": [0, 30, -1, 100]}, BOTH),
+    "a change comes after the arrivals of its second": Story(
+        2, [Resize(100, 4)], [(100, 10, 3), (100, 10, 2)], {"start": [-1, 100]}, BOTH),
+    # 40 s, then 60 s of work on half speed; 51 s of work: 90 s on half, 6 s of it on double speed.
+    "running jobs and those to come follow the speed": Story(
+        2, [SpeedChange(40, 0.5), SpeedChange(250, 4)], [(0, 100, 2), (10, 51, 2), (300, 7, 2)],
+        {"start": [0, 160, 300], "end": [160, 253, 304]}, BOTH),
+    "requested times do not": Story(
+        2, [SpeedChange(50, 0.5)], [(0, 100, 2, 120), (130, 100, 2, 120)],
+        {"end": [120, 250], "state": [State.KILLED] * 2}, more={"overrun": "kill"}),
+    # The head's shadow time is 150; 42 s of the last one fit before, 120 s do not.
+    "exact estimates follow the speed": Story(
+        4, [SpeedChange(50, 0.5)], [(0, 100, 3), (10, 50, 4), (60, 60, 1), (61, 21, 1)],
+        {"start": [0, 150, 250, 61]}, more={"estimates": "exact"}),
+    "requeued jobs start again at the present speed": Story(
+        2, [SpeedChange(50, 2), NodesDown(60, 70, 1)], [(0, 100, 2)],
+        {"start": [70], "end": [120]}),
+    "from a date on another policy decides": Story(
+        4, [SwitchPolicy(30, "easy")], [(0, 100, 3), (1, 50, 4), (2, 40, 1)],
+        {"start": [0, 100, 30]}, ("fcfs",)),
+}  # fmt: skip
 
 
 @both
-@policies
-def test_failure_of_free_processors_stops_nobody(
-    make_jobs: MakeJobs, scheduler: str, plain: bool
-) -> None:
-    """While half of the machine is down a job that needs all of it waits; repair starts it."""
-    jobs = make_jobs((10, 50, 4), (0, 5, 1))
-    model = simulate(jobs, 4, [NodesDown(7, 200, 2)], scheduler, plain=plain)
-    assert [200, 0] == jobs.start.tolist()
-    assert [250, 5] == jobs.end.tolist()
-    assert [] == model.cluster.attempts
-    assert 2 * 193 == model.cluster.account(model.time)["down_processor_s"]
+@pytest.mark.parametrize(
+    ("name", "policy"), [(name, one) for name in STORIES for one in STORIES[name].policies]
+)
+def test_stories(make_jobs: MakeJobs, name: str, policy: str, plain: bool) -> None:
+    """Jobs start and end when the changes of the platform let them."""
+    story, more = STORIES[name], STORIES[name].more
+    jobs = make_jobs(*story.jobs)
+    ran(jobs, story.processors, policy, plain=plain, platform=story.platform, **more)
+    assert story.found == {column: getattr(jobs, column).tolist() for column in story.found}
+
+
+#: Changes, jobs, runs that were stopped, and accounts.
+ACCOUNTS: dict[str, tuple[list[Any], list[tuple[int, ...]], list[tuple[Any, ...]], Any]] = {
+    "down": (
+        HALF_DOWN, [(10, 50, 4), (0, 5, 1)], [], {"down_processor_s": 2 * 193, "runs_stopped": 0}),
+    "requeue": (
+        [NodesDown(60, 70, 1)], [(0, 100, 4), (10, 50, 4)], [(0, 0, 0, 60, "down", "requeue")],
+        {"runs_stopped": 1, "runs_requeued": 1, "runs_resubmitted": 0, "lost_processor_s": 240}),
+    "maintenance": (
+        [Maintenance(100, 200, announced=60)], [(0, 300, 2)],
+        [(0, 0, 0, 100, "maintenance", "requeue")], {"maintenance_s": 100}),
+}  # fmt: skip
 
 
 @both
-def test_jobs_overtake_whoever_waits_for_a_repair(make_jobs: MakeJobs, plain: bool) -> None:
-    """The head has no shadow time while processors are down: whatever fits runs, however long."""
-    jobs = make_jobs((0, 10, 4), (20, 50, 4), (21, 999, 2), (22, 10, 1))
-    simulate(jobs, 4, [NodesDown(15, 100, 2)], plain=plain)
-    assert [0, 1020, 21, 100] == jobs.start.tolist()
-
-
-@both
-@policies
-def test_requeue(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
-    """A job whose processors fail goes back to its place in the queue and runs all over again."""
-    jobs = make_jobs((0, 100, 4), (10, 50, 4))
-    model = simulate(jobs, 4, [NodesDown(60, 70, 1)], scheduler, plain=plain)
-    assert [0, 10] == jobs.submit.tolist()
-    assert [70, 170] == jobs.start.tolist()
-    assert [170, 220] == jobs.end.tolist()
-    (attempt,) = model.cluster.attempts
-    assert (0, 0, 0, 60, "down", "requeue") == (
-        attempt.row,
-        attempt.submit,
-        attempt.start,
-        attempt.end,
-        attempt.cause,
-        attempt.fate,
-    )
+@pytest.mark.parametrize("name", ACCOUNTS)
+def test_accounts(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+    """What was stopped and lost is noted and counted."""
+    platform, jobs, runs, expected = ACCOUNTS[name]
+    model = ran(make_jobs(*jobs), 4, "easy", plain=plain, platform=platform)
+    attempts = model.cluster.attempts
+    assert runs == [(a.row, a.submit, a.start, a.end, a.cause, a.fate) for a in attempts]
     account = model.cluster.account(model.time)
-    assert (1, 1, 0, 240) == tuple(
-        account[name]
-        for name in (
-            "runs_stopped",
-            "runs_requeued",
-            "runs_resubmitted",
-            "lost_processor_s",
-        )
-    )
+    assert expected == {one: account[one] for one in expected}
 
 
 @both
-@policies
-def test_resubmit(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
-    """A job that its user submits again stands behind what was submitted before that."""
-    jobs = make_jobs((0, 100, 4), (10, 50, 4))
-    down = NodesDown(60, 70, 1, jobs="resubmit")
-    simulate(jobs, 4, [down], scheduler, plain=plain, resubmit_after=30)
-    assert [90, 10] == jobs.submit.tolist()
-    assert [120, 70] == jobs.start.tolist()
-    assert [State.COMPLETED] * 2 == jobs.state.tolist()
-
-
-@both
-def test_users_wait_for_what_they_submit_again(make_jobs: MakeJobs, plain: bool) -> None:
-    """The next session follows the end of the job that was submitted again, not its first run."""
+@pytest.mark.parametrize(
+    ("fate", "found"),
+    [
+        # The next session follows the end of the job that was submitted again.
+        ("resubmit", {"submit": [90, 240], "end": [190, 250], "state": [State.COMPLETED] * 2}),
+        # It ends for its user in that second, who continues from then.
+        ("fail", {"submit": [0, 110], "end": [60, 120], "state": [State.FAILED, State.COMPLETED]}),
+    ],
+)
+def test_users_of_stopped_jobs(
+    make_jobs: MakeJobs, fate: Any, found: dict[str, list[int]], plain: bool
+) -> None:
+    """Users wait for what they submit again, and go on from what failed for good."""
     jobs = make_jobs((0, 100, 4), (150, 10, 1))
-    down = NodesDown(60, 70, 4, jobs="resubmit")
+    down = NodesDown(60, 70, 4, jobs=fate)
     model = Simulation(jobs, 4, plain=plain, platform=[down], resubmit_after=30)
     add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
     model.run()
-    assert [90, 240] == jobs.submit.tolist()
-    assert [190, 250] == jobs.end.tolist()
+    assert found == {column: getattr(jobs, column).tolist() for column in found}
 
 
 @both
-def test_failed_for_good(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job that fails for good ends for its user in that second; the user continues from then."""
-    jobs = make_jobs((0, 100, 4), (150, 10, 1))
-    down = NodesDown(60, 70, 4, jobs="fail")
-    model = Simulation(jobs, 4, plain=plain, platform=[down])
-    add_users(model, Work.of(jobs, SessionDefinition("arrival", None)))
-    model.run()
-    assert [State.FAILED, State.COMPLETED] == jobs.state.tolist()
-    assert [0, 110] == jobs.submit.tolist()
-    assert [60, 120] == jobs.end.tolist()
-
-
-@both
-@policies
-def test_down_for_good_leaves_jobs_unfinished(
-    make_jobs: MakeJobs, scheduler: str, plain: bool
-) -> None:
-    """A job that needs what never comes back waits for ever, and the run ends all the same."""
-    jobs = make_jobs((0, 10, 4), (20, 10, 4))
-    simulate(jobs, 4, [NodesDown(15, None, 1)], scheduler, plain=plain)
-    assert [State.COMPLETED, State.UNFINISHED] == jobs.state.tolist()
-
-
-@both
-def test_drain_fcfs(make_jobs: MakeJobs, plain: bool) -> None:
-    """Nobody starts who is believed to run into the window; under FCFS the head blocks."""
-    jobs = make_jobs((0, 50, 2, 100), (10, 50, 2, 91), (20, 50, 2, 60))
-    simulate(jobs, 4, [Maintenance(100, 200)], "fcfs", plain=plain)
-    assert [0, 200, 200] == jobs.start.tolist()
-
-
-@both
-def test_drain_easy(make_jobs: MakeJobs, plain: bool) -> None:
-    """Under EASY others overtake the head that has to wait, if they end before the window."""
-    jobs = make_jobs((0, 50, 2, 100), (10, 50, 2, 91), (20, 50, 1, 80), (21, 50, 1, 80))
-    simulate(jobs, 4, [Maintenance(100, 200)], plain=plain)
-    assert [0, 200, 20, 200] == jobs.start.tolist()
-
-
-@both
-def test_head_that_could_start_but_not_end_before_the_window(
-    make_jobs: MakeJobs, plain: bool
-) -> None:
-    """A head whose shadow time leaves too little is reserved for after the window; others run."""
-    jobs = make_jobs((0, 50, 3), (5, 60, 4), (6, 80, 1))
-    simulate(jobs, 4, [Maintenance(100, 200)], plain=plain)
-    assert [0, 200, 6] == jobs.start.tolist()
-
-
-@both
-@policies
-def test_nothing_starts_before_the_announcement_or_within(
-    make_jobs: MakeJobs, scheduler: str, plain: bool
-) -> None:
-    """Before the announcement jobs start as ever; the window requeues those that still run."""
-    jobs = make_jobs((0, 300, 2), (50, 10, 1, 100), (120, 10, 1))
-    model = simulate(jobs, 4, [Maintenance(100, 200, announced=60)], scheduler, plain=plain)
-    assert [200, 200, 200] == jobs.start.tolist()
-    assert ["maintenance"] == [attempt.cause for attempt in model.cluster.attempts]
-    assert 100 == model.cluster.account(model.time)["maintenance_s"]
-
-
-@both
-@policies
-def test_jobs_may_run_on_through_maintenance(
-    make_jobs: MakeJobs, scheduler: str, plain: bool
-) -> None:
-    """With ``run`` the window only keeps others from starting."""
-    jobs = make_jobs((0, 150, 2, 90), (120, 10, 1))
-    simulate(jobs, 4, [Maintenance(100, 200, jobs="run")], scheduler, plain=plain)
-    assert [150, 210] == jobs.end.tolist()
-
-
-@both
-@policies
-def test_shrinking(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
-    """Running jobs continue; waiting and later ones that are too large are rejected at once."""
-    jobs = make_jobs((0, 100, 4), (10, 10, 3), (20, 10, 2), (40, 10, 3))
-    model = simulate(jobs, 4, [Resize(30, 2)], scheduler, plain=plain)
-    assert [0, -1, 100, -1] == jobs.start.tolist()
-    states = [State.COMPLETED, State.REJECTED, State.COMPLETED, State.REJECTED]
-    assert states == jobs.state.tolist()
-    assert 2 == model.cluster.free
-
-
-@both
-@policies
-def test_growing(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
-    """More processors start jobs at once; jobs that were too large before are taken."""
-    jobs = make_jobs((0, 100, 2), (10, 10, 2), (20, 10, 3), (40, 10, 3))
-    simulate(jobs, 2, [Resize(30, 4)], scheduler, plain=plain)
-    assert [0, 30, -1, 100] == jobs.start.tolist()
-
-
-@both
-@policies
+@pytest.mark.parametrize("scheduler", BOTH)
 def test_idle_cluster_changes_meanwhile(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
     """What is submitted after a pause is judged against the size that the machine has by then."""
     jobs = make_jobs((0, 10, 2), (5000, 10, 3))
-    model = Simulation(
-        jobs, 2, scheduler, plain=plain, platform=[Resize(1000, 4), NodesDown(2000, 6000, 2)]
-    )
+    platform = [Resize(1000, 4), NodesDown(2000, 6000, 2)]
+    model = Simulation(jobs, 2, scheduler, plain=plain, platform=platform)
     model.cluster.submit(0, 0)
     model.call_at(5000, model.cluster.submit, 1, 5000)
     model.run()
     assert [0, 6000] == jobs.start.tolist()
-
-
-@both
-@policies
-def test_change_in_the_second_of_an_arrival_comes_after_it(
-    make_jobs: MakeJobs, scheduler: str, plain: bool
-) -> None:
-    """A job is judged against the size before a change of the same second, and scheduled after."""
-    jobs = make_jobs((100, 10, 3), (100, 10, 2))
-    simulate(jobs, 2, [Resize(100, 4)], scheduler, plain=plain)
-    assert [-1, 100] == jobs.start.tolist()
-
-
-@both
-@policies
-def test_slower_nodes(make_jobs: MakeJobs, scheduler: str, plain: bool) -> None:
-    """What is left of a running job, and jobs to come, take twice as long on half the speed."""
-    jobs = make_jobs((0, 100, 2), (10, 51, 2), (300, 7, 2))
-    simulate(jobs, 2, [SpeedChange(40, 0.5), SpeedChange(250, 4)], scheduler, plain=plain)
-    # 40 s, then 60 s of work on half speed; 51 s of work: 90 s on half, 6 s of it on double speed.
-    assert [0, 160, 300] == jobs.start.tolist()
-    assert [160, 253, 304] == jobs.end.tolist()
-
-
-@both
-def test_slower_nodes_and_kill(make_jobs: MakeJobs, plain: bool) -> None:
-    """Requested times stay: on slow nodes a job is killed at its request that would have ended."""
-    jobs = make_jobs((0, 100, 2, 120), (130, 100, 2, 120))
-    simulate(jobs, 2, [SpeedChange(50, 0.5)], plain=plain, overrun="kill")
-    assert [120, 250] == jobs.end.tolist()
-    assert [State.KILLED, State.KILLED] == jobs.state.tolist()
-
-
-@both
-def test_exact_estimates_follow_the_speed(make_jobs: MakeJobs, plain: bool) -> None:
-    """EASY knows when jobs end on the slower nodes, if estimates are exact."""
-    jobs = make_jobs((0, 100, 3), (10, 50, 4), (60, 60, 1), (61, 21, 1))
-    simulate(jobs, 4, [SpeedChange(50, 0.5)], plain=plain, estimates="exact")
-    # The head's shadow time is 150; 42 s of the last one fit before, 120 s do not.
-    assert [0, 150, 250, 61] == jobs.start.tolist()
-
-
-@both
-def test_requeued_jobs_restart_at_the_present_speed(make_jobs: MakeJobs, plain: bool) -> None:
-    """A job that is stopped has all its work before it again."""
-    jobs = make_jobs((0, 100, 2))
-    simulate(jobs, 2, [SpeedChange(50, 2), NodesDown(60, 70, 1)], plain=plain)
-    assert ([70], [120]) == (jobs.start.tolist(), jobs.end.tolist())
-
-
-@both
-def test_switch_of_policy(make_jobs: MakeJobs, plain: bool) -> None:
-    """From a date on another scheduler decides."""
-    jobs = make_jobs((0, 100, 3), (1, 50, 4), (2, 40, 1))
-    simulate(jobs, 4, [SwitchPolicy(30, "easy")], "fcfs", plain=plain)
-    assert [0, 100, 30] == jobs.start.tolist()
 
 
 @both
@@ -290,3 +209,277 @@ def test_one_of_several_clusters_changes(make_jobs: MakeJobs, plain: bool) -> No
     model.run()
     assert [0, 80] == jobs.start.tolist()
     assert [0, 1] == jobs.cluster.tolist()
+
+
+WRONG: list[tuple[list[Any], str]] = [
+    (
+        [NodesDown(-1)],
+        "NodesDown with at -1: must be whole seconds from 0 to 9,007,199,254,740,992"),
+    ([NodesDown(1.5)], "NodesDown with at 1.5: must be whole seconds"),  # type: ignore[arg-type]
+    ([NodesDown(10, 10)], "NodesDown from 10 to 10 s: must end after it begins"),
+    ([NodesDown(0, 9, 0)], "NodesDown with processors 0: must be from 1 to"),
+    ([NodesDown(0, 9, 1, "gone")], "NodesDown with jobs 'gone': not known"),  # type: ignore[arg-type]
+    (
+        [NodesDown(0, 9, 3), NodesDown(8, None, 2)],
+        "nodes down at 8 s: 5 processors would be down, the cluster has 4"),
+    ([NodesDown(0, None, 3), Resize(5, 2)], "nodes down at 5 s: 3 processors would be down"),
+    ([Resize(5, 2), Resize(5, 3)], "resize at 5 s: two in the same second"),
+    ([Resize(5, 0)], "Resize with processors 0: must be from 1 to"),
+    ([SpeedChange(5, 2), SpeedChange(5, 3)], "speed change at 5 s: two"),
+    ([SpeedChange(5, 0)], "speed change by 0: must be from 1e-06 to"),
+    ([SpeedChange(5, float("nan"))], "speed change by nan"),
+    ([SwitchPolicy(5, "easy"), SwitchPolicy(5, "fcfs")], "switch at 5 s: two"),
+    ([SwitchPolicy(5, "nosuch")], "scheduler 'nosuch': not known"),
+    ([SwitchPolicy(5, "recorded")], "to 'recorded': not a scheduler to switch to"),
+    ([Maintenance(5, 5)], "Maintenance from 5 to 5 s: must end after it begins"),
+    (
+        [Maintenance(5, 20), Maintenance(19, 30)],
+        "maintenance from 19 s: overlaps the one from 5 to 20 s; merge them"),
+    ([Failures(0, 5)], "Failures with mean 0: must be from 1 to"),
+    ([Failures(5, 5, "normal")], "Failures with distribution 'normal': not known"),
+    ([Failures(5, 5, processors=9)], "Failures of nodes with 9 processors: the cluster has 4"),
+    ([Failures(5, 5, start=9, until=9)], "Failures from 9 to 9 s: must end"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "text"), WRONG)
+def test_contradictions(make_jobs: MakeJobs, changes: list[Any], text: str) -> None:
+    """What is wrong is named with its value and the rule."""
+    with pytest.raises(QuantityError) as caught:
+        Simulation(make_jobs((0, 1, 1)), 4, platform=changes)
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_recorded_schedule_is_refused(make_jobs: MakeJobs) -> None:
+    """The recorded schedule has no processors that could go down."""
+    with pytest.raises(QuantityError, match="recorded schedule has no processors"):
+        Simulation(make_jobs((0, 1, 1)), 4, "recorded", platform=[NodesDown(1)])
+
+
+def test_users_need_time_to_notice(make_jobs: MakeJobs) -> None:
+    """Nobody submits again before the job was stopped."""
+    with pytest.raises(QuantityError, match="resubmit_after -1 s"):
+        Simulation(make_jobs((0, 1, 1)), 4, resubmit_after=-1)
+
+
+def fitting(self: Any, look: Look) -> Any:
+    """Start whatever fits."""
+    return [job for job in look.waiting if job.processors <= look.free][:1]
+
+
+def test_scheduler_that_breaks_its_word(make_jobs: MakeJobs) -> None:
+    """A scheduler that starts a job into a window though it says it would not is stopped."""
+    careless = type("Careless", (EASY,), {"name": "careless", "select": fitting})
+    with pytest.raises(SchedulerError, match="into the maintenance at 50 s"):
+        ran(make_jobs((0, 100, 1)), 4, careless(), platform=[Maintenance(50, 60)])
+
+
+def test_scheduler_of_ones_own_is_kept_from_it(make_jobs: MakeJobs) -> None:
+    """One that does not know of windows is not shown jobs that would run into them."""
+    unaware = type("Unaware", (Scheduler,), {"name": "unaware", "select": fitting})
+    jobs = make_jobs((0, 100, 1), (0, 50, 1))
+    ran(jobs, 4, unaware(), platform=[Maintenance(50, 60)])
+    assert [60, 0] == jobs.start.tolist()
+
+
+def test_job_that_can_never_end(make_jobs: MakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures that leave a job no time to run are an error, not a run without end."""
+    monkeypatch.setattr("hpcrowd.environment.platform.timeline.LARGEST_RESTARTS", 20)
+    with pytest.raises(SimulationError, match="job 1 was stopped 20 times"):
+        ran(make_jobs((0, 1000, 1)), 1, "easy", platform=[Failures(5, 1)])
+
+
+@both
+def test_failures_do_not_keep_a_run_alive(make_jobs: MakeJobs, plain: bool) -> None:
+    """Where a job waits for ever, random failures do not continue for ever."""
+    jobs = make_jobs((0, 10, 1), (20, 10, 4))
+    ran(jobs, 4, "easy", platform=[NodesDown(15, None, 1), Failures(50, 10)], plain=plain)
+    assert -1 == jobs.start[1]
+
+
+few = settings(max_examples=15)
+
+
+def simulate(
+    rows: Rows, platform: Platform, scheduler: str = "easy", users: str = "rigid", **options: Any
+) -> Simulation:
+    """The simulation after the run."""
+    jobs = make(rows)
+    options = {"resubmit_after": 5, "seed": 3} | options
+    model = Simulation(jobs, SIZE, scheduler, platform=platform, **options)
+    add_users(model, Work.of(jobs, SessionDefinition("arrival", 2)), users)
+    return model.run()
+
+
+def story(model: Simulation) -> tuple[Any, ...]:
+    """All that came out."""
+    jobs = model.jobs
+    others = jobs.run_time.tolist(), model.time, list(model.cluster.attempts)
+    return outcome(jobs), *others, model.cluster.account(model.time)
+
+
+@few
+@given(workloads, platforms, st.booleans())
+def test_jobs_in_are_jobs_out(rows: Rows, platform: Platform, plain: bool) -> None:
+    """Every job ends in one way, and the accounts tell of each run that did not come to its end."""
+    model = simulate(rows, platform, plain=plain)
+    jobs, attempts = model.jobs, model.cluster.attempts
+    assert len(rows) == sum(jobs.count(state) for state in State)
+    completed = jobs.state == State.COMPLETED
+    lasted = (jobs.end - jobs.start)[completed]
+    assert jobs.run_time[completed].tolist() == lasted.tolist()
+    failed = [attempt.row for attempt in attempts if attempt.fate == "fail"]
+    assert sorted(failed) == np.flatnonzero(jobs.state == State.FAILED).tolist()
+    unfinished = jobs.state == State.UNFINISHED
+    assert np.all(jobs.start[unfinished] == -1)
+    # Whoever never ran at all cannot have been too small for what is up in the end.
+    assert np.all(jobs.start[jobs.state == State.REJECTED] == -1)
+    assert np.all(jobs.submit >= 0)
+
+
+@few
+@given(workloads, st.lists(downs | failures, max_size=4), st.booleans())
+def test_never_more_in_use_than_up(rows: Rows, platform: Platform, plain: bool) -> None:
+    """While nodes fail and come back, runs never hold more processors than are up."""
+    platform = [
+        change if isinstance(change, Failures) else NodesDown(change.at, change.until, 1)
+        for change in platform
+    ]
+    jobs = make(rows)
+    model = Simulation(jobs, SIZE, platform=platform, plain=plain)
+    add_users(model, Work.of(jobs), "rigid")
+    engine = model.cluster.engine
+    for until in range(0, 120, 3):
+        model.run(until=until)
+        running = engine.running
+        assert engine.up - int(jobs.processors[running].sum()) == engine.free
+        assert 0 <= engine.free <= engine.up <= SIZE
+
+
+@few
+@given(workloads, resizes)
+def test_shrinking_never_starts_more_than_fit(rows: Rows, platform: Platform) -> None:
+    """After the machine shrank nothing starts until running jobs have made room."""
+    jobs = simulate(rows, platform).jobs
+    for row in np.flatnonzero(jobs.end > jobs.start):
+        at, size = jobs.start[row], SIZE
+        for change in sorted(platform, key=lambda change: change.at):
+            size = change.processors if change.at <= at else size
+        runs = (jobs.start <= at) & (jobs.end > at) & (jobs.start >= 0)
+        assert jobs.processors[runs].sum() <= size
+
+
+@few
+@given(workloads, speeds, st.booleans())
+def test_work_is_conserved(rows: Rows, platform: Platform, plain: bool) -> None:
+    """Run time times speed adds up to the work of each job, to a second per change."""
+    jobs = simulate(rows, platform, plain=plain).jobs
+    work = np.array([row[3] for row in rows])
+    changes = sorted(platform, key=lambda change: change.at)
+    for row in np.flatnonzero(jobs.state == State.COMPLETED):
+        begin, end = int(jobs.start[row]), int(jobs.end[row])
+        edges = [0, *(change.at for change in changes), 10**9]
+        paces = np.cumprod([1.0, *(change.factor for change in changes)])
+        pieces = [
+            (max(0, min(end, last) - max(begin, first)), pace)
+            for (first, last), pace in zip(pairwise(edges), paces, strict=True)
+        ]
+        done = sum(lasts * pace for lasts, pace in pieces)
+        used = [pace for lasts, pace in pieces if lasts] or [1.0]
+        # Each rounding moves a run time by half a second, or up to 1 s where less would be left.
+        slack = sum(used)
+        assert abs(done - work[row]) <= slack + 1e-6
+
+
+@few
+@given(workloads, st.sampled_from(sorted(POOL_SCHEDULERS)), st.booleans(), st.integers(0, 60))
+def test_changes_that_change_nothing(rows: Rows, scheduler: str, plain: bool, at: int) -> None:
+    """The size and the speed that there are, and failures of nobody, leave the schedule alone.
+
+    But plans of reservations are drawn again at any change that reaches the cluster.
+    """
+    rows = [(*row[:5], row[3] + row[5], row[6]) for row in rows]
+    made = parse_scheduler(scheduler)
+    at += 10**6 * (isinstance(made, Adaptive) or made.plans)  # an adaptive one has planners
+    idle = [
+        SpeedChange(at, 1),
+        Resize(at, SIZE),
+        Failures(5, 5, start=10**6),
+        NodesDown(10**7),
+        Maintenance(10**7, 10**7 + 1),
+    ]
+    alone = outcome(simulate(rows, [], scheduler, plain=plain).jobs)
+    assert alone == outcome(simulate(rows, idle, scheduler, plain=plain).jobs)
+
+
+@few
+@given(workloads, platforms, st.sampled_from(sorted(POOL_SCHEDULERS)), st.booleans())
+def test_a_cluster_next_to_another_changes_as_alone(
+    rows: Rows, platform: Platform, scheduler: str, plain: bool
+) -> None:
+    """What a cluster does does not depend on others that users do not submit to."""
+    alone = simulate(rows, platform, scheduler, plain=plain, users="think-time")
+    others = {"north": ClusterSpec(3, platform=[Failures(10, 10), Resize(5, 8)])}
+    beside = simulate(rows, platform, scheduler, plain=plain, users="think-time", others=others)
+    assert story(alone)[:-1] == story(beside)[:-1]
+
+
+def strikes(platform: Platform, seed: int = 3) -> list[tuple[int, int, str]]:
+    """Return when each job of a full machine was stopped: time, job and fate."""
+    jobs = JobTable()
+    jobs.append(SIZE, processors=1, run_time=10**6, requested_time=10**6)
+    model = Simulation(jobs, SIZE, platform=platform, seed=seed)
+    model.cluster.submit(np.arange(SIZE), 0)
+    model.run(until=1000)
+    return [(one.end, one.number, one.fate) for one in model.cluster.attempts]
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@few
+@given(seeds, st.permutations([2, 3, 4]))
+def test_a_change_draws_the_same_wherever_it_is_in_the_list(seed: int, order: list[int]) -> None:
+    """Changes put before, behind or between others redraw none of them."""
+    watched = [NodesDown(100, 200, 2), NodesDown(900, None, 1)]
+    others: Platform = [NodesDown(300, 350, 3), NodesDown(400, 500, 2), SpeedChange(10**6, 2)]
+    alone = strikes(watched, seed)
+    mixed = [([*watched, *others])[i] for i in (*order, 0, 1)]
+    seconds = {end for end, _, _ in alone}
+    assert alone == [one for one in strikes(mixed, seed) if one[0] in seconds]
+
+
+@few
+@given(seeds)
+def test_failures_do_not_depend_on_the_work(seed: int) -> None:
+    """The same seed strikes as often, whatever runs."""
+    found = []
+    for length in (100, 490):
+        jobs = JobTable()
+        jobs.append(2, processors=[1, SIZE - 1], run_time=[500, length], requested_time=500)
+        model = Simulation(jobs, SIZE, platform=[Failures(20, 5, until=500)], seed=seed)
+        model.cluster.submit([0, 1], 0)
+        model.run(until=495)
+        found.append(model.cluster.account(495)["node_failures"])
+    assert found[0] == found[1]
+
+
+def test_processes_of_failures_are_independent() -> None:
+    """A process keeps its seconds when another is put before it, and two equal ones differ."""
+    process, other = Failures(100, 1), Failures(50, 1)
+    alone, both, twice = (
+        {end for end, _, _ in strikes(many)}
+        for many in ([process], [other, process], [process, process])
+    )
+    assert alone
+    assert alone < both
+    assert len(alone) < len(twice)
+
+
+def test_fates_are_compared_on_the_same_failures() -> None:
+    """The fate of jobs, and whether a mean is written as 100 or 100.0, changes no draw."""
+    requeue = strikes([NodesDown(100, 200, 2)])
+    fail = strikes([NodesDown(100, 200, 2, jobs="fail")])
+    assert [one[:2] for one in requeue] == [one[:2] for one in fail]
+    assert strikes([Failures(100, 1)]) == strikes([Failures(100.0, 1.0)])

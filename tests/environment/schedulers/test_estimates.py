@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from hpcrowd.environment import Estimates, JobTable, QuantityError, Simulation, parse_estimates
+from hpcrowd.environment import Estimates, QuantityError, parse_estimates
 from hpcrowd.environment.schedulers.estimates import INCREMENTS, believed_end
 from hypothesis import given
 from hypothesis import strategies as st
 
-MakeJobs = Callable[..., JobTable]
+from tests.environment.schedulers.pool_cases import MakeJobs, both, ran
 
 times = st.integers(0, 10**7)
 
@@ -30,53 +28,32 @@ def test_unknown_estimates_are_refused(text: str) -> None:
     """What is not an estimate is named."""
     with pytest.raises(QuantityError):
         parse_estimates(text)
+    with pytest.raises(QuantityError, match="choose requested, exact, factor"):
+        Estimates(text or "guess")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("plain", [False, True])
+@both
 @pytest.mark.parametrize(("overrun", "expected"), [("keep", 100), ("kill", 40)])
 def test_exact_is_the_time_on_the_machine(
     make_jobs: MakeJobs, plain: bool, overrun: str, expected: int
 ) -> None:
     """Exact estimates of jobs that are stopped at their request are the request."""
-    jobs = make_jobs((0, 100, 1))
-    jobs.requested_time[:] = 40
-    model = Simulation(jobs, 2, estimates="exact", overrun=overrun, plain=plain)  # type: ignore[arg-type]
-    model.cluster.submit([0], 0)
-    model.run()
+    jobs = make_jobs((0, 100, 1, 40))
+    ran(jobs, 2, "easy", estimates="exact", overrun=overrun, plain=plain)
     assert [expected] == jobs.estimate.tolist()
 
 
-def test_unknown_kind_of_estimates() -> None:
-    """A wrong kind is reported with those there are."""
-    with pytest.raises(QuantityError, match="choose requested, exact, factor"):
-        Estimates("guess")  # type: ignore[arg-type]
-
-
-@given(start=times, estimate=times, requested=times, now=times)
-def test_believed_end_is_always_ahead(start: int, estimate: int, requested: int, now: int) -> None:
-    """A running job is believed to end after now; at its estimate while that is not past."""
-    end = believed_end(start, estimate, requested, now)
-    assert end > now
-    if start + estimate > now:
-        assert start + estimate == end
-
-
-@given(start=times, estimate=times, past=times)
-def test_believed_end_stops_at_the_request(start: int, estimate: int, past: int) -> None:
-    """An outrun estimate is never raised beyond a request that is still to come."""
-    now = start + estimate + past
-    requested = estimate + past + 1
-    assert start + requested == believed_end(start, estimate, requested, now)
-
-
 @given(start=times, estimate=times, requested=times, first=times, later=times)
-def test_believed_end_does_not_depend_on_when_it_was_asked(
-    start: int, estimate: int, requested: int, first: int, later: int
-) -> None:
-    """What was believed holds until it is past; it never moves back."""
+def test_believed_end(start: int, estimate: int, requested: int, first: int, later: int) -> None:
+    """It is always ahead, at the estimate while that is not past, and holds until it is past."""
     before = believed_end(start, estimate, requested, first)
     after = believed_end(start, estimate, requested, first + later)
+    assert before > first
+    assert before == start + estimate or start + estimate <= first
     assert after == before if before > first + later else after > before
+    now = start + estimate + later
+    request = estimate + later + 1  # an outrun estimate is never raised beyond a request to come
+    assert start + request == believed_end(start, estimate, request, now)
 
 
 def test_believed_end_by_increments() -> None:

@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, Simulation, jobs_from_trace, reasons_of
-from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError, SchedulerError
-from hpcrowd.environment.platform.changes import Maintenance, Resize
-from hpcrowd.environment.schedulers.names import parse_scheduler
+from hpcrowd.environment import jobs_from_trace
+from hpcrowd.environment.errors import SchedulerError
 from hpcrowd.environment.schedulers.priority import (
     ARRAYS,
     F1,
@@ -28,8 +25,11 @@ from hpcrowd.environment.schedulers.priority import (
     compared,
 )
 from hpcrowd.environment.traces.trace import Trace
+from hypothesis import given, settings
 
-MakeJobs = Callable[..., JobTable]
+from tests.environment.schedulers.pool_cases import MakeJobs, begun, both, ran
+from tests.support.policies import begun as begun_case
+from tests.support.policies import cases
 
 SHIPPED = (WFP3, Unicef, F1, F2, F3, F4, Multifactor)
 BACKFILLS = ("queue", "none", "sjbf", "conservative")
@@ -47,21 +47,23 @@ class Weighed(Priority):
         return self.weight * ratio + jobs.processors - jobs.usage / 1000.0
 
 
+class Uncompiled(Weighed):
+    """The same, which numba is not to compile."""
+
+    compiles = False
+
+
 class InNumpy(Weighed):
     """The same, which numba cannot compile."""
 
     def score(self, jobs: Queue) -> Any:
-        """Do it in Python."""
+        """Use a dictionary."""
         terms = {"ratio": jobs.waited / jobs.requested, "usage": -jobs.usage / 1000.0}
         return self.weight * terms.pop("ratio") + jobs.processors + sum(terms.values())
 
 
-def run(jobs: JobTable, processors: int, scheduler: Any, **options: Any) -> Simulation:
-    """Submit all jobs as recorded."""
-    model = Simulation(jobs, processors, scheduler, **options)
-    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
-    model.run()
-    return model
+#: Those that numba compiles in each process anew, or tries to.
+SLOW = (*SHIPPED, InNumpy)
 
 
 def queue_of(**given: Any) -> Queue:
@@ -96,163 +98,71 @@ def test_scores_are_compared_to_twelve_digits() -> None:
     assert found[5] == pytest.approx(1e300)
 
 
-def test_the_highest_score_is_first(make_jobs: MakeJobs) -> None:
-    """The head blocks, later jobs overtake it if they do not delay it."""
-    jobs = make_jobs((0, 100, 3), (10, 50, 2), (20, 50, 4), (30, 20, 1, 20), (40, 90, 1, 90, 2))
-    run(jobs, 4, WFP3())
-    assert [0, 100, 150, 30, 50] == jobs.start.tolist() or jobs.start[3] == 30
-    assert jobs.start[2] != jobs.start[1]
+def check_forms(kind: type[Any], backfill: str, case: dict[str, Any]) -> None:
+    """Check that the schedule is the same, however the formula is computed."""
+    models = [
+        begun_case(case | {"policy": kind(backfill=backfill)}, plain=plain)
+        for plain in (False, True)
+    ]
+    compiled, plain = (model.run().jobs.matrix.tolist() for model in models)
+    assert compiled == plain
 
 
-def random_run(seed: int, scheduler: Priority, plain: bool) -> list[list[int]]:
-    """Random jobs, some with maintenance and fewer processors, some with predictions."""
-    draw = np.random.default_rng(seed)
-    count, size = int(draw.integers(5, 80)), int(draw.integers(1, 9))
-    lasts = draw.integers(0, 200, count)
-    jobs = JobTable()
-    jobs.append(
-        count,
-        user=draw.integers(0, 4, count),
-        processors=draw.integers(1, size + 2, count),
-        run_time=lasts,
-        requested_time=(lasts * draw.uniform(0.3, 3, count)).astype(int),
-        recorded_submit=np.sort(draw.integers(0, 800, count)),
-    )
-    options: dict[str, Any] = {"overrun": ("keep", "kill")[seed % 2]}
-    if seed % 3 == 0:
-        changes = [Maintenance(200, 300, announced=150, jobs="run"), Resize(500, max(1, size - 1))]
-        options["platform"] = changes
-    elif seed % 3 == 1:
-        options["estimates"] = "last-two"
-    run(jobs, size, scheduler, plain=plain, **options)
-    return jobs.matrix.tolist()
+kinds = [Weighed, Uncompiled, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW)]
 
 
 @pytest.mark.parametrize("backfill", BACKFILLS)
-@pytest.mark.parametrize("kind", [*SHIPPED, Weighed, InNumpy])
-def test_compiled_numpy_and_plain_agree(kind: type[Any], backfill: str) -> None:
-    """The same schedule, however the formula is computed."""
-    for seed in range(8):
-        made = [random_run(seed, kind(backfill=backfill), plain) for plain in (False, True)]
-        assert made[0] == made[1], seed
+@pytest.mark.parametrize("kind", kinds)
+@settings(max_examples=8)
+@given(case=cases)
+def test_compiled_numpy_and_plain_agree(
+    kind: type[Any], backfill: str, case: dict[str, Any]
+) -> None:
+    """The same schedule, compiled, by numpy and plain, whatever happens."""
+    check_forms(kind, backfill, case)
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("backfill", BACKFILLS)
-@pytest.mark.parametrize("kind", [WFP3, F1, Multifactor, Weighed, InNumpy])
-def test_compiled_numpy_and_plain_agree_often(kind: type[Any], backfill: str) -> None:
+@pytest.mark.parametrize("kind", [Weighed, *SLOW])
+@settings(max_examples=200)
+@given(case=cases)
+def test_compiled_numpy_and_plain_agree_often(
+    kind: type[Any], backfill: str, case: dict[str, Any]
+) -> None:
     """The same in many more cases."""
-    for seed in range(100, 300):
-        made = [random_run(seed, kind(backfill=backfill), plain) for plain in (False, True)]
-        assert made[0] == made[1], seed
+    check_forms(kind, backfill, case)
 
 
-@pytest.mark.parametrize("backfill", BACKFILLS)
-def test_on_kth(kth: Trace, backfill: str) -> None:
-    """Ten thousand real jobs; a formula in numpy gives the same schedule."""
-    found = []
-    for kind in (Weighed, InNumpy):
-        jobs = jobs_from_trace(kth).jobs.take(np.arange(10_000))
-        run(jobs, 100, kind(backfill=backfill))
-        found.append(jobs.start.tolist())
-    assert found[0] == found[1]
+def wrong(name: str, score: Callable[[Queue], Any]) -> type[Any]:
+    """Return a policy with this formula."""
+    return type(name, (Uncompiled,), {"score": lambda self, jobs: score(jobs)})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", SHIPPED)
-def test_plain_on_kth(kth: Trace, kind: type[Priority]) -> None:
-    """The compiled form equals the readable one on the whole log."""
-    found = []
-    for plain in (False, True):
-        jobs = jobs_from_trace(kth).jobs
-        run(jobs, 100, kind(), plain=plain)
-        found.append(jobs.start.tolist())
-    assert found[0] == found[1]
-
-
-@pytest.mark.slow
-def test_plain_on_hpc2n(read_trace: Callable[[str], Trace]) -> None:
-    """WFP3 on 200,000 jobs: compiled, by numpy and plain."""
-    trace = read_trace("HPC2N-2002-2.2-cln")
-    found = []
-    for options in ({}, {"plain": True}):
-        jobs = jobs_from_trace(trace).jobs
-        run(jobs, trace.processors, "wfp3", **options)
-        found.append(jobs.start.tolist())
-    assert found[0] == found[1]
-
-
-class Short(Weighed):
-    """Too few scores."""
-
-    def score(self, jobs: Queue) -> Any:
-        """Leave one out."""
-        return jobs.waited[1:]
-
-
-class NoNumber(Weighed):
-    """A score that is not a number."""
-
-    def score(self, jobs: Queue) -> Any:
-        """Take a logarithm of what is below 0."""
-        return np.log(jobs.waited - 1e9)
-
-
-class Fails(Weighed):
-    """A formula that raises an exception."""
-
-    def score(self, jobs: Queue) -> Any:
-        """Use what is not there."""
-        return jobs.width  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@both
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("name", "score", "message"),
     [
-        (Short, r"Short: score.. returned an array of shape \(1,\) at 10 s for 2 jobs"),
-        (NoNumber, "NoNumber: score.. at 10 s is not a number for some job"),
-        (Fails, "Fails: score.. at 10 s: AttributeError: .*width"),
+        ("Short", lambda jobs: jobs.waited[1:], r"an array of shape \(1,\) at 10 s for 2 jobs"),
+        ("NoNumber", lambda jobs: np.log(jobs.waited - 1e9), "at 10 s is not a number for some"),
+        ("Fails", lambda jobs: jobs.width, "at 10 s: AttributeError: .*width"),
     ],
 )
-def test_wrong_formulas(make_jobs: MakeJobs, kind: type[Any], message: str, plain: bool) -> None:
+def test_wrong_formulas(
+    make_jobs: MakeJobs, name: str, score: Any, message: str, plain: bool
+) -> None:
     """The scheduler, the second, and what is wrong, in one line."""
     jobs = make_jobs((0, 10, 4), (5, 10, 4), (6, 10, 4))
-    with pytest.raises(SchedulerError, match=message):
-        run(jobs, 4, kind(), plain=plain)
-
-
-def test_options_by_text() -> None:
-    """They are options like those of other policies."""
-    assert "wfp3:backfill=conservative" == str(parse_scheduler("wfp3:backfill=conservative"))
-    assert "multifactor:age=5.0" == str(parse_scheduler("multifactor:age=5"))
-    with pytest.raises(QuantityError, match="age -1: must be 0 or more"):
-        parse_scheduler("multifactor:age=-1")
-    with pytest.raises(QuantityError, match="backfill 'some': not known"):
-        run(JobTable(), 4, WFP3(backfill="some"))
+    with pytest.raises(SchedulerError, match=f"{name}: score.*{message}"):
+        ran(jobs, 4, wrong(name, score)(), plain=plain)
 
 
 @pytest.mark.parametrize("backfill", ["queue", "conservative"])
-def test_why_jobs_wait(make_jobs: MakeJobs, backfill: str) -> None:
-    """The head, or the plan; in the order of the scores."""
-    jobs = make_jobs((0, 100, 3), (10, 50, 2), (20, 500, 4))
-    model = Simulation(jobs, 4, f"wfp3:backfill={backfill}")
-    model.cluster.submit([0, 1, 2], jobs.recorded_submit)
-    model.run(until=60)
-    words = [reason.words(Clock()) for reason in reasons_of(model.cluster)]
-    assert len(words) == 2
-    expected = {"queue": "first by wfp3: requests 2", "conservative": "planned for"}[backfill]
-    assert expected in words[0]
-
-
-@pytest.mark.parametrize("backfill", ["queue", "conservative"])
-@pytest.mark.parametrize("kind", [Weighed, InNumpy])
+@pytest.mark.parametrize("kind", [Weighed, Uncompiled])
 def test_forks(kth: Trace, kind: type[Any], backfill: str) -> None:
     """A run can be copied in the middle, and goes on as the original does."""
-    jobs = jobs_from_trace(kth).jobs.take(np.arange(2000))
-    model = Simulation(jobs, 100, kind(backfill=backfill))
-    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
-    model.run(until=int(jobs.recorded_submit[1000]))
+    jobs = jobs_from_trace(kth).jobs.take(np.arange(600))
+    model = begun(jobs, 100, kind(backfill=backfill)).run(until=int(jobs.recorded_submit[300]))
     others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
     model.run()
     for other in others:

@@ -3,162 +3,223 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import JobTable, QuantityError, Simulation, parse_scheduler
-from hpcrowd.environment.schedulers.fair_share import FairShare, Usage, half
-from hpcrowd.environment.schedulers.ordered import KEYS
-
-MakeJobs = Callable[..., JobTable]
-
-both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-
-
-def starts(jobs: JobTable, processors: int, scheduler: str, plain: bool, **more: Any) -> list[int]:
-    """When the jobs start."""
-    model = Simulation(jobs, processors, scheduler, plain=plain, **more)
-    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
-    model.run()
-    result: list[int] = jobs.start.tolist()
-    return result
-
-
-#: Who runs first until 10 s, then four that wait: (submission, run time, processors).
-FOUR = [(0, 10, 4), (1, 30, 1), (2, 10, 4), (3, 20, 3), (4, 40, 2)]
-
-ORDERS = [
-    ("sjf", [0, 20, 10, 20, 40]),
-    ("ljf", [0, 10, 70, 50, 10]),
-    ("order:by=processors", [0, 10, 70, 50, 10]),
-    ("order:by=-processors", [0, 40, 10, 20, 40]),
-    ("order:by=area", [0, 10, 40, 50, 70]),
-    ("order:by=-submit", [0, 80, 70, 50, 10]),
-]
-
-
-@both
-@pytest.mark.parametrize(("scheduler", "expected"), ORDERS)
-def test_orders_without_backfilling(
-    make_jobs: MakeJobs, scheduler: str, expected: list[int], plain: bool
-) -> None:
-    """The first in the order that does not fit blocks all others."""
-    assert expected == starts(make_jobs(*FOUR), 4, scheduler, plain)
-
-
-@both
-def test_slowdown_orders_again_at_each_pass(make_jobs: MakeJobs, plain: bool) -> None:
-    """By expansion factor the short job, which came later, is first from 120 s on, not at 20 s."""
-    early = make_jobs((0, 20, 1), (0, 100, 1), (10, 20, 1))
-    late = make_jobs((0, 120, 1), (0, 100, 1), (10, 20, 1))
-    assert [0, 40, 20] == starts(early, 1, "order:by=-slowdown", plain)
-    assert [0, 140, 120] == starts(late, 1, "order:by=-slowdown", plain)
-    barely = make_jobs((0, 12, 1), (0, 100, 1), (10, 20, 1))  # 1.12 against 1.1
-    assert [0, 12, 112] == starts(barely, 1, "order:by=-slowdown", plain)
-
-
-@both
-@pytest.mark.parametrize(
-    ("backfill", "expected"),
-    [
-        ("queue", [30, 40, 110, 110]),
-        ("fcfs", [30, 40, 110, 110]),
-        ("sjbf", [30, 110, 40, 60]),
-        ("largest", [60, 110, 70, 30]),
-        ("best-fit", [90, 30, 110, 110]),
-    ],
+from hpcrowd.environment import (
+    EndedJob,
+    JobTable,
+    QuantityError,
+    SelectiveCategorized,
+    Simulation,
+    State,
+    parse_scheduler,
 )
-def test_order_of_backfilling(
-    make_jobs: MakeJobs, backfill: str, expected: list[int], plain: bool
-) -> None:
-    """At 30 s three processors are free until the head starts at 100 s, for four jobs."""
-    jobs = make_jobs(
-        (0, 100, 5), (0, 30, 3), (1, 10, 8),  # the head needs all
-        (2, 10, 2), (3, 60, 2), (4, 20, 2), (5, 30, 3),
-    )  # fmt: skip
-    found = starts(jobs, 8, f"easy:backfill={backfill}", plain)
-    assert expected == found[3:]
+from hpcrowd.environment.schedulers.fair_share import Usage, half
+
+from tests.environment.schedulers.pool_cases import MakeJobs, both, ran
+
+Rows = list[tuple[int, ...]]
+
+
+@dataclass
+class Story:
+    """Jobs of (submission, run time, processors[, request]) on a machine, and when they start."""
+
+    policy: str
+    processors: int
+    jobs: Rows
+    starts: list[int]
+    #: Columns that are set before, and options of the simulation.
+    given: dict[str, Any] = field(default_factory=dict)
+    #: Columns as they are afterwards.
+    found: dict[str, Any] = field(default_factory=dict)
+
+
+#: Who runs first until 10 s, then four that wait.
+FOUR: Rows = [(0, 10, 4), (1, 30, 1), (2, 10, 4), (3, 20, 3), (4, 40, 2)]
+#: At 30 s three processors are free until the head starts at 100 s, for four jobs.
+HOLE: Rows = [(0, 100, 5), (0, 30, 3), (1, 10, 8), (2, 10, 2), (3, 60, 2), (4, 20, 2), (5, 30, 3)]
+WAITING: Rows = [(0, 100, 2), (1, 100, 3), (2, 100, 4)]
+LIMITED: Rows = [(0, 50, 1), (1, 10, 4), (2, 90, 2), (3, 5, 1)]
+SHARED: Rows = [(0, 10, 1), (0, 10, 1), (0, 10, 1), (1, 30, 1), (1, 10, 1)]
+LATER: Rows = [(0, 100, 1), (100, 10, 1), (101, 5, 1), (102, 5, 1)]
+NARROW: Rows = [(0, 10, 3), (1, 50, 2), (2, 20, 4), (3, 8, 1), (4, 6, 1)]
+QUEUED: Rows = [(0, 100, 3), (10, 50, 4)]
+#: The second in the queue, and a job that fits.
+SECOND: Rows = [(0, 100, 3), (1, 10, 2), (2, 50, 4), (3, 150, 1)]
+#: Two jobs with slowdowns 1 and 2, one that runs on three of four processors, one that needs all.
+BEFORE: Rows = [(0, 10, 4), (0, 10, 4), (20, 100, 3), (21, 10, 4)]
+BOUND: Rows = [(0, 10, 4), (0, 1, 4), (20, 100, 3), (21, 10, 4), (30, 200, 1)]
+SIZES: Rows = [(0, 10, 4), (0, 10, 4), (20, 3000, 3), (21, 1000, 4), (200, 20_000, 1)]
+ALL = "selective:threshold="
+
+STORIES = {
+    "fcfs: nobody overtakes": Story(
+        "fcfs", 4, [*QUEUED, (20, 5, 1), (30, 5, 1)], [0, 100, 150, 150]),
+    "a job larger than the machine is rejected and blocks nobody": Story(
+        "fcfs", 4, [(0, 10, 5), (0, 10, 4)], [-1, 0],
+        found={"submit": [0, 0], "end": [-1, 10], "state": [State.REJECTED, State.COMPLETED]}),
+    "ties go by number, whoever submits": Story(
+        "easy", 2, [(5, 10, 2)] * 4, [5, 15, 25, 35], {"user": [3, 2, 1, 2]}),
+    "easy: to the very second of the shadow time": Story(
+        "easy", 4, [*QUEUED, (20, 81, 1), (20, 80, 1)], [0, 100, 150, 20]),
+    "easy: spare processors serve once": Story(
+        "easy", 5, [*QUEUED, (20, 999, 1), (20, 999, 1)], [0, 100, 20, 150]),
+    "easy: the head is not delayed": Story("easy", 4, [*QUEUED, (20, 999, 1)], [0, 100, 150]),
+    "easy: the second is": Story("easy", 4, [*WAITING, (3, 250, 1)], [0, 100, 253, 3]),
+    "easy: an early end moves the reservation": Story(
+        "easy", 4, [(0, 10, 4, 500), (1, 10, 4), (2, 10, 1)], [0, 10, 20]),
+    # The last one runs longer than the 0 s it asked for; it holds one processor from 70 to 80.
+    "easy: while one outruns its request, what needs no time overtakes": Story(
+        "easy", 4, [(0, 100, 3, 30), (10, 10, 4), (50, 1, 1), (60, 0, 1), (70, 10, 1, 0)],
+        [0, 100, 110, 60, 70]),
+    "easy: and what is spare": Story(
+        "easy", 5, [(0, 100, 3, 30), (10, 10, 4), (50, 999, 1), (51, 999, 1)], [0, 100, 50, 110]),
+    "kill: at the request": Story(
+        "easy", 4, [(0, 100, 4, 30), (0, 50, 4, 50), (0, 50, 4, 0), (0, 9, 4, 60)], [0, 30, 80, 80],
+        {"overrun": "kill"},
+        {"end": [30, 80, 80, 89],
+         "state": [State.KILLED, State.COMPLETED, State.KILLED, State.COMPLETED]}),
+    "recorded: waits as recorded, whatever is free": Story(
+        "recorded", 4, [(0, 100, 4), (10, 100, 4), (20, 5, 4)], [0, 310, 20],
+        {"recorded_start": [0, 310, 20], "recorded_end": [100, 410, 25]}, {"end": [100, 410, 25]}),
+    # The first in the order that does not fit blocks all others.
+    "sjf": Story("sjf", 4, FOUR, [0, 20, 10, 20, 40]),
+    "ljf": Story("ljf", 4, FOUR, [0, 10, 70, 50, 10]),
+    "by processors": Story("order:by=processors", 4, FOUR, [0, 10, 70, 50, 10]),
+    "by -processors": Story("order:by=-processors", 4, FOUR, [0, 40, 10, 20, 40]),
+    "by area": Story("order:by=area", 4, FOUR, [0, 10, 40, 50, 70]),
+    "by -submit": Story("order:by=-submit", 4, FOUR, [0, 80, 70, 50, 10]),
+    # By expansion factor the short job, which came later, is first from 120 s on, not at 20 s.
+    "slowdown at 20 s": Story(
+        "order:by=-slowdown", 1, [(0, 20, 1), (0, 100, 1), (10, 20, 1)], [0, 40, 20]),
+    "slowdown at 120 s": Story(
+        "order:by=-slowdown", 1, [(0, 120, 1), (0, 100, 1), (10, 20, 1)], [0, 140, 120]),
+    "slowdown 1.12 against 1.1": Story(
+        "order:by=-slowdown", 1, [(0, 12, 1), (0, 100, 1), (10, 20, 1)], [0, 12, 112]),
+    "backfill queue": Story("easy:backfill=queue", 8, HOLE, [0, 0, 100, 30, 40, 110, 110]),
+    "backfill fcfs": Story("easy:backfill=fcfs", 8, HOLE, [0, 0, 100, 30, 40, 110, 110]),
+    "backfill sjbf": Story("easy:backfill=sjbf", 8, HOLE, [0, 0, 100, 30, 110, 40, 60]),
+    "backfill largest": Story("easy:backfill=largest", 8, HOLE, [0, 0, 100, 60, 110, 70, 30]),
+    "backfill best-fit": Story("easy:backfill=best-fit", 8, HOLE, [0, 0, 100, 90, 30, 110, 110]),
+    "the first in the order has the reservation": Story(
+        "easy:order=-processors", 4, NARROW, [0, 30, 10, 30, 4]),
+    "and the first to come else": Story("easy:backfill=sjbf", 4, NARROW, [0, 10, 60, 3, 10]),
+    "a job at its limit reserves nothing": Story(
+        "multi-queue:user-jobs=1", 4, LIMITED, [0, 92, 2, 3], {"user": [1, 1, 2, 3]}),
+    "without limits it does": Story(
+        "multi-queue", 4, LIMITED, [0, 50, 60, 3], {"user": [1, 1, 2, 3]}),
+    "a job above a limit of processors runs alone": Story(
+        "multi-queue:user-processors=3,backfill=none", 20,
+        [(0, 10, 2), (0, 10, 1), (0, 10, 1), (0, 10, 5), (0, 10, 2)], [0, 0, 10, 20, 0],
+        {"user": [1, 1, 1, 1, 2]}),
+    "queues have priorities": Story(
+        "multi-queue:priorities=2:5", 1, [(0, 10, 1), (1, 10, 1), (2, 10, 1), (3, 10, 1)],
+        [0, 30, 10, 20], {"queue": [1, 1, 2, 2]}),
+    "the head counts for the limit of its user": Story(
+        "multi-queue:user-jobs=1", 4, [(0, 20, 3), (1, 10, 4), (2, 5, 1), (3, 5, 1)],
+        [0, 20, 30, 3], {"user": [1, 2, 2, 3]}),
+    "who used less goes first; running jobs count": Story(
+        "fair-share", 1, SHARED, [0, 40, 50, 10, 60], {"user": [1, 1, 1, 2, 2]}),
+    "shares": Story(
+        "fair-share:shares=2:2", 1, SHARED, [0, 40, 60, 10, 50], {"user": [1, 1, 1, 2, 2]}),
+    "a short half-life forgets": Story(
+        "fair-share:half-life=1s", 1, LATER, [0, 100, 110, 115], {"user": [1, 2, 1, 2]}),
+    "a long one does not": Story(
+        "fair-share", 1, LATER, [0, 100, 115, 110], {"user": [1, 2, 1, 2]}),
+    "usage of the group": Story(
+        "fair-share:by=group", 1, [(0, 10, 1), (1, 10, 1), (2, 10, 1)], [0, 20, 10],
+        {"user": [1, 2, 3], "group": [1, 1, 2]}),
+    "creasy: a short job overtakes a long one": Story(
+        "creasy", 1, [(0, 600, 1), (1, 36000, 1), (2, 60, 1)], [0, 660, 600]),
+    "creasy: unless that has waited for long": Story(
+        "creasy", 1, [(0, 200_000, 1), (1, 36000, 1), (199_990, 60, 1)], [0, 200_000, 236_000]),
+    # At 50 s the third job cannot move, since the last one blocks it; once that has moved
+    # too, it can, from the next pass on.
+    "compression moves all forward, in the order of the queue": Story(
+        "conservative", 4, [(0, 50, 4, 100), (1, 10, 2), (2, 100, 4), (3, 100, 2), (4, 10, 2)],
+        [0, 50, 60, 160, 50], found={"promised": [0, 100, 110, 210, 100]}),
+    "conservative: nobody is delayed": Story("conservative", 4, SECOND, [0, 100, 110, 160]),
+    "as under easy": Story("easy", 4, SECOND, [0, 100, 153, 3]),
+    # At 20 s a job outruns its estimate and is believed to go on to 80 s, so one has to wait.
+    "the latest in the queue loses its reservation": Story(
+        "conservative", 3, [(0, 100, 1, 20), (0, 20, 2), (1, 30, 1), (2, 30, 2)], [0, 0, 20, 50],
+        found={"promised": [0, 0, 20, 20]}),
+    "only what does not hold is lost": Story(
+        "conservative", 3, [(0, 100, 1, 10), (0, 30, 2), (1, 30, 1), (2, 20, 2)], [0, 0, 50, 30],
+        found={"promised": [0, 0, 10, 30]}),
+    # A job that was to end at 10 s is believed to go on to 70 s, then to 370 s, and ends at 80 s.
+    "estimates are raised again and again": Story(
+        "conservative", 2, [(0, 80, 1, 10), (1, 20, 2), (30, 30, 1), (31, 50, 1)],
+        [0, 120, 30, 70], found={"promised": [0, 10, 30, 90]}),
+    # The second job, which needs all processors, is passed until it has waited long enough.
+    **{
+        f"threshold {threshold}, last at {last} s": Story(
+            f"{ALL}{threshold}", 4, [(0, 100, 3), (1, 10, 4), (last, 200, 1)], starts,
+            found={"promised": [-1, *promised]})
+        for threshold, last, starts, promised in (
+            (1, 2, [0, 100, 110], (100, 110)),
+            (2, 2, [0, 202, 2], (202, -1)),
+            (2, 11, [0, 211, 11], (211, -1)),  # (10 + 10) / 10 does not exceed 2
+            (2, 12, [0, 100, 110], (100, -1)),
+            (1000, 12, [0, 212, 12], (-1, -1)),
+        )
+    },
+    # A job of 10 s gets a reservation when it has waited above 5 s.
+    "the mean slowdown, 1.5, is not exceeded": Story(
+        "selective", 4, [*BEFORE, (26, 200, 1)], [0, 10, 20, 226, 26]),
+    "the mean slowdown is exceeded": Story(
+        "selective", 4, [*BEFORE, (27, 200, 1)], [0, 10, 20, 120, 130]),
+    # A job of 1 s that waited 10 s has slowdown 11, or 1.1 where it counts as 10 s long.
+    "slowdowns without a bound": Story("selective", 4, BOUND, [0, 10, 20, 230, 30]),
+    "slowdowns with a bound": Story("selective:bound=10", 4, BOUND, [0, 10, 20, 120, 130]),
+    # Slowdowns of small jobs say nothing of a medium one: it is the first of its category.
+    "one category": Story("selective:categories=1001", 4, SIZES, [0, 10, 20, 20_200, 200]),
+    "categories have thresholds of their own": Story(
+        "selective-categorized", 4, SIZES, [0, 10, 20, 3020, 4020]),
+}  # fmt: skip
 
 
 @both
-def test_easy_in_another_order(make_jobs: MakeJobs, plain: bool) -> None:
-    """The first in the order holds the reservation; who overtakes may not delay it."""
-    jobs = make_jobs((0, 10, 3), (1, 50, 2), (2, 20, 4), (3, 8, 1), (4, 6, 1))
-    assert [10, 60, 3, 10] == starts(jobs.copy(), 4, "easy:backfill=sjbf", plain)[1:]
-    assert [30, 10, 30, 4] == starts(jobs.copy(), 4, "easy:order=-processors", plain)[1:]
-
-
-def with_columns(jobs: JobTable, **columns: list[int]) -> JobTable:
-    """The same jobs with users, queues or groups."""
-    for name, values in columns.items():
-        getattr(jobs, name)[:] = values
-    return jobs
-
-
-@both
-def test_a_job_at_its_limit_is_passed_over(make_jobs: MakeJobs, plain: bool) -> None:
-    """The second job of user 1 waits for the first and reserves nothing; user 2 starts at once."""
-    jobs = with_columns(make_jobs((0, 50, 1), (1, 10, 4), (2, 90, 2), (3, 5, 1)), user=[1, 1, 2, 3])
-    assert [0, 92, 2, 3] == starts(jobs.copy(), 4, "multi-queue:user-jobs=1", plain)
-    assert [0, 50, 60, 3] == starts(jobs.copy(), 4, "multi-queue", plain)
+@pytest.mark.parametrize("name", STORIES)
+def test_stories(make_jobs: MakeJobs, name: str, plain: bool) -> None:
+    """Jobs start when the rule of the policy says."""
+    story = STORIES[name]
+    jobs, given = make_jobs(*story.jobs), dict(story.given)
+    for column in set(given) - {"overrun"}:
+        getattr(jobs, column)[:] = given.pop(column)
+    ran(jobs, story.processors, story.policy, plain=plain, **given)
+    assert story.starts == jobs.start.tolist()
+    assert story.found == {column: getattr(jobs, column).tolist() for column in story.found}
 
 
 @both
-def test_limit_on_processors(make_jobs: MakeJobs, plain: bool) -> None:
-    """A user holds at most 3 at once; a job larger than that runs while it has nothing else."""
-    jobs = with_columns(
-        make_jobs((0, 10, 2), (0, 10, 1), (0, 10, 1), (0, 10, 5), (0, 10, 2)), user=[1, 1, 1, 1, 2]
-    )
-    found = starts(jobs, 20, "multi-queue:user-processors=3,backfill=none", plain)
-    assert [0, 0, 10, 20, 0] == found
+def test_ties_among_submissions_one_by_one(make_jobs: MakeJobs, plain: bool) -> None:
+    """Jobs of one second queue by number also if the later number was submitted first."""
+    jobs = make_jobs((0, 10, 2), (0, 10, 2), (0, 10, 2))
+    model = Simulation(jobs, 2, "fcfs", plain=plain)
+    for row in (2, 0, 1):
+        model.cluster.submit(row, 5)
+    model.run()
+    assert [5, 15, 25] == jobs.start.tolist()
 
 
-@both
-def test_priorities_of_queues(make_jobs: MakeJobs, plain: bool) -> None:
-    """The queue with the higher priority goes first, jobs of one queue by submission."""
-    jobs = with_columns(
-        make_jobs((0, 10, 1), (1, 10, 1), (2, 10, 1), (3, 10, 1)), queue=[1, 1, 2, 2]
-    )
-    assert [0, 30, 10, 20] == starts(jobs, 1, "multi-queue:priorities=2:5", plain)
-
-
-@both
-def test_who_overtakes_leaves_room_in_the_limits(make_jobs: MakeJobs, plain: bool) -> None:
-    """The head counts for the limit of its user: the small job may not take its place."""
-    jobs = with_columns(make_jobs((0, 20, 3), (1, 10, 4), (2, 5, 1), (3, 5, 1)), user=[1, 2, 2, 3])
-    assert [0, 20, 30, 3] == starts(jobs, 4, "multi-queue:user-jobs=1", plain)
-
-
-@both
-def test_fair_share_prefers_who_used_less(make_jobs: MakeJobs, plain: bool) -> None:
-    """User 2 goes first for its first job, then who used less; running jobs count too."""
-    jobs = with_columns(
-        make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1), (1, 30, 1), (1, 10, 1)), user=[1, 1, 1, 2, 2]
-    )
-    assert [0, 40, 50, 10, 60] == starts(jobs.copy(), 1, "fair-share", plain)
-    assert [0, 40, 60, 10, 50] == starts(jobs.copy(), 1, "fair-share:shares=2:2", plain)
-
-
-@both
-def test_fair_share_forgets(make_jobs: MakeJobs, plain: bool) -> None:
-    """With a short half-life only the last usage counts, with a long one all of it."""
-    jobs = with_columns(
-        make_jobs((0, 100, 1), (100, 10, 1), (101, 5, 1), (102, 5, 1)), user=[1, 2, 1, 2]
-    )
-    assert [110, 115] == starts(jobs.copy(), 1, "fair-share:half-life=1s", plain)[2:]
-    assert [115, 110] == starts(jobs.copy(), 1, "fair-share", plain)[2:]
-
-
-@both
-def test_fair_share_by_group(make_jobs: MakeJobs, plain: bool) -> None:
-    """What another user of the group used counts."""
-    jobs = with_columns(
-        make_jobs((0, 10, 1), (1, 10, 1), (2, 10, 1)), user=[1, 2, 3], group=[1, 1, 2]
-    )
-    assert [0, 20, 10] == starts(jobs.copy(), 1, "fair-share:by=group", plain)
-    assert [0, 10, 20] == starts(jobs.copy(), 1, "fair-share", plain)
+def test_borders_of_the_categories() -> None:
+    """Medium are jobs from 1,000 to 10,000 s, both included, by their estimates."""
+    policy = SelectiveCategorized()
+    policy.begin(1)
+    assert {1.0} == {policy.threshold_of(estimate) for estimate in (1, 5000, 20_000)}
+    for estimate, slowdown in ((999, 3), (1000, 5), (10_000, 7), (10_001, 9)):
+        end = 100 * slowdown
+        policy.ended(end, [EndedJob(0, 1, estimate, 0, end - 100, end)])
+    found = [policy.threshold_of(estimate) for estimate in (0, 999, 1000, 10_000, 10_001)]
+    assert [3.0, 3.0, 6.0, 6.0, 9.0] == found
+    policy.begin(1)
+    assert 1.0 == policy.threshold_of(999)
 
 
 def test_usage_decays_by_half() -> None:
@@ -168,21 +229,6 @@ def test_usage_decays_by_half() -> None:
     assert 50.0 == Usage(used=100.0).at(60, 60)
     assert pytest.approx(3 * 60 / np.log(2)) == Usage(held=3).at(10**5, 60)
     assert pytest.approx(3.0, rel=1e-4) == Usage(held=3).at(1, 10**5)
-
-
-@both
-def test_creasy_prefers_who_would_leave(make_jobs: MakeJobs, plain: bool) -> None:
-    """A short job overtakes a long one, unless that has waited for long; alpha 0 is EASY."""
-    soon = make_jobs((0, 600, 1), (1, 36000, 1), (2, 60, 1))
-    assert [660, 600] == starts(soon.copy(), 1, "creasy", plain)[1:]
-    assert [600, 36600] == starts(soon.copy(), 1, "creasy:alpha=0", plain)[1:]
-    late = make_jobs((0, 200_000, 1), (1, 36000, 1), (199_990, 60, 1))
-    assert [200_000, 236_000] == starts(late, 1, "creasy", plain)[1:]
-
-
-def test_every_key_has_a_meaning() -> None:
-    """Each key of an order is described."""
-    assert all(key.meaning for key in KEYS.values())
 
 
 QUEUES = """
@@ -200,15 +246,26 @@ processors = 3
 """
 
 
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that writes a file of queues."""
+
+    def writer(text: str) -> Path:
+        path = tmp_path / "queues.toml"
+        path.write_text(text)
+        return path
+
+    return writer
+
+
 @both
-def test_queues_from_a_file(make_jobs: MakeJobs, tmp_path: Path, plain: bool) -> None:
+def test_queues_from_a_file(make_jobs: MakeJobs, write: Callable[[str], Path], plain: bool) -> None:
     """Each queue named has its own limits, the others those of [other]."""
-    path = tmp_path / "queues.toml"
-    path.write_text(QUEUES)
-    jobs = with_columns(
-        make_jobs(*[(0, 10, 2)] * 7), queue=[9, 9, 3, 3, 1, 1, 2], user=[1, 2, 3, 3, 4, 5, 6]
-    )
-    assert [0, 10, 0, 10, 0, 10, 0] == starts(jobs, 99, f"multi-queue:file={path}", plain)
+    jobs: JobTable = make_jobs(*[(0, 10, 2)] * 7)
+    jobs.queue[:] = 9, 9, 3, 3, 1, 1, 2
+    jobs.user[:] = 1, 2, 3, 3, 4, 5, 6
+    ran(jobs, 99, f"multi-queue:file={write(QUEUES)}", plain=plain)
+    assert [0, 10, 0, 10, 0, 10, 0] == jobs.start.tolist()
 
 
 @pytest.mark.parametrize(
@@ -216,64 +273,26 @@ def test_queues_from_a_file(make_jobs: MakeJobs, tmp_path: Path, plain: bool) ->
     [
         ("user-jobs = 0", "user-jobs 0: must be a whole number of at least 1"),
         ("users = 3", "users: not a setting; choose user-jobs, user-processors, queues, other"),
-        ("[[queues]]\npriority = 1", "queues[0].queues None: must be names or numbers of queues"),
-        ("[[queues]]\nqueues = [1]\njob = 3", "queues[0].job: not a setting; choose queues, pri"),
+        ("[[queues]]\npriority = 1", "queues[0].queues None: must be names or numbers"),
+        ("[[queues]]\nqueues = [1]\njob = 3", "queues[0].job: not a setting; choose queues"),
         ("[[queues]]\nqueues = [1]\npriority = 'x'", "queues[0].priority 'x': must be a number"),
-        ("[[queues]]\nqueues = [1, 1]", "queues[0].queues: 1 is named twice; keep one"),
+        ("[[queues]]\nqueues = [1, 1]", "queues[0].queues: 1 is named twice"),
         ("queues = 3", "queues: must be tables"),
         ("other = 3", "other: must be a table"),
         ("[", "not TOML"),
     ],
 )
-def test_wrong_file_of_queues(tmp_path: Path, text: str, told: str) -> None:
+def test_wrong_file_of_queues(write: Callable[[str], Path], text: str, told: str) -> None:
     """What is wrong in the file is reported with file, place, value and rule, in one line."""
-    path = tmp_path / "queues.toml"
-    path.write_text(text)
+    path = write(text)
     with pytest.raises(QuantityError) as caught:
         parse_scheduler(f"multi-queue:file={path}")
     assert f"{path}: {told}" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("order:by=size", "by 'size': not known; choose submit, estimate, requested, processors"),
-        ("easy:order=-size", "order '-size': not known; choose submit"),
-        ("easy:backfill=most", "backfill 'most': not known; choose queue, fcfs, sjbf, largest"),
-        ("easy:backfill=none", "backfill 'none': not known"),
-        ("multi-queue:file=none.toml", "none.toml: cannot be read"),
-        ("multi-queue:user-jobs=0", "a limit of 0 jobs: must be at least 1"),
-        ("multi-queue:user_jobs=1", "'user_jobs' is not an option of it"),
-        ("multi-queue:priorities=1", "priorities '1': '1' is not name:value"),
-        ("multi-queue:priorities=1:2+1:3", "1 is named twice"),
-        ("fair-share:half-life=0", "half-life '0': must be at least 1 s"),
-        ("fair-share:half-life=long", "duration 'long'"),
-        ("fair-share:by=queue", "by 'queue': not known; choose user, group"),
-        ("fair-share:shares=1:0", "the value of 1 must be positive"),
-        ("creasy:alpha=-1", "alpha -1.0: must be 0 or more"),
-        ("creasy:limit=2", "limit 2.0: is a probability"),
-        ("creasy:decline=nan", "decline nan: must be 0 or more"),
-    ],
-)
-def test_wrong_options(text: str, told: str) -> None:
-    """Values that cannot be are reported in one line with what can."""
-    with pytest.raises(QuantityError) as caught:
-        parse_scheduler(text)
-    assert told in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_queue_named_twice(tmp_path: Path) -> None:
+def test_a_queue_named_twice(write: Callable[[str], Path]) -> None:
     """A priority in the text and rules in the file contradict each other."""
-    path = tmp_path / "queues.toml"
-    path.write_text("[[queues]]\nqueues = [1]")
+    path = write("[[queues]]\nqueues = [1]")
     with pytest.raises(QuantityError, match="queue 1 is also in"):
         parse_scheduler(f"multi-queue:file={path},priorities=1:3")
-
-
-def test_policies_are_given_back_as_text() -> None:
-    """The text of a policy makes the same policy."""
-    for text in ("fair-share:half-life=12h,shares=1:2", "creasy:alpha=10.0", "order:by=-area"):
-        assert text == str(parse_scheduler(text))
-    assert "fair-share:half-life=1d" == str(FairShare(half_life="1d"))

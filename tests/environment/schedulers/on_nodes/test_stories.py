@@ -1,4 +1,4 @@
-"""Policies of a pool on small machines of nodes: stories, with the exact starts and reasons."""
+"""Policies of a pool on machines of nodes: stories, nodes of one core, and random machines."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Simulation
+from hpcrowd.environment import JobTable, Simulation, Trace, jobs_from_trace
 from hpcrowd.environment.clock import Clock
-from hpcrowd.environment.errors import QuantityError, SchedulerError
-from hpcrowd.environment.jobs import UNKNOWN, JobTable, State
+from hpcrowd.environment.errors import SchedulerError
+from hpcrowd.environment.jobs import UNKNOWN, State
+from hpcrowd.environment.machine.layout import bits
 from hpcrowd.environment.machine.model import (
     Limits,
     Machine,
@@ -20,10 +21,22 @@ from hpcrowd.environment.machine.model import (
     Reservation,
     SchedulingSettings,
 )
-from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.machine.stock import Stock
 from hpcrowd.environment.schedulers.base import Look, Scheduler, WaitingJob
+from hpcrowd.environment.schedulers.on_nodes.nodes import Nodes
+from hpcrowd.environment.schedulers.on_nodes.open_stock import OpenStock
+from hpcrowd.environment.schedulers.on_nodes.room_over_time import Arrays, RoomOverTime
 from hpcrowd.environment.schedulers.ordered import OrderedScheduler
+from hpcrowd.environment.stops import FOREVER
 from hpcrowd.environment.waiting_reasons import reasons_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.environment.machine.machine_cases import random_jobs, random_machine
+from tests.environment.schedulers.pool_cases import ran
+from tests.environment.schedulers.slurm.test_policy import Nobody, table
+from tests.support.policies import clusters, outcome, policies, run, workloads
 
 #: Two nodes of four cores.
 PAIR = Machine(nodes=(NodeType(name="n[1-2]", cores=4),))
@@ -41,33 +54,12 @@ WITH_GPUS = Machine(
 ON_ONE = {"nodes": 1, "max_nodes": 1}
 
 
-class Nobody:
-    """Submits, and waits for nothing."""
-
-    def on_finished(self, unit: int, now: int) -> None:
-        """Do nothing."""
-
-
 def simulation(site: Machine, policy: Any, *jobs: dict[str, Any]) -> Simulation:
-    """Return a simulation of jobs.
-
-    Keys are those of requests, and ``at``, ``run``, ``limit``, ``cores`` and ``user``.
-    """
-    made = JobTable()
-    made.append(
-        len(jobs),
-        user=[job.get("user", 1) for job in jobs],
-        processors=[job.get("cores", 1) for job in jobs],
-        run_time=[job.get("run", 100) for job in jobs],
-        requested_time=[job.get("limit", job.get("run", 100)) for job in jobs],
-    )
-    made.requests = Requests(len(jobs))
-    for row, job in enumerate(jobs):
-        for name, value in job.items():
-            if name.upper() in Ask.__members__:
-                made.requests.set(row, Ask[name.upper()], value)
+    """Return a simulation of jobs."""
+    made, at = table(*jobs)
+    made.names = {}
     model = Simulation(made, site.cores, policy, machine=site)
-    model.submit(Nobody(), np.arange(len(jobs)), [job.get("at", 0) for job in jobs])
+    model.submit(Nobody(), np.arange(len(jobs)), at)
     return model
 
 
@@ -94,17 +86,72 @@ HALVES = ({"cores": 2, **ON_ONE}, {"cores": 3, **ON_ONE, "run": 1000})
 WHOLE = {"cores": 4, **ON_ONE, "at": 10, "run": 50}
 
 
-def test_a_job_overtakes_where_the_head_will_not_run() -> None:
-    """A long job that fits on both nodes gets the one that the head does not wait for."""
-    overtaking = {"at": 20, "run": 500}
+WIDE = {"cores": 2, **ON_ONE, "at": 20, "run": 500}
+LATER = {"cores": 4, **ON_ONE, "at": 20, "run": 2000}
+GPUS = {"gpus_per_node": 2, "partitions": "gpu"}
+QUEUES = (GPUS, {**GPUS, "at": 1}, {"cores": 8, "at": 2}, {"at": 3}, {"at": 4, "partitions": "gpu"})
+BUSY = ({"cores": 8, "run": 300}, {"cores": 4, "partitions": "gpu", "run": 200})
+EITHER = {"cores": 4, "partitions": "cpu,gpu", "at": 1}
+SINGLE = Machine(nodes=(NodeType(name="n[1-3]", cores=1),))
+WINDOW = PAIR.changed(reservations=(Reservation(name="m", start=100, end=200, maintenance=True),))
+KEPT = PAIR.changed(reservations=(Reservation(name="r", start=50, end=400, nodes=("n1",)),))
+INSIDE = ({"reservation": "r", "at": 1}, {"reservation": "r", "run": 500, "at": 2})
+OTHER = {"cores": 4, **ON_ONE, "at": 3}
+LIMITED = PAIR.changed(
+    qos=(Qos(name="normal", limits=Limits(max_jobs=1)),),
+    scheduling=SchedulingSettings(enforce_limits=True),
+)
+PASSED = ({}, {"at": 1}, {"user": 2, "at": 2})
+PLANS = ("conservative", "wfp3:backfill=conservative")
+
+STORIES: dict[str, tuple[Machine, str, tuple[dict[str, Any], ...], list[int]]] = {
     # The head waits for the first node, free at 100. The second has one core left.
-    assert [0, 0, 100, 20] == starts(PAIR, "easy", *HALVES, WHOLE, overtaking)
-    wide = {"cores": 2, **ON_ONE, "at": 20, "run": 500}
-    # Two cores on one node are free on the first only: they would delay the head.
-    assert [0, 0, 100, 150] == starts(PAIR, "easy", *HALVES, WHOLE, wide)
-    # A short one ends before.
-    short = {**wide, "run": 80}
-    assert [0, 0, 100, 20] == starts(PAIR, "easy", *HALVES, WHOLE, short)
+    "a long job overtakes on the node that the head does not wait for": (
+        PAIR, "easy", (*HALVES, WHOLE, {"at": 20, "run": 500}), [0, 0, 100, 20]),
+    "two cores of one node are free on the first only: they would delay the head": (
+        PAIR, "easy", (*HALVES, WHOLE, WIDE), [0, 0, 100, 150]),
+    "a short one ends before": (
+        PAIR, "easy", (*HALVES, WHOLE, {**WIDE, "run": 80}), [0, 0, 100, 20]),
+    "under fcfs who waits for GPUs holds up those that could use its nodes": (
+        WITH_GPUS, "fcfs", QUEUES, [0, 100, 2, 102, 100]),
+    "each queue has a head with a reservation, which the last does not delay": (
+        WITH_GPUS, "easy", QUEUES, [0, 100, 2, 102, 4]),
+    "of several partitions the one that is free first": (
+        WITH_GPUS, "easy", (*BUSY, EITHER), [0, 0, 200]),
+    "in a plan, too": (WITH_GPUS, "conservative", (*BUSY, EITHER), [0, 0, 200]),
+    # The whole-node jobs are planned for 100 on the first node, one after the other; the small one
+    # has the last core of the second node until the plan needs it.
+    "a plan has room node by node": (
+        PAIR, "conservative", (*HALVES, WHOLE, LATER, {"at": 30, "run": 900}),
+        [0, 0, 100, 150, 30]),
+    # Until 1000 plus something there is a plan only on the first node.
+    "and for longer": (
+        PAIR, "conservative", (*HALVES, WHOLE, LATER, {"at": 30, "run": 3000}),
+        [0, 0, 100, 150, 30]),
+    # The pair is planned for 110 on the first two nodes; the late job has one of them.
+    "a late job moves the plan to other nodes": (
+        SINGLE, "conservative",
+        ({"run": 200, "limit": 100}, {"run": 110}, {"run": 400},
+         {"cores": 2, "at": 1, "run": 10}, {"at": 2, "run": 5, "limit": 500}),
+        [0, 0, 0, 200, 110]),
+    "no job runs into maintenance; under fcfs nobody overtakes": (
+        WINDOW, "fcfs", ({"run": 150}, {}), [200, 200]),
+    **{f"{policy}: a short job runs before it": (WINDOW, policy, ({"run": 150}, {}), [200, 0])
+       for policy in ("easy", *PLANS)},
+    "jobs of a reservation run on its nodes, within it; no other one does": (
+        KEPT, "fcfs", (*INSIDE, OTHER, {**OTHER, "run": 40, "at": 4}), [50, UNKNOWN, 3, 4]),
+    **{f"{policy}: a job at a limit is passed over": (LIMITED, policy, PASSED, [0, 100, 2])
+       for policy in ("fcfs", "easy", "selective", *PLANS)},
+    "no more tasks of an array run at once than it says": (
+        PAIR, "easy", ({"array": 1, "throttle": 2},) * 3, [0, 0, 100]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_stories(name: str) -> None:
+    """Jobs start when the rule of the policy and the nodes say."""
+    site, policy, jobs, expected = STORIES[name]
+    assert expected == starts(site, policy, *jobs)
 
 
 def test_best_placement_is_changed_for_the_head() -> None:
@@ -120,126 +167,55 @@ def test_best_placement_is_changed_for_the_head() -> None:
     ]
 
 
-def test_a_job_for_other_nodes_is_in_another_queue() -> None:
-    """Under FCFS a job that waits for GPUs holds up only those that could use its nodes."""
-    gpu = {"gpus_per_node": 2, "partitions": "gpu"}
-    jobs = (gpu, {**gpu, "at": 1}, {"cores": 8, "at": 2}, {"at": 3}, {"at": 4, "partitions": "gpu"})
-    assert [0, 100, 2, 102, 100] == starts(WITH_GPUS, "fcfs", *jobs)
-    # Each queue has a head with a reservation, which the last job does not delay.
-    assert [0, 100, 2, 102, 4] == starts(WITH_GPUS, "easy", *jobs)
-    start = "Resources; start expected Mon 00:01"
-    assert [start, start] == reasons(WITH_GPUS, "easy", *jobs, at=10)
-
-
 def test_lists_of_partitions() -> None:
-    """A job with several partitions gets the first with room, or the one that is free first."""
-    busy = ({"cores": 8, "run": 300}, {"cores": 4, "partitions": "gpu", "run": 200})
-    either = {"cores": 4, "partitions": "cpu,gpu", "at": 1}
-    assert [0, 0, 200] == starts(WITH_GPUS, "easy", *busy, either)
-    assert [0, 0, 200] == starts(WITH_GPUS, "conservative", *busy, either)
-    model = simulation(WITH_GPUS, "easy", either, {**either, "at": 2}, {**either, "at": 3})
+    """A job with several partitions gets the first with room."""
+    model = simulation(WITH_GPUS, "easy", EITHER, {**EITHER, "at": 2}, {**EITHER, "at": 3})
     model.run()
     scheduler: Any = model.cluster.engine.scheduler
     assert ["cpu", "cpu", "gpu"] == [one.partition for one in scheduler.ledger]
 
 
-def test_conservative_plans_node_by_node() -> None:
-    """A job is planned where nodes have room until it ends, and delays nothing planned before."""
-    later = {"cores": 4, **ON_ONE, "at": 20, "run": 2000}
-    small = {"at": 30, "run": 900}
-    # The whole-node jobs are planned for 100 on the first node, one after the other; the small one
-    # has the last core of the second node until the plan needs it.
-    assert [0, 0, 100, 150, 30] == starts(PAIR, "conservative", *HALVES, WHOLE, later, small)
-    # Until 1000 plus something there is a plan only on the first node.
-    longer = {**small, "run": 3000}
-    assert [0, 0, 100, 150, 30] == starts(PAIR, "conservative", *HALVES, WHOLE, later, longer)
+START = "Resources; start expected Mon 00:01"
 
 
-def test_a_late_job_moves_the_plan_to_other_nodes() -> None:
-    """A reservation goes to another node if a job outruns its estimate where it was to be."""
-    nodes = Machine(nodes=(NodeType(name="n[1-3]", cores=1),))
-    jobs = (
-        {"run": 200, "limit": 100},  # outruns its limit
-        {"run": 110}, {"run": 400},
-        {"cores": 2, "at": 1, "run": 10},  # planned for 110 on the first two nodes
-        {"at": 2, "run": 5, "limit": 500},
-    )  # fmt: skip
-    found = starts(nodes, "conservative", *jobs)
-    assert [0, 0, 0] == found[:3]
-    assert found[4] == 110  # the late job has the other node, and the pair has to wait
-    assert found[3] == 200
-
-
-def test_reservations_are_kept_free() -> None:
-    """A job that would run into maintenance waits for its end; a short one runs before it."""
-    site = PAIR.model_copy(
-        update={"reservations": (Reservation(name="m", start=100, end=200, maintenance=True),)}
-    )
-    long, short = {"run": 150}, {"run": 100, "at": 0}
-    for policy in ("fcfs", "easy", "conservative", "wfp3:backfill=conservative"):
-        assert [200, 0 if policy != "fcfs" else 200] == starts(site, policy, long, short)
-    assert ["ReqNodeNotAvail, Reserved for maintenance; start expected Mon 00:03"] == reasons(
-        site, "easy", long, at=50
-    )
-
-
-def test_jobs_of_a_reservation() -> None:
-    """A job that names a reservation runs on its nodes, within it; no other one does."""
-    kept = Reservation(name="r", start=50, end=400, nodes=("n1",))
-    site = PAIR.model_copy(update={"reservations": (kept,)})
-    inside, too_long = {"reservation": "r", "at": 1}, {"reservation": "r", "run": 500, "at": 2}
-    other = {"cores": 4, **ON_ONE, "at": 3}
-    found = starts(site, "fcfs", inside, too_long, other, {**other, "run": 40, "at": 4})
-    assert [50, UNKNOWN, 3, 4] == found
-    assert ["Reservation", "Reservation"] == reasons(site, "fcfs", inside, too_long, at=10)
-
-
-def test_reasons_of_nodes() -> None:
+@pytest.mark.parametrize(
+    ("site", "policy", "jobs", "at", "expected"),
+    [
+        (WITH_GPUS, "easy", QUEUES, 10, [START, START]),
+        (WINDOW, "easy", ({"run": 150},), 50,
+         ["ReqNodeNotAvail, Reserved for maintenance; start expected Mon 00:03"]),
+        (KEPT, "fcfs", INSIDE, 10, ["Reservation", "Reservation"]),
+        (PAIR, "easy", (*HALVES, {**WHOLE, "cores": 3}, WIDE, {"at": 25, "begin": 500}), 30,
+         [START, "fits, but would delay job 3 (reserved Mon 00:01): expected to run 8.3 min",
+          "BeginTime"]),
+        *((LIMITED, policy, PASSED, 10, ["QOSMaxJobsPerUserLimit"])
+          for policy in ("fcfs", "easy", "selective", *PLANS)),
+        (PAIR, "easy", ({"array": 1, "throttle": 2},) * 3, 10, ["JobArrayTaskLimit"]),
+    ],
+)  # fmt: skip
+def test_reasons(
+    site: Machine, policy: str, jobs: tuple[dict[str, Any], ...], at: int, expected: list[str]
+) -> None:
     """Reasons are those of the pool where they hold, and else Slurm's words."""
-    wide = {"cores": 2, **ON_ONE, "at": 20, "run": 500}
-    later = {"at": 25, "begin": 500}
-    found = reasons(PAIR, "easy", *HALVES, {**WHOLE, "cores": 3}, wide, later, at=30)
-    assert [
-        "Resources; start expected Mon 00:01",
-        "fits, but would delay job 3 (reserved Mon 00:01): expected to run 8.3 min",
-        "BeginTime",
-    ] == found
+    assert expected == reasons(site, policy, *jobs, at=at)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "multi-queue", "last first"])
+def test_reasons_of_fragments(policy: str) -> None:
+    """Cores that are free on two nodes are no room for a job that needs them on one."""
     spread = ({"cores": 3, **ON_ONE}, {"cores": 3, **ON_ONE}, {"cores": 2, **ON_ONE, "at": 1})
-    for policy in ("fcfs", "multi-queue", LastFirst()):
-        assert "Resources" in reasons(PAIR, policy, *spread, at=5)[0]
-
-
-def test_limits_of_the_site() -> None:
-    """Limits of the site hold; a job at one is passed over, with Slurm's word for it."""
-    site = Machine(
-        nodes=PAIR.nodes,
-        qos=(Qos(name="normal", limits=Limits(max_jobs=1)),),
-        scheduling=SchedulingSettings(enforce_limits=True),
-    )
-    jobs = ({}, {"at": 1}, {"user": 2, "at": 2})
-    for policy in ("fcfs", "easy", "conservative", "selective", "wfp3:backfill=conservative"):
-        assert [0, 100, 2] == starts(site, policy, *jobs)
-        assert ["QOSMaxJobsPerUserLimit"] == reasons(site, policy, *jobs, at=10)
-
-
-def test_throttled_arrays() -> None:
-    """No more tasks of an array run at once than it says."""
-    task = {"array": 1, "throttle": 2}
-    assert [0, 0, 100] == starts(PAIR, "easy", task, task, task)
-    assert ["JobArrayTaskLimit"] == reasons(PAIR, "easy", task, task, task, at=10)
+    scheduler = LastFirst() if policy == "last first" else policy
+    assert "Resources" in reasons(PAIR, scheduler, *spread, at=5)[0]
 
 
 def test_jobs_that_can_never_run() -> None:
     """They are rejected, with Slurm's word."""
-    jobs = (
-        {"cores": 5, **ON_ONE}, {"features": "none"}, {"partitions": "no"}, {"gpus_per_node": 1},
-        {"cores": 2, **ON_ONE},
-    )  # fmt: skip
-    model = simulation(PAIR, "easy", *jobs)
+    five, gpus = {"cores": 5, **ON_ONE}, {"gpus_per_node": 1}
+    model = simulation(PAIR, "easy", five, {"features": "none"}, {"partitions": "no"}, gpus)
     model.run()
-    assert [State.REJECTED] * 4 + [State.COMPLETED] == model.jobs.state.tolist()
     words = ["BadConstraints", "BadConstraints", "InvalidPartition", "BadConstraints"]
-    assert words == [model.cluster.engine.refused[row] for row in range(4)]
+    assert dict(enumerate(words)) == model.cluster.engine.refused
+    assert (model.jobs.state == State.REJECTED).all()
 
 
 # ---- one's own scheduler ----------------------------------------------------------------------
@@ -256,24 +232,6 @@ class LastFirst(Scheduler):
                 yield job
 
 
-class Blind(Scheduler):
-    """Starts everything that there are processors for."""
-
-    def select(self, look: Look) -> Iterable[WaitingJob]:
-        """Return the queue as far as it goes."""
-        return [job for job in look.waiting if job.processors <= look.free]
-
-
-class SmallFirst(OrderedScheduler):
-    """The job with the fewest processors first."""
-
-    backfill = "queue"
-
-    def key(self, job: WaitingJob, now: int) -> float:
-        """Return the processors."""
-        return job.processors
-
-
 def test_own_scheduler_sees_the_nodes() -> None:
     """What it has yielded so far is in use on the nodes that it sees."""
     jobs = [{"cores": 3, **ON_ONE} for _ in range(4)]
@@ -282,6 +240,11 @@ def test_own_scheduler_sees_the_nodes() -> None:
 
 def test_own_scheduler_that_starts_too_much() -> None:
     """One line names the scheduler, the job, the second and Slurm's reason, and says the cure."""
+
+    class Blind(Scheduler):
+        def select(self, look: Look) -> Iterable[WaitingJob]:
+            return [job for job in look.waiting if job.processors <= look.free]
+
     jobs = [{"cores": 3, **ON_ONE, "at": 7}, {"cores": 3, **ON_ONE, "at": 7}, {"cores": 2, "at": 7}]
     assert [7, 7, 7] == starts(PAIR, Blind(), *jobs)
     with pytest.raises(SchedulerError) as error:
@@ -294,6 +257,13 @@ def test_own_scheduler_that_starts_too_much() -> None:
 
 def test_own_order_gets_backfilling_on_nodes() -> None:
     """A subclass of OrderedScheduler keeps its order, and overtakes as EASY does."""
+
+    class SmallFirst(OrderedScheduler):
+        backfill = "queue"
+
+        def key(self, job: WaitingJob, now: int) -> float:
+            return job.processors
+
     large = {"cores": 4, **ON_ONE, "at": 10, "run": 50}
     jobs = (*HALVES, large, {"cores": 3, **ON_ONE, "at": 11, "run": 50}, {"at": 12, "run": 500})
     assert [0, 0, 150, 100, 12] == starts(PAIR, SmallFirst(), *jobs)
@@ -310,7 +280,105 @@ def test_adaptive_hands_the_nodes_over() -> None:
     assert timeline.reviews.switches > 0
 
 
-def test_policies_that_run_nodes_themselves_are_not_switched_to() -> None:
-    """``slurm`` runs its machine from the beginning."""
-    with pytest.raises(QuantityError, match="adaptive with 'slurm': not a policy to switch to"):
-        simulation(PAIR, "adaptive:overload-positive=slurm")
+#: Time limits are checked every second, as in a pool.
+EVERY_SECOND = SchedulingSettings(time_limit_period=1)
+
+#: Policies of each kind: by order, with limits, with a plan kept or made anew, and by state.
+KINDS = (
+    "fcfs", "easy", "easy:backfill=sjbf", "easy:backfill=best-fit,order=-area", "sjf",
+    "multi-queue:user-jobs=2", "fair-share", "creasy", "wfp3", "unicef:backfill=conservative",
+    "conservative", "selective", "adaptive:every=5",
+)  # fmt: skip
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def single(processors: int) -> Machine:
+    """Nodes of one core: a pool, described as a machine."""
+    return Machine(nodes=(NodeType(name=f"n[1-{processors}]", cores=1),), scheduling=EVERY_SECOND)
+
+
+@given(workloads, st.one_of(policies, st.sampled_from(KINDS)), clusters)
+@settings(max_examples=25)
+def test_nodes_of_one_core_are_a_pool(
+    rows: list[tuple[int, ...]], policy: str, cluster: dict[str, Any]
+) -> None:
+    """Each policy gives the schedule of the pool, promises too, on random workloads."""
+    pool = outcome(run(rows, policy, cluster, plain=True))
+    assert pool == outcome(run(rows, policy, cluster | {"machine": single(cluster["processors"])}))
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("policy", [*KINDS, "easy:order=-processors,backfill=largest"])
+def test_kth_on_nodes_of_one_core(kth: Trace, policy: str) -> None:
+    """The log of KTH on 100 nodes of one core has the schedule of the pool of 100 processors."""
+    found = []
+    for more in ({}, {"machine": single(100)}):
+        jobs = jobs_from_trace(kth).jobs.take(np.arange(3000))
+        ran(jobs, 100, policy, **more)
+        found.append(outcome(jobs))
+    assert found[0] == found[1]
+
+
+def drawn(seed: int) -> tuple[Machine, JobTable]:
+    """Return a random machine, with all that bounds where a job may run, and jobs."""
+    rng = np.random.default_rng(seed)
+    site = random_machine(rng)
+    return site, random_jobs(rng, site, 25)
+
+
+def simulate(site: Machine, jobs: JobTable, policy: Any, **more: Any) -> Simulation:
+    """Run jobs on a machine to the end; it is audited, as all runs are."""
+    return ran(jobs, site.cores, policy, machine=site, **more)
+
+
+@pytest.mark.parametrize("policy", [*KINDS, LastFirst])
+@settings(max_examples=5)
+@given(seed=seeds, estimates=st.sampled_from(["exact", "requested"]))
+def test_nothing_is_used_twice(policy: Any, seed: int, estimates: str) -> None:
+    """On random machines every job gets what it asks where it may, and all that can end."""
+    site, jobs = drawn(seed)
+    scheduler = policy if isinstance(policy, str) else policy()
+    model = simulate(site, jobs, scheduler, estimates=estimates, overrun="kill")
+    if policy in ("fcfs", "easy", "conservative", "wfp3"):
+        left = [one.words(Clock()) for one in reasons_of(model.cluster)]
+        assert not [one for one in left if "Resources" in one or "fits" in one]
+
+
+@given(seeds)
+@settings(max_examples=10)
+def test_no_job_starts_later_than_promised(seed: int) -> None:
+    """Under conservative backfilling a job starts when promised, or earlier, if none runs late."""
+    site, jobs = drawn(seed)
+    jobs.requested_time[:] = np.maximum(jobs.requested_time, 1)
+    jobs.run_time[:] = np.minimum(jobs.run_time, jobs.requested_time)
+    assert jobs.requests is not None
+    for row in range(len(jobs)):
+        jobs.requests.set(row, Ask.THROTTLE, UNKNOWN)
+    simulate(site.changed(scheduling=EVERY_SECOND), jobs, "conservative")
+    ran = jobs.start != UNKNOWN
+    assert (jobs.promised[ran] != UNKNOWN).all()
+    assert (jobs.start[ran] <= jobs.promised[ran]).all()
+
+
+@given(seeds)
+@settings(max_examples=25)
+def test_arrays_know_what_a_stock_knows(seed: int) -> None:
+    """What a job could use of each node is the same for all steps at once as one by one."""
+    site, jobs = drawn(seed)
+    nodes = Nodes(site, jobs)
+    for row in range(len(jobs)):
+        if not nodes.admission.refusal(row):
+            nodes.join(row)
+    room = RoomOverTime(nodes.layout, nodes.stock, Arrays(), 0, ())
+    stock: Stock = OpenStock(nodes.layout)
+    for job in nodes.waiting.values():
+        for demand in job.demands.values():
+            asked = room.usable(demand, FOREVER)
+            plain = [stock.usable(node, demand) for node in bits(demand.nodes)]
+            assert plain == asked[-1].tolist()
+        place = nodes.room(job, room.stock(len(room.times) - 1, len(room.times)), 0, 1)
+        if place is not None:
+            begin = room.times[-1] + 1
+            room.change([(begin, FOREVER, place.holding, -1)])
+            stock.take(place.holding)

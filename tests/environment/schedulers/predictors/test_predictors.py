@@ -1,25 +1,53 @@
-"""Predictors of run times: compiled equals plain, one by one equals in one go, and tiny stories."""
+"""Predictors of run times: compiled equals plain, stories, names, files, and training."""
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment.errors import PredictorError, QuantityError
+from hpcrowd.analysis.prediction import (
+    ALPHA_RANGE,
+    BETA_RANGE,
+    K_RANGE,
+    N_RANGE,
+    PastJobs,
+    Search,
+    evaluate,
+    parameters_of,
+    past_jobs,
+    space,
+    train,
+)
+from hpcrowd.environment import parse_estimates
+from hpcrowd.environment.errors import ModelFileError, PredictorError, QuantityError
 from hpcrowd.environment.jobs import JobTable
-from hpcrowd.environment.schedulers.predictors.base import ARRIVED, ENDED, Events, Predictor
+from hpcrowd.environment.schedulers.predictors.base import ENDED, Events, Predictor
 from hpcrowd.environment.schedulers.predictors.history import (
     Group,
     HistoryParameters,
     HistoryPredictor,
+    published_names,
 )
 from hpcrowd.environment.schedulers.predictors.last_two import LastTwo
+from hpcrowd.environment.schedulers.predictors.models import (
+    parse_predictor,
+    read_predictor,
+    write_predictor,
+)
 from hpcrowd.environment.schedulers.predictors.nearest import Nearest
 from hpcrowd.environment.schedulers.predictors.plain import PlainHistory, PlainLastTwo, PlainNearest
-from hypothesis import given
+from hpcrowd.environment.traces.trace import Trace
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.environment.schedulers.pool_cases import MakeJobs
+
+few = settings(max_examples=25)
 
 #: How each predictor is made from its settings in plain Python.
 PLAIN: dict[type, Callable[[Any], Predictor]] = {
@@ -95,21 +123,19 @@ def one_by_one(predictor: Predictor, jobs: JobTable, events: Events) -> list[int
     return Predictor.follow(predictor, events).tolist()
 
 
+@few
 @given(recorded(), predictors)
 def test_compiled_equals_plain(work: tuple[JobTable, Events], predictor: Predictor) -> None:
-    """The compiled predictor says what the readable one says, second for second."""
-    jobs, events = work
-    plain = PLAIN[type(predictor)](predictor)
-    assert one_by_one(plain, jobs, events) == in_one_go(predictor, jobs, events)
+    """The compiled predictor says what the readable one says, second for second.
+
+    It says the same when a simulation drives it and along a recorded trace.
+    """
+    expected = one_by_one(PLAIN[type(predictor)](predictor), *work)
+    assert expected == in_one_go(predictor, *work)
+    assert expected == one_by_one(predictor, *work)
 
 
-@given(recorded(), predictors)
-def test_online_equals_offline(work: tuple[JobTable, Events], predictor: Predictor) -> None:
-    """A predictor says the same when a simulation drives it and along a recorded trace."""
-    jobs, events = work
-    assert one_by_one(predictor, jobs, events) == in_one_go(predictor, jobs, events)
-
-
+@few
 @given(recorded(), predictors)
 def test_what_will_be_is_not_looked_at(work: tuple[JobTable, Events], predictor: Predictor) -> None:
     """Run times and ends in the table change nothing: what counts is when its end is known."""
@@ -119,12 +145,8 @@ def test_what_will_be_is_not_looked_at(work: tuple[JobTable, Events], predictor:
     assert in_one_go(predictor, jobs, events) == in_one_go(predictor, other, events)
 
 
-@given(recorded(), history_predictors)
-def test_tables_may_grow(work: tuple[JobTable, Events], predictor: HistoryPredictor) -> None:
-    """Jobs that are appended later are predicted as if they had been there from the beginning."""
-    jobs, events = work
-    predictor = HistoryPredictor(predictor.parameters, history=predictor.history, bounds="seen")
-    expected = in_one_go(predictor, jobs, events)
+def with_new_jobs(predictor: Predictor, jobs: JobTable, events: Events) -> list[int]:
+    """Return the predictions if each job is appended to the table when it arrives."""
     table, found = JobTable(), np.full(len(jobs), -1, np.int64)
     predictor.begin(table)
     for batch in events.batches():
@@ -137,141 +159,106 @@ def test_tables_may_grow(work: tuple[JobTable, Events], predictor: HistoryPredic
             table.matrix[:, new] = jobs.matrix[:, [row]]
         predictor.arrived(rows, now)
         found[rows] = predictor.predict(rows, now)
-    assert expected == found.tolist()
+    return found.tolist()
 
 
-def test_room_grows_with_the_table(make_jobs: Callable[..., JobTable]) -> None:
+@few
+@given(recorded(), history_predictors)
+def test_tables_may_grow(work: tuple[JobTable, Events], predictor: HistoryPredictor) -> None:
+    """Jobs that are appended later are predicted as if they had been there from the beginning."""
+    predictor = HistoryPredictor(predictor.parameters, history=predictor.history, bounds="seen")
+    assert in_one_go(predictor, *work) == with_new_jobs(predictor, *work)
+
+
+def test_room_grows_with_the_table(make_jobs: MakeJobs) -> None:
     """What was learnt is kept when the arrays of a predictor become too small."""
     jobs = make_jobs(*[(second, 10, 1 + second % 7, 20 + second % 11) for second in range(1500)])
     jobs.start[:] = jobs.recorded_submit
-    events = Events.of(jobs.recorded_submit, jobs.recorded_end)
+    work = jobs, Events.of(jobs.recorded_submit, jobs.recorded_end)
     predictor = HistoryPredictor(HistoryParameters.published("SDSC04"), bounds="seen")
-    expected = in_one_go(predictor, jobs, events)
-    table, found = jobs.take(np.arange(3)), []
-    predictor.begin(table)
-    for batch in events.batches():
-        rows, now = events.row[batch], int(events.time[batch.start])
-        if events.kind[batch.start] == ARRIVED:
-            if rows.max() >= len(table):
-                table.append(len(rows))
-                table.matrix[:, rows] = jobs.matrix[:, rows]
-            predictor.arrived(rows, now)
-            found += predictor.predict(rows, now).tolist()
-        else:
-            predictor.ended(rows, now)
-    assert expected == found
+    assert in_one_go(predictor, *work) == with_new_jobs(predictor, *work)
 
 
-# ---- stories ---------------------------------------------------------------------------------
+#: (submit, run, processors, requested, user)
+USERS = [
+    (0, 10, 1, 100, 1), (20, 30, 1, 100, 1),
+    (60, 500, 1, 900, 1),  # has not ended when the next ones arrive
+    (70, 5, 1, 7, 1), (70, 5, 1, 100, 2),
+]  # fmt: skip
+#: A long job that ends last was submitted first.
+LONG = [(0, 90, 1, 99, 1), (1, 10, 1, 99, 1), (2, 20, 1, 99, 1), (100, 1, 1, 99, 1)]
+SIZES = [(0, 10, 1, 100), (0, 50, 8, 100), (90, 1, 8, 100)]
+#: Mean of 10 and 30 plus its sample deviation (14.14); small jobs have half the request.
+DEVIATION = HistoryParameters("u...", 50, Group(10, 2, 1.0, 0.5), Group(10, 2, 1.0, 1.0))
 
 
-def story(make_jobs: Callable[..., JobTable], *jobs: tuple[int, ...]) -> tuple[JobTable, Events]:
-    """Return a table of jobs (submit, run, processors, requested, user) that start at once."""
+@pytest.mark.parametrize(
+    ("predictor", "jobs", "expected"),
+    [
+        (LastTwo(), USERS, [100, 10, 20, 20, 100]),
+        (LastTwo(cap=True), USERS, [100, 10, 20, 7, 100]),
+        (LastTwo(), LONG, [99, 99, 99, 15]),
+        (LastTwo(history="completion"), LONG, [99, 99, 99, 55]),
+        (HistoryPredictor(DEVIATION),
+         [(0, 10, 1, 99), (10, 30, 1, 99), (50, 1, 1, 99), (60, 1, 1, 30)], [99, 10, 34, 15]),
+        # With a narrow kernel the job that asks for the same counts alone, with a wide one both do.
+        (Nearest(k=2, bandwidth=0.01), SIZES, [100, 100, 50]),
+        (Nearest(k=2, bandwidth=1000.0), SIZES, [100, 100, 30]),
+        (Nearest(k=1), SIZES, [100, 100, 50]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_stories(
+    make_jobs: MakeJobs, predictor: Predictor, jobs: list[tuple[int, ...]], expected: list[int]
+) -> None:
+    """The request at first, then what ended before of the same or similar jobs says."""
     table = make_jobs(*jobs)
     table.start[:] = table.submit[:] = table.recorded_submit
-    return table, Events.of(table.recorded_submit, table.recorded_end)
-
-
-def test_last_two(make_jobs: Callable[..., JobTable]) -> None:
-    """Requested time, then one job, then the mean of two; only ended ones of the same user."""
-    work = story(
-        make_jobs,
-        (0, 10, 1, 100, 1),
-        (20, 30, 1, 100, 1),
-        (60, 500, 1, 900, 1),  # has not ended when the next ones arrive
-        (70, 5, 1, 7, 1),
-        (70, 5, 1, 100, 2),
-    )
-    assert [100, 10, 20, 20, 100] == in_one_go(LastTwo(), *work)
-    assert [100, 10, 20, 7, 100] == in_one_go(LastTwo(cap=True), *work)
-
-
-def test_latest_goes_by_submission(make_jobs: Callable[..., JobTable]) -> None:
-    """A long job that ends last was submitted first: by submission it is not among the latest."""
-    work = story(
-        make_jobs, (0, 90, 1, 99, 1), (1, 10, 1, 99, 1), (2, 20, 1, 99, 1), (100, 1, 1, 99, 1)
-    )
-    assert 15 == in_one_go(LastTwo(), *work)[-1]
-    assert 55 == in_one_go(LastTwo(history="completion"), *work)[-1]
-
-
-def thesis_example() -> tuple[JobTable, Events]:
-    """Return the six jobs of thesis section 8.3.3, with their requested memory."""
-    rows = [  # user, group, executable, processors, requested, memory, submit, run
-        (1, 1, 1, 10, 500, 10, 1, 450),
-        (2, 2, 2, 4, 110, 2, 3, 100),
-        (1, 1, 1, 11, 520, 10, 480, 500),
-        (2, 2, 2, 5, 50, 3, 490, 40),
-        (2, 2, 2, 4, 90, 2, 550, 30),
-        (1, 1, 1, 11, 500, 12, 560, 480),
-    ]
-    jobs = JobTable(len(rows))
-    values = np.array(rows).T
-    jobs.user[:], jobs.group[:], jobs.executable[:], jobs.processors[:] = values[:4]
-    jobs.requested_time[:], jobs.requested_memory[:] = values[4:6]
-    jobs.start[:] = jobs.submit[:] = values[6]
-    jobs.queue[:] = 1
-    return jobs, Events.of(values[6], values[6] + values[7])
+    events = Events.of(table.recorded_submit, table.recorded_end)
+    assert expected == in_one_go(predictor, table, events)
 
 
 def test_example_of_the_thesis() -> None:
     """Far back J6 finds J1, which has ended; J5 finds J2 there, and J4 nearby (section 8.3.3)."""
-    jobs, events = thesis_example()
+    columns = np.array(
+        [  # user, group, executable, processors, requested, memory, submit, run
+            (1, 1, 1, 10, 500, 10, 1, 450),
+            (2, 2, 2, 4, 110, 2, 3, 100),
+            (1, 1, 1, 11, 520, 10, 480, 500),
+            (2, 2, 2, 5, 50, 3, 490, 40),
+            (2, 2, 2, 4, 90, 2, 550, 30),
+            (1, 1, 1, 11, 500, 12, 560, 480),
+        ]
+    ).T
+    jobs = JobTable(6)
+    jobs.user[:], jobs.group[:], jobs.executable[:], jobs.processors[:] = columns[:4]
+    jobs.requested_time[:], jobs.requested_memory[:] = columns[4:6]
+    jobs.start[:] = jobs.submit[:] = columns[6]
     found = {}
     for n in (2, 3, 5):
         group = Group(n=n, k=1, alpha=0.0, beta=2.0)
         predictor = HistoryPredictor(HistoryParameters("ugqj", 1000, group, group))
-        found[n] = in_one_go(predictor, jobs, events)
-    assert {"J6, N=3": 40, "J6, N=5": 450} == {"J6, N=3": found[3][5], "J6, N=5": found[5][5]}
-    assert {"J5, N=2": 40, "J5, N=5": 100} == {"J5, N=2": found[2][4], "J5, N=5": found[5][4]}
-
-
-def test_history_adds_deviation_up_to_the_limit(make_jobs: Callable[..., JobTable]) -> None:
-    """Mean of 10 and 30 plus its sample deviation (14.14); small jobs have half the request."""
-    group = Group(n=10, k=2, alpha=1.0, beta=1.0)
-    parameters = HistoryParameters("u...", 50, Group(10, 2, 1.0, 0.5), group)
-    work = story(
-        make_jobs, (0, 10, 1, 99), (10, 30, 1, 99), (50, 1, 1, 99), (60, 1, 1, 30), (62, 1, 1, 99)
-    )
-    assert [99, 10, 34, 15] == in_one_go(HistoryPredictor(parameters), *work)[:4]
-
-
-def test_nearest_weighs_by_distance(make_jobs: Callable[..., JobTable]) -> None:
-    """With a narrow kernel the job that asks for the same counts alone, with a wide one both do."""
-    work = story(make_jobs, (0, 10, 1, 100), (0, 50, 8, 100), (90, 1, 8, 100))
-    assert 50 == in_one_go(Nearest(k=2, bandwidth=0.01), *work)[-1]
-    assert 30 == in_one_go(Nearest(k=2, bandwidth=1000.0), *work)[-1]
-    assert 50 == in_one_go(Nearest(k=1), *work)[-1]
-
-
-def test_published_parameters() -> None:
-    """Table 8.3 is there, and what it has no column for is reported with what there is."""
-    parameters = HistoryParameters.published("SDSC04")
-    assert Group(6268, 8, 0.976, 0.958) == parameters.small
-    assert ("ug.j", 40931) == (parameters.template, parameters.pivot_s)
-    with pytest.raises(QuantityError, match="SDSC02, SDSC04, HPC2N04, HPC2N05"):
-        HistoryParameters.published("KTH")
+        found[n] = in_one_go(predictor, jobs, Events.of(columns[6], columns[6] + columns[7]))
+    assert (40, 450) == (found[3][5], found[5][5])
+    assert (40, 100) == (found[2][4], found[5][4])
+    published = HistoryParameters.published("SDSC04")  # of Table 8.3
+    assert Group(6268, 8, 0.976, 0.958) == published.small
+    assert ("ug.j", 40931) == (published.template, published.pivot_s)
 
 
 @pytest.mark.parametrize("predictor", [LastTwo(), Nearest(), PlainLastTwo(LastTwo())])
-def test_asked_before_it_has_begun(predictor: Predictor) -> None:
-    """A predictor that knows no table yet says so in one line."""
+def test_asked_too_early(predictor: Predictor, make_jobs: MakeJobs) -> None:
+    """Before it has begun, or about a job that has not arrived, a predictor says so."""
     with pytest.raises(PredictorError, match=r"used before it has begun; call begin\(jobs\)"):
         predictor.predict(np.array([0]), 0)
-
-
-@pytest.mark.parametrize("predictor", [LastTwo(), Nearest()])
-def test_asked_about_a_job_that_has_not_arrived(
-    predictor: Predictor, make_jobs: Callable[..., JobTable]
-) -> None:
-    """Nothing can be predicted of a job before it arrives."""
+    predictor = LastTwo() if isinstance(predictor, PlainLastTwo) else predictor
     predictor.begin(make_jobs((0, 1, 1), (5, 1, 1)))
     predictor.arrived(np.array([0]), 0)
     with pytest.raises(PredictorError, match="job 2 has not arrived"):
         predictor.predict(np.array([0, 1]), 0)
 
 
-def test_jobs_that_come_again_keep_their_place(make_jobs: Callable[..., JobTable]) -> None:
+def test_jobs_that_come_again_keep_their_place(make_jobs: MakeJobs) -> None:
     """A requeued job is known once, by its first end; the end of a job that never came is none."""
     jobs = make_jobs((0, 10, 1, 99), (1, 20, 1, 99), (2, 1, 1, 99))
     jobs.start[:] = 0
@@ -285,35 +272,196 @@ def test_jobs_that_come_again_keep_their_place(make_jobs: Callable[..., JobTable
     assert [10] == predictor.predict(np.array([2]), 60).tolist()
 
 
-def test_asked_before_it_was_trained() -> None:
-    """The history-based predictor without parameters says that it has to be trained."""
-    untrained = HistoryPredictor()
-    for ask in (lambda: untrained.begin(JobTable()), lambda: untrained.predict(np.array([0]), 0)):
-        with pytest.raises(PredictorError, match="used before it was trained; name "):
-            ask()
+WRONG: list[tuple[Callable[[], object], str]] = [
+    (lambda: LastTwo(jobs=0), "jobs 0: not a whole number of at least 1"),
+    (lambda: LastTwo(history="category"), "history 'category': not known; choose submission"),
+    (lambda: Nearest(weights=(1, 2)), "2 of them; give 7"),
+    (lambda: Nearest(weights=(0,) * 7), "all are 0"),
+    (lambda: Nearest(bandwidth=-1), "bandwidth -1: not a number of at least 0"),
+    (lambda: Nearest(bounds="none"), "bounds 'none': not known; choose table, seen"),
+    (lambda: HistoryParameters("ux", 1, Group(1, 1, 0, 1), Group(1, 1, 0, 1)), "'ux': not"),
+    (lambda: Group(n=1, k=2.5, alpha=0, beta=1), "k 2.5: not a whole number"),  # type: ignore[arg-type]
+    (lambda: Group(n=1, k=2, alpha=float("nan"), beta=1), "alpha nan: not a number"),
+    (lambda: HistoryPredictor().begin(JobTable()), "used before it was trained; name "),
+    (lambda: HistoryPredictor().predict(np.array([0]), 0), "used before it was trained; name "),
+    (lambda: parse_estimates("history"), "used before it was trained; name "),
+    (lambda: Events.of(np.array([0, 4]), np.array([0, 3])),
+     "row 1: ends at 3 s, before its submission at 4 s"),
+    *((lambda text=text: parse_predictor(text), told) for text, told in (
+        ("last-three", "choose last-two, nearest, history, or a file"),
+        ("nearest:m=3", "'m' is not an option of it; write nearest:option=value with n, k"),
+        ("nearest:weights=3", "'weights' is not an option of it"),
+        ("nearest:k=many", "k must be a whole number, got 'many'"),
+        ("last-two:cap=1", "cap must be yes or no, got '1'"),
+        ("history:KTH", "parameters 'KTH': not published; .*SDSC02, SDSC04, HPC2N04, HPC2N05"),
+        ("history:SDSC04,HPC2N04", "'HPC2N04' is not an option of it; .* or SDSC02, SDSC04"),
+        ("history:history=", "history '': not known; choose submission, completion, category"),
+    )),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda: LastTwo(jobs=0), "jobs 0: not a whole number of at least 1"),
-        (lambda: LastTwo(history="category"), "history 'category': not known; choose submission"),
-        (lambda: Nearest(weights=(1, 2)), "2 of them; give 7"),
-        (lambda: Nearest(weights=(0,) * 7), "all are 0"),
-        (lambda: Nearest(bandwidth=-1), "bandwidth -1: not a number of at least 0"),
-        (lambda: Nearest(bounds="none"), "bounds 'none': not known; choose table, seen"),
-        (lambda: HistoryParameters("ux", 1, Group(1, 1, 0, 1), Group(1, 1, 0, 1)), "'ux': not"),
-        (lambda: Group(n=1, k=2.5, alpha=0, beta=1), "k 2.5: not a whole number"),  # type: ignore[arg-type]
-        (lambda: Group(n=1, k=2, alpha=float("nan"), beta=1), "alpha nan: not a number"),
-    ],
-)
-def test_wrong_settings_are_told(make: Callable[[], object], told: str) -> None:
-    """Wrong values are named with their rule."""
-    with pytest.raises(QuantityError, match=told):
+@pytest.mark.parametrize(("make", "told"), WRONG)
+def test_what_cannot_be_is_told(make: Callable[[], object], told: str) -> None:
+    """Wrong values are named with their rule, and what there is instead."""
+    with pytest.raises((QuantityError, PredictorError), match=told):
         make()
 
 
-def test_ends_before_submissions_are_told() -> None:
-    """Events of a job that ends before it was submitted are refused."""
-    with pytest.raises(QuantityError, match="row 1: ends at 3 s, before its submission at 4 s"):
-        Events.of(np.array([0, 4]), np.array([0, 3]))
+MODELS = [
+    LastTwo(cap=True, history="completion"),
+    Nearest(n=7, k=3, weights=(0, 1, 2, 3, 4, 5, 6), bandwidth=0.25, bounds="seen"),
+    HistoryPredictor(HistoryParameters.published("HPC2N04"), history="category"),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_written_models_are_read_back(model: LastTwo, tmp_path: Path) -> None:
+    """A file gives the predictor back with all its settings, and keeps where they come from."""
+    path = tmp_path / "model.json"
+    write_predictor(model, path, {"trace": "made"})
+    again = parse_predictor(str(path))
+    assert (type(model), model.to_json()) == (type(again), again.to_json())
+    assert {"trace": "made"} == json.loads(path.read_text())["provenance"]
+    assert [path] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("last-two", {"jobs": 2, "cap": False, "history": "submission"}),
+        ("last-two:cap=yes,jobs=3", {"jobs": 3, "cap": True}),
+        ("nearest:n=10,k=2,bandwidth=0.5", {"n": 10, "k": 2, "bandwidth": 0.5}),
+        ("history:SDSC04,history=category", {"history": "category", "bounds": "table"}),
+    ],
+)
+def test_texts_make_predictors(text: str, settings: dict[str, object]) -> None:
+    """What is not given has its default."""
+    found = parse_predictor(text).to_json()
+    assert settings == {key: found[key] for key in settings}
+
+
+HEAD = '{"format": "hpcrowd predictor", '
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "cannot be read"),
+        ("{", "damaged, not JSON"),
+        ("[]", "not a model of a predictor"),
+        (HEAD + '"version": 2}', "version 2, but this hpcrowd reads only up to 1"),
+        (HEAD + '"version": 1}', "not a complete model"),
+        (HEAD + '"version": 1, "model": "nearest", "settings": {"k": 0}}', "k 0: not a whole"),
+    ],
+)
+def test_files_that_cannot_be_used(content: str | None, told: str, tmp_path: Path) -> None:
+    """A missing, damaged or newer file is reported in one line that names it."""
+    path = tmp_path / "model.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ModelFileError, match=told) as caught:
+        read_predictor(path)
+    assert str(path) in str(caught.value)
+    assert 1 == len(str(caught.value).splitlines())
+
+
+def test_places_that_cannot_be_written_are_reported(tmp_path: Path) -> None:
+    """Nothing is left when a file cannot be written."""
+    with pytest.raises(ModelFileError, match="cannot be written"):
+        write_predictor(LastTwo(), tmp_path / "absent" / "model.json")
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def past(make_trace: Callable[..., Trace]) -> PastJobs:
+    """Return 200 jobs whose run time follows from their executable, of users who do not matter."""
+    random = np.random.default_rng(0)
+    jobs = [
+        {"submit": 1_000 * number, "wait": 0, "run": 100 * executable, "requested_processors": 1,
+         "requested_time": 900, "status": 1, "user": user, "executable": executable}
+        for number, (executable, user) in enumerate(
+            zip(random.integers(1, 6, 200), random.integers(1, 4, 200), strict=True)
+        )
+    ]  # fmt: skip
+    return past_jobs(make_trace(*jobs))
+
+
+def test_what_matters_is_found(past: PastJobs) -> None:
+    """The best template has the executable, which tells the run time, and no user who does not."""
+    found = train(past, evaluations=150, seeds=2)
+    assert "j" in found.parameters.template
+    users = HistoryParameters("u...", 500.0, Group(100, 5, 0.0, 1.0), Group(100, 5, 0.0, 1.0))
+    assert found.fitness > evaluate(past, HistoryPredictor(users)).fitness
+    assert found.fitness == evaluate(past, HistoryPredictor(found.parameters)).fitness
+
+
+def test_same_seeds_find_the_same(past: PastJobs) -> None:
+    """With a budget of evaluations one worker and two find the same; the best of all seeds."""
+    one = train(past, evaluations=40, seeds=2, workers=1)
+    two = train(past, evaluations=40, seeds=2, workers=2)
+    assert (one.parameters, one.each) == (two.parameters, two.each)
+    assert 80 == one.evaluations
+    other = train(past, evaluations=40, seeds=3, seed=4)
+    assert {4, 5, 6} == set(other.each)
+    assert max(other.each.values()) == other.fitness == other.each[other.seed]
+    assert set(one.each.values()) != set(other.each.values())
+
+
+def test_a_budget_of_time_is_kept(past: PastJobs) -> None:
+    """The search ends when its time is up, and reports its progress meanwhile."""
+    told: list[tuple[str, int, int]] = []
+    found = train(past, budget_s=1.0, seeds=2, progress=lambda *news: told.append(news))
+    assert found.evaluations > 1
+    assert {1} == {total for _, _, total in told}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_what_goes_wrong_is_passed_on(
+    past: PastJobs, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """Ctrl-C, and mistakes in a thread, end all searches, and none continues behind."""
+
+    def fail(*arguments: object) -> float:
+        raise error
+
+    before = threading.active_count()
+    if error is ZeroDivisionError:
+        monkeypatch.setattr(Search, "try_out", fail)
+    with pytest.raises(error):
+        train(past, budget_s=600, seeds=3, progress=fail)
+    assert before == threading.active_count()
+
+
+def test_published_parameters_lie_in_the_space() -> None:
+    """The search could find every set of parameters of Table 8.3."""
+    ranges = {"n": N_RANGE, "k": K_RANGE, "alpha": ALPHA_RANGE, "beta": BETA_RANGE}
+    for name in published_names():
+        parameters = HistoryParameters.published(name)
+        for group in (parameters.small, parameters.big):
+            for one, (low, high) in ranges.items():
+                assert low <= getattr(group, one) <= high
+
+
+def test_individuals_are_read_in_the_order_of_the_thesis() -> None:
+    """(x1, x2, x3, x4, Pivot, N1, K1, alpha1, beta1, N2, K2, alpha2, beta2), section 8.3.3."""
+    bounds, whole = space()
+    assert (13, 13) == (len(bounds), len(whole))
+    individual = np.array([1, 0, 0, 1, 0.5, 200, 3, 0.1, 0.9, 300, 4, 0.2, 0.8])
+    expected = HistoryParameters("u..j", 60.0, Group(200, 3, 0.1, 0.9), Group(300, 4, 0.2, 0.8))
+    assert expected == parameters_of(individual, 20, 100)
+
+
+WRONG_BUDGETS: list[tuple[dict[str, Any], str]] = [
+    ({"budget_s": 0.0}, "budget 0.0: must be more than 0"), ({"budget_s": None}, "no budget"),
+    ({"evaluations": 0}, "evaluations 0"), ({"seeds": 0}, "seeds 0"),
+    ({"history": "whole"}, "history 'whole': not known"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("choice", "told"), WRONG_BUDGETS)
+def test_wrong_budgets_are_reported(past: PastJobs, choice: dict[str, Any], told: str) -> None:
+    """A search that could not begin or end is refused with the value."""
+    with pytest.raises(QuantityError, match=told):
+        train(past, **choice)
+    with pytest.raises(QuantityError, match="no job to train with"):
+        train(past.first(0))

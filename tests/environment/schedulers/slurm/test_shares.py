@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hpcrowd.environment.jobs import JobTable
 from hpcrowd.environment.machine.demand import demand_of
@@ -22,6 +20,8 @@ from hpcrowd.environment.schedulers.slurm.shares import Shares
 
 DAY = 86_400
 
+NODES = (NodeType(name="n[1-10]", cores=8),)
+
 #: Two accounts with 60 and 40 shares; users with 1 share each, Cy with 3.
 TREE = (
     Account(account="a", shares=60),
@@ -36,7 +36,7 @@ TREE = (
 def tree(**settings: object) -> Shares:
     """Return the tree with priority settings."""
     priority = PrioritySettings.model_validate({"half_life": DAY, **settings})
-    return Shares(Machine(nodes=(NodeType(name="n1", cores=1),), accounts=TREE, priority=priority))
+    return Shares(Machine(nodes=NODES, accounts=TREE, priority=priority))
 
 
 def factors(shares: Shares) -> dict[str, float]:
@@ -45,44 +45,41 @@ def factors(shares: Shares) -> dict[str, float]:
     return {one.user: one.factor for one in shares.all if one.user}
 
 
-def test_without_usage_all_are_first() -> None:
-    """Users without usage tie at the largest factor."""
-    assert dict.fromkeys(("ann", "al", "bo", "cy"), 1.0) == factors(tree())
-
-
-def test_users_of_an_account_with_less_usage_rank_before_all_of_another() -> None:
-    """Fair Tree compares accounts first: al used nothing, yet ranks behind bo, who used much."""
-    shares = tree()
-    shares.charge(shares.of("ann", "a"), 90, 100)
-    shares.charge(shares.of("bo", "b"), 10, 100)
-    # Account a: .6 of shares, .9 of usage; account b: .4 and .1. Within b cy is before bo.
-    assert {"cy": 1.0, "bo": 0.75, "al": 0.5, "ann": 0.25} == factors(shares)
-
-
-def test_siblings_share_by_their_shares() -> None:
-    """With three times the shares, three times the usage is the same level: a tie."""
-    shares = tree(half_life=0)
-    shares.charge(shares.of("bo", "b"), 1, 100)
-    shares.charge(shares.of("cy", "b"), 3, 100)
-    found = factors(shares)
-    assert found["bo"] == found["cy"] == 0.5
-    assert found["ann"] == found["al"] == 1.0
-
-
-def test_children_of_tied_accounts_compete_with_each_other() -> None:
-    """Accounts with the same level fair share are merged: users rank by their own."""
-    shares = tree(half_life=0)
-    shares.charge(shares.of("ann", "a"), 6, 100)
-    shares.charge(shares.of("bo", "b"), 4, 100)
-    found = factors(shares)
-    assert {"al": 1.0, "cy": 1.0, "ann": 0.5, "bo": 0.25} == found
+@pytest.mark.parametrize(
+    ("settings", "used", "expected"),
+    [
+        ({}, {}, dict.fromkeys(("ann", "al", "bo", "cy"), 1.0)),
+        # Accounts are compared first: a has .6 of shares, .9 of usage; al, who used nothing, ranks
+        # behind bo, who used much.
+        ({}, {"ann": 90, "bo": 10}, {"cy": 1.0, "bo": 0.75, "al": 0.5, "ann": 0.25}),
+        # With three times the shares, three times the usage is a tie.
+        ({"half_life": 0}, {"bo": 1, "cy": 3}, {"bo": 0.5, "cy": 0.5, "ann": 1.0, "al": 1.0}),
+        # Users of accounts with the same level rank by their own.
+        ({"half_life": 0}, {"ann": 6, "bo": 4}, {"al": 1.0, "cy": 1.0, "ann": 0.5, "bo": 0.25}),
+        # The classic factor, 2 ** -(effective usage / share): share .3 and usage .3 + (.6 - .3) / 2
+        # of ann; share .1 and usage .1 + (.4 - .1) / 4 of bo.
+        (
+            {"fair_tree": False},
+            {"ann": 30, "al": 30, "bo": 10, "cy": 30},
+            {"ann": 2**-1.5, "al": 2**-1.5, "bo": 2**-1.75, "cy": 2**-1.25},
+        ),
+    ],
+    ids=["nobody", "accounts", "shares", "ties", "classic"],
+)
+def test_factors_follow_usage(
+    settings: dict[str, object], used: dict[str, float], expected: dict[str, float]
+) -> None:
+    """Users rank by what they and their accounts used, and by their shares."""
+    shares = tree(**settings)
+    for user, amount in used.items():
+        shares.charge(shares.of(user, "a" if user[0] == "a" else "b"), amount, 100)
+    assert pytest.approx(expected) == factors(shares)
 
 
 def test_no_shares_is_last() -> None:
     """A user with no shares has level 0, whoever used how much."""
-    accounts = (Account(account="a"), Account(account="a", user="x", shares=0),
-                Account(account="a", user="y"))  # fmt: skip
-    shares = Shares(Machine(nodes=(NodeType(name="n1", cores=1),), accounts=accounts))
+    users = (Account(account="a", user="x", shares=0), Account(account="a", user="y"))
+    shares = Shares(Machine(nodes=NODES, accounts=(Account(account="a"), *users)))
     shares.charge(shares.of("y", "a"), 5, 100)
     assert {"y": 1.0, "x": 0.5} == factors(shares)
 
@@ -95,18 +92,6 @@ def test_usage_halves_in_a_half_life() -> None:
     shares.decay(DAY)
     assert 0.5 == pytest.approx(shares.root.usage / before, rel=1e-3)
     assert before == pytest.approx(0.001)
-
-
-def test_the_classic_factor_mixes_usage_with_that_of_siblings() -> None:
-    """2 ** -(effective usage / share), each of a user and its part of what its account used."""
-    shares = tree(fair_tree=False)
-    for user, account, used in (("ann", "a", 30), ("al", "a", 30), ("bo", "b", 10)):
-        shares.charge(shares.of(user, account), used, 1000)
-    shares.charge(shares.of("cy", "b"), 30, 1000)
-    # ann: share .3, effective usage .3 + (.6 - .3) / 2; bo: share .1, .1 + (.4 - .1) / 4.
-    found = factors(shares)
-    assert 2**-1.5 == pytest.approx(found["ann"]) == pytest.approx(found["al"])
-    assert 2**-1.75 == pytest.approx(found["bo"])
 
 
 def test_unknown_users_join_below_their_account_or_the_root() -> None:
@@ -136,7 +121,7 @@ def job(layout: Layout, cores: int, shares: Shares, **more: object) -> QueuedJob
 def test_factors_are_weighted() -> None:
     """Age, size, partition and QOS count as slurm.conf(5) says."""
     machine = Machine(
-        nodes=(NodeType(name="n[1-10]", cores=8),),
+        nodes=NODES,
         partitions=(
             Partition(name="half", priority_factor=50),
             Partition(name="full", priority_factor=100),
@@ -165,13 +150,11 @@ def test_factors_are_weighted() -> None:
 def test_small_jobs_can_be_favored() -> None:
     """PriorityFavorSmall turns the size around."""
     machine = Machine(
-        nodes=(NodeType(name="n[1-10]", cores=8),),
+        nodes=NODES,
         priority=PrioritySettings(weight_size=100, favor_small=True),
     )
     layout = Layout(machine)
-    small, large = (
-        Priorities(layout).of(job(layout, cores, Shares(machine)), "all", 0).size
-        for cores in (1, 80)
-    )
+    jobs = (job(layout, cores, Shares(machine)) for cores in (1, 80))
+    small, large = (Priorities(layout).of(one, "all", 0).size for one in jobs)
     assert small > large
-    assert math.isclose(100 * (1 - 1 / 10 + 1 - 1 / 80) / 2, small)
+    assert 100 * (1 - 1 / 10 + 1 - 1 / 80) / 2 == pytest.approx(small)

@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.audit import faults
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition, Preempt, Qos
 from hpcrowd.environment.machine.requests import Ask
-from hpcrowd.environment.schedulers.slurm.policy import Slurm
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
-from hpcrowd.environment.simulation import Simulation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
 from tests.environment.engine.passes.slurm.test_properties import run as run_jobs
 from tests.environment.machine.machine_cases import random_jobs, random_machine
-from tests.environment.schedulers.slurm.test_policy import Nobody, machine, run, table
+from tests.environment.schedulers.slurm.test_policy import begun, machine, run
 
 
 def lending(*nodes: NodeType, **more: Any) -> Machine:
@@ -61,44 +60,47 @@ def test_suspended_jobs_keep_their_place() -> None:
     assert [63, 20, 68, 25, 28, 69, 28, 38, 33] == jobs.end.tolist()
     assert [23, -1, -1, -1, -1, 17, -1, -1, -1] == jobs.paused.tolist()
     assert jobs.run_time.tolist() == jobs.lasted.tolist()
-    assert [(5, 28)] == _merged(model.cluster.engine.scheduler.ledger[0].pauses)
+    pauses = model.cluster.engine.scheduler.ledger[0].pauses  # which may touch
+    assert (5, 28, 23) == (pauses[0][0], pauses[-1][1], sum(to - since for since, to in pauses))
 
 
-def _merged(pauses: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return times as they are if what touches is one."""
-    found = [pauses[0]]
-    for since, to in pauses[1:]:
-        if since == found[-1][1]:
-            found[-1] = found[-1][0], to
-        else:
-            found.append((since, to))
-    return found
+LOW_AND_HIGH = ({"partitions": "low"}, {"partitions": "high", "at": 40, "run": 500})
+NORMAL, URGENT = {"qos": "normal"}, {"at": 10, "run": 20, "qos": "urgent"}
+QOS = machine(
+    NodeType(name="n1", cores=2),
+    qos=(Qos(name="normal"), Qos(name="urgent", preempts=("normal",))),
+    scheduling={"preempt_type": "qos", "preempt_mode": Preempt.SUSPEND},
+)
+FOUR = (NORMAL, NORMAL, URGENT, {**NORMAL, "at": 11, "run": 30})
 
 
-def test_suspended_jobs_go_on_when_nothing_waits() -> None:
-    """They need no pass of the scheduler, and their limits do not go on."""
-    model = run(
-        lending(NodeType(name="n1", cores=1)),
-        {"partitions": "low", "run": 100},
-        {"partitions": "high", "at": 40, "run": 500},
-        overrun="kill",
-    )
-    assert [0, 40] == model.jobs.start.tolist()
-    assert [600, 540] == model.jobs.end.tolist()
-    assert State.COMPLETED == model.jobs.state[0]
+@pytest.mark.parametrize(
+    ("site", "jobs", "starts", "ends"),
+    [
+        # They need no pass of the scheduler, and their limits do not go on.
+        (lending(NodeType(name="n1", cores=1)), LOW_AND_HIGH, [0, 40], [600, 540]),
+        (QOS, FOUR, [0, 0, 10, 100], [120, 100, 30, 130]),
+    ],
+    ids=["nothing waits", "the QOS says so"],
+)
+def test_suspended_jobs_go_on(
+    site: Machine, jobs: tuple[dict[str, Any], ...], starts: list[int], ends: list[int]
+) -> None:
+    """They end later by what they were suspended for."""
+    made = run(site, *jobs, overrun="kill").jobs
+    assert (starts, ends) == (made.start.tolist(), made.end.tolist())
+    assert (made.state == State.COMPLETED).all()
 
 
 def test_suspended_jobs_can_be_taken_back() -> None:
     """Their memory is free then, and the time in which they were suspended is known."""
-    site = lending(NodeType(name="n1", cores=1, memory=100))
-    made, at = table(
+    model = begun(
+        lending(NodeType(name="n1", cores=1, memory=100)),
         {"partitions": "low", "memory_per_node": 60, "run": 100},
         {"partitions": "high", "at": 10, "memory_per_node": 40, "run": 50},
         {"partitions": "high", "at": 20, "memory_per_node": 60, "run": 5},
     )
-    model = Simulation(made, 1, Slurm(), machine=site)
-    model.submit(Nobody(), np.arange(3), at)
-    model.run(until=30)
+    made = model.run(until=30).jobs
     assert {0, 1} == set(model.cluster.engine.running.tolist())
     model.cluster.cancel([0])
     model.run()
@@ -107,26 +109,8 @@ def test_suspended_jobs_can_be_taken_back() -> None:
     assert [60, 65] == made.end[1:].tolist()
 
 
-def test_qos_may_suspend() -> None:
-    """The QOS of a job says what happens to it."""
-    site = machine(
-        NodeType(name="n1", cores=2),
-        qos=(Qos(name="normal"), Qos(name="urgent", preempts=("normal",))),
-        scheduling={"preempt_type": "qos", "preempt_mode": Preempt.SUSPEND},
-    )
-    model = run(
-        site,
-        {"cores": 1, "run": 100, "qos": "normal"},
-        {"cores": 1, "run": 100, "qos": "normal"},
-        {"at": 10, "cores": 1, "run": 20, "qos": "urgent"},
-        {"at": 11, "cores": 1, "run": 30, "qos": "normal"},
-    )
-    assert [0, 0, 10, 100] == model.jobs.start.tolist()
-    assert [120, 100, 30, 130] == model.jobs.end.tolist()
-
-
 @given(seeds, st.sampled_from(PLACEMENTS), st.sampled_from(["keep", "kill"]))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=8)
 def test_suspended_jobs_keep_what_is_theirs(seed: int, placement: str, overrun: str) -> None:
     """Nobody of their tier gets their cores; they go on when those are free, and all is accounted.
 
@@ -179,6 +163,7 @@ def suspending(rng: np.random.Generator) -> tuple[Machine, JobTable]:
     return site.model_copy(update={"partitions": tuple(tier), "scheduling": how}), jobs
 
 
+@pytest.mark.slow
 def test_random_machines_suspend() -> None:
     """Of a hundred, more than twenty suspend jobs, some of them twice."""
     counts = []

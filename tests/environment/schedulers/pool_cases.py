@@ -1,0 +1,26 @@
+"""Runs of jobs that are submitted as recorded, on a pool of processors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcrowd.environment import JobTable, Simulation
+
+MakeJobs = Callable[..., JobTable]
+
+both = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+
+def begun(jobs: JobTable, processors: int, scheduler: Any, **options: Any) -> Simulation:
+    """Return a simulation to which all jobs were submitted as recorded."""
+    model = Simulation(jobs, processors, scheduler, **options)
+    model.cluster.submit(np.arange(len(jobs)), jobs.recorded_submit)
+    return model
+
+
+def ran(jobs: JobTable, processors: int, scheduler: Any, **options: Any) -> Simulation:
+    """Return the same after the run."""
+    return begun(jobs, processors, scheduler, **options).run()
