@@ -111,15 +111,6 @@ def test_every_shared_option_is_listed_here() -> None:
     assert [] == [name for name, some in commands.items() if len(some) > 1 and name not in MEANING]
 
 
-@pytest.mark.parametrize("old", [
-    "--nodes", "--doing", "--weeks", "--warmup", "--processes", "--replications",
-    "--session-gap", "--html", "--share", "--empty",
-])  # fmt: skip
-def test_a_word_that_had_a_synonym_is_gone(old: str) -> None:
-    """One of the two is left."""
-    assert [] == [command for option, command, _ in OPTIONS if option == old]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_settings_are_options_by_their_names(kind: str) -> None:
     """What a command takes of a kind of run has the name that a file and Python have for it."""

@@ -11,8 +11,7 @@ import pytest
 from hpcrowd.agents.behaviours.decisions import MEANING, DecisionLog, Decisions, Kind, What, Why
 from hpcrowd.analysis.results import read_results
 from hpcrowd.analysis.tables import read_decisions, write_decisions
-from hpcrowd.environment import Clock, write_swf
-from hpcrowd.environment.clock import moment
+from hpcrowd.environment import write_swf
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.traces.trace import Trace
 
@@ -48,11 +47,6 @@ def results(tmp_path: Path, call: Call) -> Path:
     return tmp_path / "run"
 
 
-def test_story_of_a_user(results: Path, call: Call) -> None:
-    """A line for each decision, in local time and words."""
-    assert (0, STORY, "") == call("explain", results, "--user", 1)
-
-
 @pytest.mark.parametrize(
     ("options", "count"),
     [
@@ -69,8 +63,9 @@ def test_span(results: Path, call: Call, options: tuple[str, ...], count: int) -
     assert (0, count) == (code, len(json.loads(printed)["decisions"]))
 
 
-def test_json(results: Path, call: Call) -> None:
-    """Every column with its word, and the words of the row."""
+def test_story_of_a_user(results: Path, call: Call) -> None:
+    """A line for each decision, in local time and words; every column with its word."""
+    assert (0, STORY, "") == call("explain", results, "--user", 1)
     _, printed, _ = call("explain", results, "--user", 1, "--json")
     found = json.loads(printed)
     assert {"run", "user", "from_s", "to_s", "decisions", "dropped"} == set(found)
@@ -80,6 +75,9 @@ def test_json(results: Path, call: Call) -> None:
         "local_time": "Mon 2024-01-08 10:15:00",
         "words": RELEASED,
     } == found["decisions"][1]  # fmt: skip
+    table = pd.read_parquet(results / "decisions.parquet")
+    assert list(MEANING) == list(table.columns)
+    assert ({"submitted"}, {"recorded", "ended"}) == (set(table.what), set(table.why))
 
 
 def test_jobs_of_submissions(results: Path, call: Call) -> None:
@@ -151,44 +149,6 @@ its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:
 """, "") == call("explain", results, "--user", 1, "--from", "1d")  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--user", "17"), "hpcrowd: user 17: not in this run, or without decisions in the log; "
-                           "nearest of 2 users: 1, 2\n"),
-        (("--user", "1", "--from", "2h", "--to", "1h"),
-         "hpcrowd: from 2h to 1h: is empty; --to has to come after --from\n"),
-    ],
-)  # fmt: skip
-def test_refused(results: Path, call: Call, options: tuple[str, ...], told: str) -> None:
-    """Mistakes are reported in one line."""
-    assert (2, "", told) == call("explain", results, *options)
-
-
-def test_run_without_a_log(results: Path, call: Call, tmp_path: Path) -> None:
-    """A run without a log says how to make one; its folder has no such file."""
-    call("replay", tmp_path / "two.swf", "--out", results)
-    assert not (results / "decisions.parquet").exists()
-    code, _, told = call("explain", results, "--user", 1)
-    assert 2 == code
-    assert f"hpcrowd: {results}: no decisions.parquet in it; run it again with " in told
-    assert told.endswith("--log-decisions --out FOLDER\n")
-
-
-def test_log_needs_a_folder(results: Path, call: Call, tmp_path: Path) -> None:
-    """A log without a place to keep it is refused before anything runs."""
-    told = "hpcrowd: --log-decisions: the log is part of the results; give --out FOLDER\n"
-    assert (2, "", told) == call("replay", tmp_path / "two.swf", "--log-decisions")
-
-
-def test_file_reads_for_itself(results: Path) -> None:
-    """Columns are the documented ones, with words for what and why."""
-    found = pd.read_parquet(results / "decisions.parquet")
-    assert list(MEANING) == list(found.columns)
-    assert {"submitted"} == set(found.what)
-    assert {"recorded", "ended"} == set(found.why)
-
-
 def test_populations_are_logged(
     make_trace: Callable[..., Trace], tmp_path: Path, call: Call
 ) -> None:
@@ -219,41 +179,30 @@ def test_generated_users_are_logged(tmp_path: Path, call: Call, more: tuple[str,
 
 
 def test_read_back(tmp_path: Path) -> None:
-    """What is written is read, down to names, moods and what was dropped."""
+    """What is written is read, down to names, moods and what was dropped; other files are not."""
+    path = tmp_path / "decisions.parquet"
+    path.write_text("no")
+    with pytest.raises(ResultsError, match="cannot be read as decisions"):
+        read_decisions(path)
     log = DecisionLog(limit=3)
     log.note(5, 1, What.WENT_AWAY, Why.MOOD, mood=1.25)
     log.note(3, 1, What.DELAYED, Why.REACTION, Kind.SESSION, 4, 7, 60, "second")
     log.note(3, -1, What.SUBMITTED, Why.OWN, name="first")
     log.note(9, 2, What.SUBMITTED, Why.OWN)
     written = Decisions.of(log)
-    write_decisions(written, tmp_path / "decisions.parquet")
-    found = read_decisions(tmp_path / "decisions.parquet")
+    write_decisions(written, path)
+    found = read_decisions(path)
     assert list(written) == list(found)
     assert [3, 3, 5] == [decision.time for decision in found]
     assert 1 == found.dropped
 
 
-def test_broken_file(tmp_path: Path) -> None:
-    """A file of another kind is reported with its name."""
-    (tmp_path / "decisions.parquet").write_text("no")
-    with pytest.raises(ResultsError, match="cannot be read as decisions"):
-        read_decisions(tmp_path / "decisions.parquet")
-
-
-def test_weeks_without_a_date() -> None:
-    """Where the trace does not say when it began, weeks are counted from 1."""
-    assert "week 2 Tue 14:02:10" == moment(Clock(), 604800 + 86400 + 14 * 3600 + 130)
-
-
 GRID = """\
-name = "small"
 users = "think-time"
 broker = "least-loaded"
-
 [clusters.a]
 processors = 4
 trace = "two.swf"
-
 [clusters.b]
 processors = 2
 trace = "two.swf"
@@ -282,5 +231,3 @@ def test_files_are_logged(tmp_path: Path, call: Call, command: str, name: str, t
     assert set(jobs.user) == set(sent.user)
     _, printed, _ = call("explain", tmp_path / "out", "--user", 1, "--with-jobs")
     assert ("ran 2.0 h on a until" in printed) == (name != "run.toml")
-    code, _, told = call(command, tmp_path / name, "--log-decisions")
-    assert (2, True) == (code, "needs" in told or "--out" in told)

@@ -16,13 +16,15 @@ from hpcrowd.environment import (
     Nearest,
     write_predictor,
 )
-from hpcrowd.environment.errors import HpcrowdError, PredictorError, QuantityError
+from hpcrowd.environment.errors import PredictorError, QuantityError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.population_files import read_population
 from typer.testing import CliRunner, Result
+
+from tests.scenarios.studies.study_cases import job
 
 # Compiles loops that the other quick tests do not need.
 pytestmark = pytest.mark.slow
@@ -32,18 +34,11 @@ pytestmark = pytest.mark.slow
 def log(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:
     """Return a log of 60 jobs by two users who ask for far more than they need."""
     random = np.random.default_rng(1)
-    jobs = [
-        {
-            "submit": 200 * number,
-            "wait": 0,
-            "run": 300 * (1 + number % 2) + int(random.integers(0, 30)),
-            "requested_processors": int(random.integers(1, 9)),
-            "requested_time": 7200,
-            "status": 1,
-            "user": number % 2,
-        }
-        for number in range(60)
-    ]
+    jobs = []
+    for number in range(60):
+        run = 300 * (1 + number % 2) + int(random.integers(0, 30))
+        processors = int(random.integers(1, 9))
+        jobs.append(job(200 * number, run, processors, number % 2, requested_time=7200))
     path = tmp_path / "log.swf"
     write_swf(make_trace(*jobs, header="; MaxProcs: 8\n; UnixStartTime: 1072911600"), path)
     return path
@@ -95,24 +90,6 @@ def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
     assert ("nearest", 3, "submission") == (told["name"], told["k"], told["history"])
     assert runs[0].label.endswith("estimates nearest")
     assert "last-two" == ReplayConfig.configure(estimates=LastTwo()).plain()["estimates"]["name"]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("history",), "history: used before it was trained; name published parameters (history:"),
-        (("history:history=category",), "used before it was trained"),
-        (("oracle",), "estimates 'oracle': not known; choose requested, exact, such as 1.5x, last"),
-        (("nearest:x=1",), "predictor 'nearest:x=1': 'x' is not an option of it; write nearest:"),
-        (("absent.json",), "absent.json: cannot be read"),
-        (("nearest", "--scheduler", "recorded"), "the recorded schedule uses no predictions"),
-    ],
-)
-def test_wrong_estimates(log: Path, words: tuple[str, ...], told: str) -> None:
-    """What is wrong is reported in one line with its cure."""
-    error = run("replay", log, "--estimates", *words).exception
-    assert isinstance(error, HpcrowdError)
-    assert told in str(error)
 
 
 def test_untrained_predictors_are_refused_before_anything() -> None:

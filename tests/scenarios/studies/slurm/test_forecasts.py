@@ -205,6 +205,11 @@ def test_what_was_known(scene: Scene) -> None:
     record = scene.record
     moments = sorted(scene.expected)
     assert len(moments) > 30
+    # Tasks that wait together have the start of their line in ``squeue --start``.
+    starts = [(one, key) for one in scene.expected.values() for key in one]
+    assert all(one[key] > 0 for one, key in starts)
+    following = [one.get(Key(key.plan, key.task + 1)) == one[key] for one, key in starts]
+    assert 20 < sum(following)
     for moment in moments[2::9]:
         known = scene.known_at(moment)
         state, jobs = known.state, known.state.jobs
@@ -230,16 +235,7 @@ def test_what_was_known(scene: Scene) -> None:
             assert {known.key_of[one.row].plan for one in parents} == {line.parent}
 
 
-def test_arrays_have_one_expected_start(scene: Scene) -> None:
-    """Tasks that wait together have the start of their line in ``squeue --start``."""
-    together = 0
-    for starts in scene.expected.values():
-        for key, start in starts.items():
-            assert start > 0
-            together += starts.get(Key(key.plan, key.task + 1)) == start
-    assert together > 20
-
-
+@pytest.mark.slow
 def test_nearer_than_slurm_itself(scene: Scene) -> None:
     """At two moments of a run, with few futures, ours are much nearer beyond two hours."""
     cases = [case_at(scene, moment, "rigid", 4) for moment in (9001, 18001)]

@@ -67,16 +67,12 @@ def test_starts_are_compared_without_the_sign() -> None:
 
 
 def test_nothing_in_common_is_not_a_number() -> None:
-    """Without a job that started in both, means and correlations are nan."""
+    """Without a job that started in both, or without variation; equal values share their rank."""
     found = distance([(tried(J[0], 0, -1), tried(J[0], 0, 5))])
     assert (0, 1) == (found.jobs, found.only)
     assert all(map(math.isnan, (found.mean, found.median, found.p90, found.pearson, found.nodes)))
-
-
-def test_equal_values_share_their_rank() -> None:
-    """Ranks are those of the definition by Spearman, as scipy has them."""
-    assert [1.5, 4, 1.5, 3] == ranks(np.array([2.0, 9, 2, 5])).tolist()
     assert math.isnan(correlation(np.ones(5), np.arange(5.0)))
+    assert [1.5, 4, 1.5, 3] == ranks(np.array([2.0, 9, 2, 5])).tolist()
 
 
 def test_reasons_are_compared_where_both_wait() -> None:
@@ -145,7 +141,7 @@ def test_recorded_runs_give_their_stored_statistics(
 
 
 def test_a_run_agrees_with_itself(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
-    """The distance of a run to itself is zero in every measure."""
+    """The distance of a run to itself is zero in every measure; a job left out is counted."""
     record, schedule = recorded("C")
     found = compare(schedule, schedule, record.plan)
     assert (0, 0, 0) == (found.starts.mean, found.tries.most, found.starts.shift)
@@ -154,51 +150,27 @@ def test_a_run_agrees_with_itself(recorded: Callable[[str], tuple[Record, Schedu
     parts = priorities(schedule.priorities, schedule.priorities)
     assert {1.0} == {one.near for one in parts.values()}
     assert {"PRIORITY", "AGE", "FAIRSHARE", "JOBSIZE", "PARTITION", "QOS"} <= parts.keys()
-    assert (405, 1, 0) == (lambda one: (one.compared, one.near, one.most))(
-        shares(schedule.shares, schedule.shares)
-    )
+    one = shares(schedule.shares, schedule.shares)
+    assert (405, 1, 0) == (one.compared, one.near, one.most)
+    fewer = replace(schedule, tries=schedule.tries[5:])
+    gone = len(schedule.jobs) - len(fewer.jobs)
+    assert gone > 0
+    assert found.starts.jobs - gone == compare(fewer, schedule, record.plan).starts.jobs
 
 
-def test_parts_of_a_priority_add_up(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
-    """The parts of each sampled priority, read by column, sum to it within rounding."""
-    for jobs in recorded("A")[1].priorities.values():
-        for parts in jobs.values():
-            assert 4 >= abs(parts["PRIORITY"] - sum(v for k, v in parts.items() if k != "PRIORITY"))
-
-
-def test_priorities_show_that_fair_share_moves(
-    recorded: Callable[[str], tuple[Record, Schedule]],
-) -> None:
-    """Between two runs, job size, partition and QOS are the same, fair share is not."""
-    found = priorities(recorded("A")[1].priorities, recorded("B")[1].priorities)
+def test_what_a_recorded_run_holds(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
+    """Parts of a priority add up within rounding; preempted tries have a reason; waits by group."""
+    record, schedule = recorded("A")
+    sampled = [one for jobs in schedule.priorities.values() for one in jobs.values()]
+    assert sampled
+    for parts in sampled:
+        assert 4 >= abs(parts["PRIORITY"] - sum(v for k, v in parts.items() if k != "PRIORITY"))
+    found = priorities(schedule.priorities, recorded("B")[1].priorities)
     assert [1, 1, 1] == [found[name].near for name in ("JOBSIZE", "PARTITION", "QOS")]
     assert 0.9 > found["FAIRSHARE"].near
-
-
-def test_preempted_tries_are_known_with_their_reason(
-    recorded: Callable[[str], tuple[Record, Schedule]],
-) -> None:
-    """Each preempted try of the accounting has its line in the controller's log."""
-    schedule = recorded("A")[1]
     preempted = {(one.key, one.trial) for one in schedule.tries if one.state == "PREEMPTED"}
     assert preempted == set(schedule.preempted_for)
     assert 34 == len(preempted)
-
-
-def test_waits_are_grouped(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
-    """Mean waits by partition are those of the record's statistics, over all started jobs."""
-    record, schedule = recorded("A")
-    found = waits_by(schedule, record.plan, "partition")
+    waits = waits_by(schedule, record.plan, "partition")
     expected = {"normal": 1471, "debug": 636, "gpu": 4656, "long": 5641, "scavenger": 2181}
-    assert expected == {name: round(value) for name, value in found.items()}
-
-
-def test_a_missed_job_counts(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
-    """A job that a schedule leaves out is counted, and left out of the means."""
-    record, schedule = recorded("C")
-    fewer = replace(schedule, tries=schedule.tries[5:])
-    found = compare(fewer, schedule, record.plan)
-    whole = compare(schedule, schedule, record.plan)
-    gone = len(schedule.jobs) - len(fewer.jobs)
-    assert gone > 0
-    assert whole.starts.jobs - gone == found.starts.jobs
+    assert expected == {name: round(value) for name, value in waits.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.errors import QuantityError, TraceError
-from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.song2005.measures import (
@@ -33,58 +29,23 @@ from hpcrowd.scenarios.studies.song2005.measures import (
 from hpcrowd.scenarios.studies.song2005.statements import RULES
 from hpcrowd.scenarios.studies.song2005.study import STUDIED, Song2005, reproduce_song2005
 
-from tests.scenarios.studies.study_cases import KTH_FILE, rows_of_folder, shown
-
-
-def grouped_log(make_trace: Callable[..., Trace], seed: int, jobs: int = 400) -> Trace:
-    """Return a log of users with habits: each has a size and a run time of its own."""
-    random = np.random.default_rng(seed)
-    size, log_run = 2 ** random.integers(0, 5, 15), random.uniform(2, 14, 15)
-    made = []
-    for submit in np.sort(random.integers(0, 20 * DAY, jobs)).tolist():
-        user = min(int(random.exponential(4)), 14)
-        processors = int(size[user]) if random.random() < 0.8 else int(random.integers(1, 17))
-        made.append(
-            {
-                "submit": submit,
-                "wait": 0,
-                "run": int(2 ** (log_run[user] + random.normal())),
-                "allocated_processors": processors,
-                "requested_processors": processors,
-                "status": 1,
-                "user": user + 1,
-            }
-        )
-    return make_trace(*made, header="; MaxProcs: 20")
+from tests.scenarios.studies.study_cases import Ran, shown
 
 
 @pytest.fixture(scope="module")
-def small_folder(
-    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """Return a folder with small logs in the place of KTH, and of two versions of LANL-CM5."""
-    folder = tmp_path_factory.mktemp("traces")
-    write_swf(grouped_log(make_trace, 1), folder / KTH_FILE)
-    write_swf(grouped_log(make_trace, 2), folder / "LANL-CM5-1994-4.1-cln.swf")
-    write_swf(grouped_log(make_trace, 3, 300), folder / "LANL-CM5-1994-3.1-cln.swf")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def small(small_folder: Path) -> Song2005:
-    """Return the study on the small logs."""
-    return reproduce_song2005(small_folder, seeds=2, workers=1)
+def small(ran_of: Callable[[str], Ran]) -> Song2005:
+    """Return the study on small logs in the place of KTH, and of two versions of LANL-CM5."""
+    found: Song2005 = ran_of("song2005").study
+    return found
 
 
 # ---- published data --------------------------------------------------------------------------
 
 
-def test_published_tables_are_whole() -> None:
-    """Six logs; 72 groups whose shares add up to all; a few lines as printed."""
-    logs = [row["trace"] for row in published_rows("song2005_table1")]
-    assert logs == list(STUDIED)
-    assert 6 * (2 + 4 + 6) == len(published_rows("song2005_table3"))
-    for log in logs:
+def test_published_tables_are_consistent() -> None:
+    """Shares of the groups of each log add up to all; areas descend; whole users have a share."""
+    assert [row["trace"] for row in published_rows("song2005_table1")] == list(STUDIED)
+    for log in STUDIED:
         users = int(published_log(log)["users"])
         for count in COUNTS:
             groups = published_groups(log, count)
@@ -95,15 +56,10 @@ def test_published_tables_are_whole() -> None:
             # A single user is 100 / users %, which tells the blocks of the table apart.
             for group in groups:
                 whole = round(group["users"].value * users / 100)
-                off = abs(group["users"].value - 100 * whole / users)
-                assert off <= 0.06
+                assert abs(group["users"].value - 100 * whole / users) <= 0.06
         area = [group["area"].value for group in published_groups(log, 6)]
         assert sorted(area, reverse=True) == area
-    assert ["1.1", "8.4", "0.5"] == [one.text for one in published_groups("KTH", 6)[4].values()]
     assert "-0.00" == published_quality("KTH")["correlation_synthetic"].text
-    assert 100 == pytest.approx(
-        sum(float(row["users_percent"]) for row in published_rows("song2005_table2")), abs=0.02
-    )
 
 
 # ---- measures --------------------------------------------------------------------------------
@@ -227,25 +183,16 @@ def test_what_is_not_there_is_reported(small: Song2005) -> None:
     """Logs that are absent, other versions, and how many jobs Table I has."""
     text = " ".join(shown(small).split())
     assert "Not available: SDSC96, CTC, SDSC-SP2, SDSC95" in text
-    assert "400 jobs, 28,490 in Table I: another version of the log" in text
+    assert "150 jobs, 28,490 in Table I: another version of the log" in text
     assert "LANL-CM5-1994-4.1-cln.swf is measured, not LANL-CM5-1994-3.1-cln.swf" in text
 
 
-@pytest.mark.slow
-def test_folder_is_whole(small: Song2005, tmp_path: Path) -> None:
-    """The folder holds data, table, maps of the groups, page and provenance."""
-    rows = rows_of_folder(small, tmp_path)
-    assert {"III", "IV", "V"} == {row["table"] for row in rows}
-    assert {
-        "kth-2-groups.png", "kth-4-groups.png", "kth-6-groups.png", "lanl-cm5-4-groups.png"
-    } == {path.name for path in (tmp_path / "study").glob("*.png")}  # fmt: skip
-    data = json.loads((tmp_path / "study" / "song2005.json").read_text())
-    assert set(KINDS) == set(data["traces"]["KTH"]["generated"])
-    assert 2 == len(data["traces"]["KTH"]["generated"][SHUFFLED])
-
-
-def test_statements_are_checked_where_they_are_made(small: Song2005) -> None:
-    """Every statement on the logs it is about; users that are not there leave one open."""
+def test_what_is_measured(small: Song2005) -> None:
+    """Every kind with every seed; statements on the logs they are about, open without users."""
+    data = small.to_json()["traces"]["KTH"]["generated"]
+    assert set(KINDS) == set(data)
+    assert 1 == len(data[SHUFFLED])
+    assert {"III", "IV", "V"} == {row[small.rows()[0].index("table")] for row in small.rows()[1]}
     found = {(claim.name, claim.setting): claim for claim in small.claims}
     assert len(found) == sum(2 if rule.settings is None else 1 for rule in RULES)
     named = found["parallel and serial users", "KTH"]
@@ -253,44 +200,13 @@ def test_statements_are_checked_where_they_are_made(small: Song2005) -> None:
 
 
 @pytest.mark.slow
-def test_processes_do_not_change_the_results(small: Song2005, small_folder: Path) -> None:
-    """Two processes give what one gives, and a log alone what it gives with others."""
-    again = reproduce_song2005(small_folder, seeds=2, workers=2, only=["KTH"])
-    assert ["KTH"] == list(again.traces)
-    assert small.to_json()["traces"]["KTH"] == again.to_json()["traces"]["KTH"]
-
-
-def test_parts_of_the_page_are_marked(small: Song2005, root: Path) -> None:
-    """Every generated part has its place on the page."""
-    page = (root / "docs" / "studies" / "song2005.md").read_text()
-    for name in small.page_parts():
-        assert 1 == page.count(f"<!-- generated: {name} -->")
-        assert 1 == page.count(f"<!-- end of {name} -->")
-
-
-def test_what_cannot_be_run_is_refused(small_folder: Path, tmp_path: Path) -> None:
-    """No log, or no seed."""
-    with pytest.raises(TraceError, match=r"no trace of SDSC96, CTC, .* fetch one"):
-        reproduce_song2005(tmp_path)
-    with pytest.raises(QuantityError, match="seeds 0: must be 1 or more"):
-        reproduce_song2005(small_folder, seeds=0)
-
-
-@pytest.mark.slow
-def test_command_line(
-    small_folder: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
+def test_a_log_alone_gives_what_it_gives_with_others(
+    input_of: Callable[[str], Path], small: Song2005
 ) -> None:
-    """The command writes the folder, prints one JSON object, and shows what is not reached."""
-    out = tmp_path / "out"
-    code, printed, _ = call(
-        "reproduce", "song2005", "--traces", small_folder, "--seeds", 1, "--out", out, "--json"
-    )
-    data = json.loads(printed)
-    assert (0 if data["reached"] else 1) == code
-    assert ("song2005", 1) == (data["study"], data["seeds"])
-    assert (out / "provenance.json").exists()
-    code, _, error = call("reproduce", "song2005", "--traces", tmp_path)
-    assert (2, True) == (code, "no trace of SDSC96" in error)
+    """The study on KTH alone."""
+    alone = reproduce_song2005(input_of(small.name), seeds=1, workers=1, only=["KTH"])
+    assert ["KTH"] == list(alone.traces)
+    assert small.to_json()["traces"]["KTH"] == alone.to_json()["traces"]["KTH"]
 
 
 @pytest.mark.slow
