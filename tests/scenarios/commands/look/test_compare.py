@@ -88,33 +88,25 @@ def test_three_groups_on_a_narrow_terminal(
 
 
 def test_json_is_one_object(call: Call, runs: Path) -> None:
-    """--json prints one object and nothing else, the same every time."""
+    """--json prints one object, the same every time; after Z come A2, B2 and so on."""
     code, out, err = call("rigid", "d0", "d1", "--json")
     assert (0, "") == (code, err)
     wire = json.loads(out)
     assert ["rigid, easy", "distribution, easy"] == [group["label"] for group in wire["groups"]]
     assert [[0], [0, 1]] == [[run["seed"] for run in group["runs"]] for group in wire["groups"]]
     assert out == call("rigid", "d0", "d1", "--json")[1]
+    assert ["A", "Z", "A2", "B3"] == [letter(place) for place in (0, 25, 26, 53)]
 
 
 def test_folder(call: Call, runs: Path) -> None:
-    """--out leaves tables and pictures, says where, and may be written again."""
+    """--out leaves tables and pictures, may be written again, and never over the runs inside."""
     code, _, err = call("rigid", "d0", "--out", "both")
     assert (0, 1) == (code, len(err.splitlines()))
     assert "are in both; hpcrowd report makes a page" in err
     assert set(PICTURES) < {path.name for path in (runs / "both").iterdir()}
     assert 0 == call("rigid", "d0", "--out", "both")[0]
     assert [] == [path.name for path in runs.iterdir() if path.name.endswith(".tmp")]
-
-
-def test_runs_inside_the_folder_are_kept(call: Call, runs: Path) -> None:
-    """A folder of several runs that may be replaced is not, if the runs are in it."""
     (runs / "provenance.json").write_text("{}")
     code, _, err = call("rigid", "d0", "--out", str(runs))
     assert (2, True) == (code, "would replace rigid" in err)
     assert (runs / "rigid" / "jobs.parquet").exists()
-
-
-def test_letters_go_on() -> None:
-    """After Z come A2, B2 and so on."""
-    assert ["A", "Z", "A2", "B3"] == [letter(place) for place in (0, 25, 26, 53)]

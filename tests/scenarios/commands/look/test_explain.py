@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from hpcrowd.agents.behaviours.decisions import MEANING, DecisionLog, Decisions, Kind, What, Why
-from hpcrowd.analysis.results import read_results
 from hpcrowd.analysis.tables import read_decisions, write_decisions
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.errors import ResultsError
@@ -111,7 +110,11 @@ jobs = "resubmit"
 
 
 def test_stopped_jobs_in_words(results: Path, call: Call, tmp_path: Path) -> None:
-    """A job that was stopped says so, and when it was submitted again."""
+    """A stopped job says when it came again; who looks where nothing was hears when it was."""
+    assert (0, """\
+0 decisions of user 1, think-time, easy
+its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:15:00
+""", "") == call("explain", results, "--user", 1, "--from", "1d")  # fmt: skip
     (tmp_path / "outage.toml").write_text(OUTAGE)
     trace, outage = tmp_path / "two.swf", tmp_path / "outage.toml"
     call("replay", trace, "--platform", outage, "--log-decisions", "--out", results)
@@ -139,43 +142,6 @@ def test_many_jobs_of_a_submission(tmp_path: Path, call: Call) -> None:
     lines = [line.strip() for line in printed.splitlines()]
     assert "job 10: waited 9.0 min, ran 60 s until week 1 Mon 00:10:00" == lines[10]
     assert "and 3 jobs more, the last one until week 1 Mon 00:13:00" == lines[11]
-
-
-def test_nothing_in_the_span(results: Path, call: Call) -> None:
-    """Who looks at a time without decisions hears when there were some."""
-    assert (0, """\
-0 decisions of user 1, think-time, easy
-its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:15:00
-""", "") == call("explain", results, "--user", 1, "--from", "1d")  # fmt: skip
-
-
-def test_populations_are_logged(
-    make_trace: Callable[..., Trace], tmp_path: Path, call: Call
-) -> None:
-    """``resample`` keeps decisions as well, with who comes and goes."""
-    write_swf(small_log(make_trace), tmp_path / "log.swf")
-    call("resample", tmp_path / "log.swf", "--log-decisions", "--out", tmp_path / "run")
-    run = read_results(tmp_path / "run")
-    assert run.decisions is not None
-    user = int(run.decisions.columns["user"][-1])
-    code, printed, _ = call("explain", tmp_path / "run", "--user", user)
-    assert 0 == code
-    assert "released by completion of batch" in printed
-
-
-@pytest.mark.parametrize("more", [(), ("--oblivious",)])
-def test_generated_users_are_logged(tmp_path: Path, call: Call, more: tuple[str, ...]) -> None:
-    """``populate`` keeps decisions as well: a submission for each batch."""
-    call(
-        "populate", "feitelson97", "--model-processors", 64, "--days", 1, "--log-decisions",
-        "--out", tmp_path / "run", *more,
-    )  # fmt: skip
-    run = read_results(tmp_path / "run")
-    assert run.decisions is not None
-    rows = [one for one in run.decisions if one.what == What.SUBMITTED]
-    assert sorted(set(run.jobs.batch.tolist())) == sorted(one.unit for one in rows)
-    assert all(one.seconds >= 0 for one in rows if one.why == Why.ENDED)
-    assert {Why.FIRST, Why.ENDED} == {one.why for one in rows}
 
 
 def test_read_back(tmp_path: Path) -> None:
@@ -210,24 +176,41 @@ trace = "two.swf"
 
 
 @pytest.mark.parametrize(
-    ("command", "name", "text"),
+    ("line", "unit"),
     [
-        ("grid", "grid.toml", GRID),
-        ("run", "run.toml", '[scenario]\nkind = "replay"\ntrace = "two.swf"\n'),
-        ("run", "grid-run.toml", '[scenario]\nkind = "grid"\nsource = "grid.toml"\n'),
+        ("resample log.swf", "unit"),
+        ("populate feitelson97 --model-processors 64 --days 1", "batch"),
+        ("populate feitelson97 --model-processors 64 --days 1 --oblivious", "batch"),
+        ("grid grid.toml", "session"),
+        ("run run.toml", "session"),
+        ("run grid-run.toml", "session"),
     ],
 )
-def test_files_are_logged(tmp_path: Path, call: Call, command: str, name: str, text: str) -> None:
-    """Grids and scenarios of files keep a submission of every session."""
-    (tmp_path / "two.swf").write_text(TWO_USERS)
-    (tmp_path / "grid.toml").write_text(GRID)
-    (tmp_path / name).write_text(text)
-    code, _, told = call(command, tmp_path / name, "--log-decisions", "--out", tmp_path / "out")
+def test_every_kind_of_run_is_logged(
+    make_trace: Callable[..., Trace],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Call,
+    line: str,
+    unit: str,
+) -> None:
+    """Populations, generated users, grids and scenarios keep a submission of every unit."""
+    monkeypatch.chdir(tmp_path)
+    write_swf(small_log(make_trace), "log.swf")
+    Path("two.swf").write_text(TWO_USERS)
+    Path("grid.toml").write_text(GRID)
+    Path("run.toml").write_text('[scenario]\nkind = "replay"\ntrace = "two.swf"\n')
+    Path("grid-run.toml").write_text('[scenario]\nkind = "grid"\nsource = "grid.toml"\n')
+    code, _, told = call(*line.split(), "--log-decisions", "--out", "out")
     assert (0, True) == (code, "Results are in" in told), told
-    jobs = pd.read_parquet(tmp_path / "out" / "jobs.parquet")
-    decisions = pd.read_parquet(tmp_path / "out" / "decisions.parquet")
+    jobs = pd.read_parquet("out/jobs.parquet")
+    decisions = pd.read_parquet("out/decisions.parquet")
     sent = decisions[decisions.what == "submitted"]
-    assert set(jobs.session) == set(sent.unit)
-    assert set(jobs.user) == set(sent.user)
-    _, printed, _ = call("explain", tmp_path / "out", "--user", 1, "--with-jobs")
-    assert ("ran 2.0 h on a until" in printed) == (name != "run.toml")
+    assert len(sent) > 1
+    if unit in jobs:
+        assert set(jobs[unit]) == set(sent.unit)
+        assert set(jobs.user) >= set(sent.user)
+    user = sent.user.iloc[-1] if unit == "unit" else sent.user.iloc[0]
+    _, printed, _ = call("explain", "out", "--user", user, "--with-jobs")
+    assert "submitted" in printed
+    assert ("ran 2.0 h on a until" in printed) == ("grid" in line)

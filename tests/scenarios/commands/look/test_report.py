@@ -51,7 +51,7 @@ def call(call: Call) -> Call:
 
 
 def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
-    """The page appears, the command says where and how large; a second time replaces it."""
+    """The page appears, with where and how large; as JSON, the metrics of each run."""
     for _ in range(2):
         code, out, err = call("both/rigid")
         assert (0, "") == (code, out)
@@ -64,10 +64,6 @@ def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
         "Again: hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" in page.text
     )
     assert {"both", "log.swf", "report.html"} == {path.name for path in runs.iterdir()}
-
-
-def test_json_names_the_file_and_the_runs(call: Call, runs: Path) -> None:
-    """One object: where the report is, and the metrics of each run."""
     code, out, _ = call("both/rigid", "log.swf", "--json")
     wire = json.loads(out)
     assert (0, "report.html", None) == (code, wire["report"], wire["figures"])

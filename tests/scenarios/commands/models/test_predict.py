@@ -38,7 +38,7 @@ def run(*words: object) -> Result:
 
 
 def test_models_side_by_side(log: Path) -> None:
-    """The table has the requested time and each model, and counts what was left out."""
+    """The table has the requested time and each model; JSON is one object with units in names."""
     result = run(log, "--model", "last-two", "--model", "history:SDSC04,history=completion")
     assert 0 == result.exit_code
     lines = result.stdout.splitlines()
@@ -47,10 +47,6 @@ def test_models_side_by_side(log: Path) -> None:
     assert ["requested", "last-two", "history:SDSC04,history=completion"] == [
         line.split()[0] for line in lines[3:6]
     ]
-
-
-def test_json_is_one_object(log: Path) -> None:
-    """With --json standard output is one object whose figures have units in their names."""
     found = json.loads(run(log, "--split", "20", "--model", "nearest:k=3", "--json").stdout)
     assert (20, 99) == (found["training_jobs"], found["test_jobs"])
     names = [model["model"] for model in found["models"]]
@@ -79,15 +75,11 @@ def test_trained_models_are_written_and_read(log: Path, tmp_path: Path) -> None:
 
 
 def test_training_is_reported(log: Path) -> None:
-    """A person reads what was found and how long it took; --years takes the jobs of these."""
+    """What was found, of which years; --history sets the kind of history of every model."""
     words = ("--model", "history", "--train", "--evaluations", 5, "--seeds", 1)
     result = run(log, *words, "--years", "2003-2004")
     assert "history, trained here" in result.stdout
     assert "5 sets of parameters: template" in result.stdout
-
-
-def test_history_holds_for_all_models(log: Path) -> None:
-    """--history sets the kind of history of every model."""
     words = (log, "--history", "completion", "--model", "last-two", "--model", "history:SDSC04")
     found = json.loads(run(*words, "--json").stdout)
     kinds = [model["settings"]["history"] for model in found["models"][1:]]

@@ -16,7 +16,7 @@ from hpcrowd.environment import (
     Nearest,
     write_predictor,
 )
-from hpcrowd.environment.errors import PredictorError, QuantityError
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import ReplayConfig, replay
@@ -68,12 +68,21 @@ def test_one_spelling_for_both_commands(log: Path, model: Path, text: str) -> No
 
 
 def test_models_are_in_the_provenance(log: Path, model: Path, tmp_path: Path) -> None:
-    """A run shows which estimates it had, and the checksum of the file of a model."""
+    """With their checksums; clusters of a population name theirs, next to its file."""
     out = tmp_path / "run"
     assert 0 == run("replay", log, "--estimates", model, "--out", out).exit_code
     told = json.loads((out / "provenance.json").read_text())["configuration"]
     assert str(model) == told["estimates"]
     assert {str(model): sha256(model.read_bytes()).hexdigest()} == told["files_sha256"]
+    path = tmp_path / "population.toml"
+    text = '[[users]]\nbehaviour = "rigid"\n[clusters.big]\nprocessors = 9\nestimates = "{}"\n'
+    path.write_text(text.format(model.name))
+    found = read_population(path)
+    assert str(model) == found.others()["big"].estimates
+    assert {model.name: sha256(model.read_bytes()).hexdigest()} == found.files()
+    path.write_text(text.format("absent.json"))
+    with pytest.raises(QuantityError, match=r"absent\.json: cannot be read"):
+        read_population(path)
 
 
 def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
@@ -90,23 +99,3 @@ def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
     assert ("nearest", 3, "submission") == (told["name"], told["k"], told["history"])
     assert runs[0].label.endswith("estimates nearest")
     assert "last-two" == ReplayConfig.configure(estimates=LastTwo()).plain()["estimates"]["name"]
-
-
-def test_untrained_predictors_are_refused_before_anything() -> None:
-    """The configuration itself refuses them, as text and as an object."""
-    for estimates in ("history", HistoryPredictor()):
-        with pytest.raises(PredictorError, match="used before it was trained"):
-            ReplayConfig.configure(estimates=estimates)
-
-
-def test_other_clusters_have_estimates_too(model: Path, tmp_path: Path) -> None:
-    """A population's clusters name theirs; a file of a model is found next to the population's."""
-    path = tmp_path / "population.toml"
-    text = '[[users]]\nbehaviour = "rigid"\n[clusters.big]\nprocessors = 9\nestimates = "{}"\n'
-    path.write_text(text.format(model.name))
-    found = read_population(path)
-    assert str(model) == found.others()["big"].estimates
-    assert {model.name: sha256(model.read_bytes()).hexdigest()} == found.files()
-    path.write_text(text.format("absent.json"))
-    with pytest.raises(QuantityError, match=r"absent\.json: cannot be read"):
-        read_population(path)

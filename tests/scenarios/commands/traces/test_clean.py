@@ -60,16 +60,12 @@ def test_clean_without_a_rule_shows_all(call: Call, log: Trace) -> None:
 
 
 def test_clean_writes_what_is_left(call: Call, log: Trace) -> None:
-    """With -o, what is left is a trace with a true header, and the line says how many jobs."""
+    """A true header; all that is counted as JSON; without MaxProcs the size is no rule."""
     code, out, _ = call("clean", "log.swf", "--larger", "--last", "1", "-o", "out.swf.gz")
     assert 0 == code
     assert "out.swf.gz: 2 jobs; 1 reference to removed jobs set to -1" == out.splitlines()[-1]
     left = read_swf("out.swf.gz")
     assert ([1, 3], 2) == (left["number"].tolist(), left.header.integer("MaxJobs"))
-
-
-def test_clean_as_json(call: Call, log: Trace) -> None:
-    """Everything that is counted is in one object, bursts one by one."""
     code, out, _ = call("clean", "log.swf", "--flurries", "1/2d", "--json")
     told = json.loads(out)
     assert (0, "log.swf", None, 4, 2) == (
@@ -79,10 +75,6 @@ def test_clean_as_json(call: Call, log: Trace) -> None:
     assert [{"user": 2, "first": DAY, "last": 2 * DAY, "jobs": 2}] == told["flurries"]
     assert (2, 1, 0.5) == tuple(told["together"][key] for key in ("jobs", "users", "job_share"))
     assert ["flurries"] == [rule["rule"] for rule in told["rules"]]
-
-
-def test_clean_of_a_machine_of_unknown_size(call: Call, log: Trace) -> None:
-    """Without MaxProcs the rule is left out of what is shown, and an error when asked for."""
     text = Path("log.swf").read_text().replace("; MaxProcs: 4\n", "")
     Path("log.swf").write_text(text)
     out = call("clean", "log.swf")[1]
@@ -93,7 +85,7 @@ def test_clean_of_a_machine_of_unknown_size(call: Call, log: Trace) -> None:
 
 
 def test_window(call: Call, log: Trace) -> None:
-    """Dates are local; what is left out is counted by reason, and where the new origin is."""
+    """Local dates, or durations from the origin and ranges of users; no date without a start."""
     code, out, err = call(
         "window", "log.swf", "--from", "2004-01-03", "--to", "2004-01-04 12:00", "-o", "part.swf"
     )
@@ -109,10 +101,6 @@ def test_window(call: Call, log: Trace) -> None:
         part["submit"].tolist(),
         part.header.integer("UnixStartTime"),
     )
-
-
-def test_window_of_users_by_durations(call: Call, log: Trace) -> None:
-    """Durations count from the origin; users may be ranges."""
     edges = ("--from", "1d", "--to", "2d 1h")
     code, out, _ = call("window", "log.swf", *edges, "--only-users", "2-5", "-o", "p.swf", "--json")
     assert 0 == code
@@ -121,10 +109,6 @@ def test_window_of_users_by_durations(call: Call, log: Trace) -> None:
         "end_s": 2 * DAY + 3600, "moved_s": DAY, "references_cut": 0,
         "left_out": {"submitted before the window": 1, "submitted after the window": 1},
     } == json.loads(out)  # fmt: skip
-
-
-def test_window_without_a_date(call: Call, log: Trace) -> None:
-    """Where the trace does not say when it began, that is said, and dates are refused."""
     text = Path("log.swf").read_text().replace("; UnixStartTime: 1072911600\n", "")
     Path("log.swf").write_text(text)
     out = call("window", "log.swf", "--from", "1d", "-o", "p.swf")[1]

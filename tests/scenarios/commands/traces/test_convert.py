@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
 
@@ -238,14 +237,3 @@ def test_text_of_ones_own_is_left_out_of_what_is_given_away(here: Path, call: Ca
         call("convert", "own.csv", "public.csv", "--anonymise", "--force", "--json")[1]
     )
     assert ["email"] == wire["left_out"]
-
-
-def test_steps_are_shown_on_a_terminal(
-    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Millions of jobs take a minute: a terminal shows which of the two steps it is."""
-    steps: list[tuple[str, int, int]] = []
-    told = nullcontext(lambda *step: steps.append(step))
-    monkeypatch.setattr("hpcrowd.scenarios.commands.traces.convert.progress_bar", lambda: told)
-    assert 0 == call("convert", "log.swf", "log.csv")[0]
-    assert [("reading log.swf", 0, 2), ("writing log.csv", 1, 2)] == steps

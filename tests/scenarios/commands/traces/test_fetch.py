@@ -76,8 +76,8 @@ def test_list(call: Call, server: Server, arguments: list[str]) -> None:
     assert (A, "damaged") == (log["name"], log["state"])
 
 
-def test_json_of_the_list(call: Call, server: Server) -> None:
-    """The list has every column of the table, the address that counts, and the folder."""
+def test_json(call: Call, server: Server) -> None:
+    """The list has every column, address and folder; a fetched log its path, state and header."""
     code, out, err = call("--list", "--json", "--folder", "there")
     told = json.loads(out)
     assert (0, "", "there") == (code, err, told["folder"])
@@ -86,10 +86,6 @@ def test_json_of_the_list(call: Call, server: Server) -> None:
         *(first[key] for key in ("name", "jobs", "processors", "bytes", "state")), second["name"],
     )  # fmt: skip
     assert f"{server.base}{TARGET}" == first["url"] == first["address"]
-
-
-def test_json_of_fetched_logs(call: Call, server: Server) -> None:
-    """Each log comes once, with its path, whether it was fetched now, and its header."""
     call("toy-a")
     code, out, err = call("toy-a", "TOY-B", A, "--json")
     told = json.loads(out)

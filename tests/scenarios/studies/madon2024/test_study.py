@@ -154,10 +154,8 @@ def test_seconds_are_added_to_jobs_that_ran(make_trace: Callable[..., Trace]) ->
     assert {(5, 0, -1), (6, 0, -1)} == seen
 
 
-def test_last_predecessor_counts_alone() -> None:
-    """A third job came 90 s after the first and 10 s after the second; if both end at once, the
-    usual user thinks 90 s more, the other one only as long as after the last to end.
-    """
+def test_other_rules() -> None:
+    """The usual user thinks after the last to end; EASY may not use spare processors."""
     trace = parse_swf(
         "; MaxProcs: 2\n"
         "1 0 0 10 1 -1 -1 1 100 -1 1 1 -1 -1 -1 -1 -1 -1\n"
@@ -169,10 +167,6 @@ def test_last_predecessor_counts_alone() -> None:
     other = simulate(trace, "easy", "a0", **fast, users=sensitivity.LastPredecessor)
     assert [0, 5, 90] == usual.jobs.submit.tolist()
     assert [0, 5, 16] == other.jobs.submit.tolist()
-
-
-def test_shadow_only_does_not_use_spare_processors() -> None:
-    """A long job next to the head's reservation starts under EASY, but not under the footnote."""
     queue = [WaitingJob(1, 6, 50, 0), WaitingJob(2, 1, 500, 1), WaitingJob(3, 2, 100, 2)]
     look = Look(0, queue, [RunningJob(0, 5, 100)], 3, 8)
     started = sensitivity.ShadowOnly().select(look)
@@ -183,7 +177,7 @@ def test_shadow_only_does_not_use_spare_processors() -> None:
 
 
 def test_published_tables_have_every_row() -> None:
-    """Table 1 has the log and 18 simulations, Table 2 those with feedback, Fig. 5c those of a60."""
+    """The log and 18 simulations, those with feedback, those of a60; each has its bound."""
     rows = {
         name: [(row["experiment"], row["replay"]) for row in published_rows(name)]
         for name in TITLES
@@ -192,6 +186,11 @@ def test_published_tables_have_every_row() -> None:
     assert [("recorded", "recorded"), *every] == rows["madon2024_table1"]
     assert [row for row in every if row[1] != "rigid"] == rows["madon2024_table2"]
     assert {(name, "a60") for name in EXPERIMENTS} == set(rows["madon2024_figure5c"])
+    assert set(STUDIED) == set(JOBS)
+    assert (28_475, 67_667) == (JOBS["KTH"], JOBS["SDSC"])
+    assert {"recorded", *EXPERIMENTS} == set(BOUNDS)
+    known = {quantity.metric for quantity in QUANTITIES}
+    assert all(set(bounds) <= known for bounds in BOUNDS.values())
 
 
 @pytest.mark.parametrize("log", ["kth", "sdsc"])
@@ -206,15 +205,6 @@ def test_published_figures_are_consistent(log: str) -> None:
     for row in published_rows("madon2024_figure5c"):
         values = [float(row[f"{log}_p{p}_s"]) for p in (10, 50, 90)]
         assert sorted(values) == values, row
-
-
-def test_every_figure_has_its_log_and_bound() -> None:
-    """There are bounds for the log and each experiment, and only for what is published."""
-    assert set(STUDIED) == set(JOBS)
-    assert (28_475, 67_667) == (JOBS["KTH"], JOBS["SDSC"])
-    assert {"recorded", *EXPERIMENTS} == set(BOUNDS)
-    known = {quantity.metric for quantity in QUANTITIES}
-    assert all(set(bounds) <= known for bounds in BOUNDS.values())
 
 
 # ---- cells -----------------------------------------------------------------------------------
@@ -249,7 +239,7 @@ def test_cells_as_shown(cell: Cell, shown: tuple[str, str, str]) -> None:
 
 
 def test_rounding_counts_for_us(make_jobs: Callable[..., JobTable]) -> None:
-    """A wait is equal as printed up to half a unit of the last digit, and no further."""
+    """Half a unit of the last digit, no further; windows, as in Fig. 9, from day 14 on."""
 
     def holds(wait: int) -> bool | None:
         jobs = make_jobs((0, 10, 1), (DAY, 10, 1))
@@ -262,10 +252,6 @@ def test_rounding_counts_for_us(make_jobs: Callable[..., JobTable]) -> None:
         return next(c for c in cells if (c.experiment, c.replay, c.quantity) == key).holds
 
     assert (False, True, True, False) == tuple(holds(wait) for wait in (431, 433, 1295, 1297))
-
-
-def test_window_counts_what_lies_in_it(make_jobs: Callable[..., JobTable]) -> None:
-    """Throughput and utilization of Fig. 9 cover the window from day 14 to day 134."""
     jobs = make_jobs((0, 20 * DAY, 1), (60 * DAY, 12 * DAY, 2), (130 * DAY, 10 * DAY, 3))
     jobs.submit[:], jobs.start[:] = jobs.recorded_submit, jobs.recorded_submit
     jobs.end[:], jobs.state[:] = jobs.recorded_end, State.COMPLETED

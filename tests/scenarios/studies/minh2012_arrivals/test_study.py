@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from math import log
@@ -91,7 +86,7 @@ def study() -> Minh2012Arrivals:
 
 
 def test_everything_is_run(small: Minh2012Arrivals) -> None:
-    """Every policy, load, pattern and replication has a slowdown; a task alone gives the same."""
+    """Every policy, load, pattern, replication; a task alone gives the same; bars are means."""
     assert (3, 2, 3, 3) == small.cluster.slowdown.shape
     assert (len(MEASURES), 2, 3, 3, 2) == small.grid.slowdown.shape
     for slowdown in (small.cluster.slowdown, small.grid.slowdown):
@@ -103,10 +98,6 @@ def test_everything_is_run(small: Minh2012Arrivals) -> None:
     assert (small.cluster.slowdown[:, :, 2, 1] == again).all()
     other = Work(replace(SMALL, seed=1), stored_arrivals())(Task("cluster", 1, 0))
     assert (small.cluster.slowdown[:, :, 1, 0] != np.array(other)).any()
-
-
-def test_bars_are_mean_slowdowns(small: Minh2012Arrivals) -> None:
-    """The bars of grid jobs are as high as their means over the replications."""
     figure = [*FIGURES.values()][-1](small)
     bars = [bar for container in figure.axes[1].containers for bar in container]
     assert 2 * 3 * 3 == len(bars)
@@ -152,42 +143,6 @@ def test_grid_runs_come_out_again(study: Minh2012Arrivals) -> None:
 
 
 # ---- ending and going on ---------------------------------------------------------------------
-
-
-@pytest.mark.endurance
-def test_killed_run_continues_where_it_was(
-    small: Minh2012Arrivals, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What a killed run had done is not done again, and the results are the same."""
-    out = tmp_path / "study"
-    command = [sys.executable, "-m", "hpcrowd", "reproduce", NAME, *WORDS, "--out", str(out)]
-    # Too much for a moment: it is killed in the middle, after its first tasks.
-    running = subprocess.Popen(
-        command,
-        env=os.environ | {"PYTHONPATH": str(root / "src")},
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    folder = tmp_path / f"study{ENDING}"
-    deadline = time.monotonic() + 120
-    while len([*folder.glob("*-*.json")]) < 2 and running.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    running.send_signal(signal.SIGKILL)
-    running.wait()
-    kept = {path.name: path.stat().st_mtime_ns for path in folder.glob("*-*.json")}
-    assert 2 <= len(kept) < TASKS
-    assert not out.exists()
-    steps: list[int] = []
-    again = reproduce_minh2012_arrivals(
-        plan=SMALL, workers=1, out=out, progress=lambda label, done, total: steps.append(done)
-    )
-    assert f"Continuing: {len(kept)} of {TASKS} tasks are done." in capsys.readouterr().err
-    assert (len(kept), TASKS) == (steps[1], steps[-1])
-    after = {path.name: path.stat().st_mtime_ns for path in folder.glob("*-*.json")}
-    assert kept == {name: when for name, when in after.items() if name in kept}
-    assert small.stored() == again.stored()
 
 
 def test_interrupted_run_says_what_it_kept(tmp_path: Path) -> None:
@@ -285,7 +240,7 @@ BRIEF = Plan(jobs=2_000)
 
 
 def test_patterns_share_everything_but_arrivals() -> None:
-    """Run times and sizes are uniform over their ranges; all patterns last equally long."""
+    """Uniform run times and sizes, the same load; Poisson gaps have a CV of 1, others more."""
     workload = drawn(stored_arrivals().models, 5_000, 64, Streams(1), longest_s=100)
     for values, most in ((workload.run_time, 100), (workload.processors, 64)):
         assert (1, most) == (values.min(), values.max())
@@ -301,10 +256,6 @@ def test_patterns_share_everything_but_arrivals() -> None:
     assert pytest.approx(0.8, rel=1e-3) == work / (64 * submits[-1])
     again = drawn(stored_arrivals().models, 5_000, 64, Streams(1), longest_s=100)
     assert (workload.run_time == again.run_time).all()
-
-
-def test_patterns_are_what_they_are_called() -> None:
-    """Poisson gaps have a CV of 1; the wavelet models are burstier, with pauses most of all."""
     cvs = {}
     for pattern in PATTERNS:
         gaps = [
@@ -318,7 +269,7 @@ def test_patterns_are_what_they_are_called() -> None:
 
 
 def test_loads_on_the_grid_are_what_they_are_called() -> None:
-    """Offered work over processors is the local load everywhere, and the grid load of the rest."""
+    """Offered work is the load at home and on the rest; the background is always the same."""
     workloads = grid_workloads(BRIEF, stored_arrivals(), 0)
     run = GridRun(BRIEF, workloads, 0.4, "LB", "L")
     jobs, clusters = run.model.jobs, das3_clusters()
@@ -334,10 +285,18 @@ def test_loads_on_the_grid_are_what_they_are_called() -> None:
     work = float((jobs.run_time[rows] * jobs.processors[rows]).sum())
     assert pytest.approx(0.4, rel=1e-3) == work / (free * float(jobs.recorded_submit[rows[-1]]))
     assert jobs.processors[rows].max() <= 64
+    workloads = grid_workloads(BRIEF, stored_arrivals(), 0)
+    first, second = (
+        GridRun(BRIEF, workloads, load, own, "L") for load, own in ((0.4, "N"), (0.8, "LB"))
+    )
+    for name in das3_clusters():
+        rows = first.rows[name]
+        both = [run.model.jobs.recorded_submit[rows] for run in (first, second)]
+        assert (both[0] == both[1]).all()
 
 
 def test_grid_jobs_run_everywhere_and_local_jobs_at_home() -> None:
-    """Every job completes; local jobs on their own cluster, the grid's on any."""
+    """Every job completes; what begins after another has ended has nothing to measure."""
     run = GridRun(BRIEF, grid_workloads(BRIEF, stored_arrivals(), 1), 0.8, "N", "LB")
     run.model.run()
     jobs = run.model.jobs
@@ -353,22 +312,6 @@ def test_grid_jobs_run_everywhere_and_local_jobs_at_home() -> None:
     assert 0 < len(rows) < BRIEF.jobs
     waits = (jobs.start - jobs.submit)[rows].mean()
     assert pytest.approx(1 + waits / jobs.run_time[rows].mean()) == found["LU"]
-
-
-def test_background_is_the_same_whatever_the_grid_does() -> None:
-    """Local jobs have the same submissions at every load and pattern of the grid."""
-    workloads = grid_workloads(BRIEF, stored_arrivals(), 0)
-    first, second = (
-        GridRun(BRIEF, workloads, load, own, "L") for load, own in ((0.4, "N"), (0.8, "LB"))
-    )
-    for name in das3_clusters():
-        rows = first.rows[name]
-        both = [run.model.jobs.recorded_submit[rows] for run in (first, second)]
-        assert (both[0] == both[1]).all()
-
-
-def test_too_short_workloads_are_reported() -> None:
-    """A workload that begins after another has ended has nothing to measure."""
     run = GridRun(BRIEF, grid_workloads(BRIEF, stored_arrivals(), 0), 0.4, "N", "N")
     run.model.run()
     run.together = -1
@@ -380,7 +323,7 @@ def test_too_short_workloads_are_reported() -> None:
 
 
 def test_arrivals_are_stored(tmp_path: Path) -> None:
-    """Without traces the stored ones are taken; another log needs its trace."""
+    """Another log needs its trace; what is damaged is named."""
     assert stored_arrivals() == arrivals_of(None)
     with pytest.raises(QuantityError, match="log HPC2N: only the arrivals of Thunder are stored"):
         arrivals_of(None, "HPC2N")
@@ -388,10 +331,6 @@ def test_arrivals_are_stored(tmp_path: Path) -> None:
         arrivals_of(None, "Mira")
     with pytest.raises(TraceError, match=r"LLNL-Thunder.*not found; fetch it from"):
         arrivals_of(tmp_path)
-
-
-def test_damaged_arrivals_are_reported() -> None:
-    """What is missing or cannot be is named."""
     data = stored_arrivals().to_json()
     with pytest.raises(ModelFileError, match="mine: damaged, 'LB'; fit them again"):
         Arrivals.from_json({**data, "models": {k: data["models"][k] for k in "NL"}}, "mine")
@@ -477,12 +416,8 @@ def as_told_grid(measure: str, load: float, own: str, behind: str) -> float:
     return {"N": 2.0, "L": 20.0, "LB": 200.0}[own] * effect
 
 
-def test_everything_holds_where_it_is_as_told() -> None:
-    """Results like those of the thesis keep all rules but what they cannot, and all that is due.
-
-    Where no effect of the background is left with any pattern of the grid there is none to
-    alleviate: from 0.8 on that stays open.
-    """
+def test_statements_hold_fail_and_stay_open() -> None:
+    """As told all hold, but where no effect is left; reversed none; with noise most stay open."""
     study = made_up(as_told_cluster, as_told_grid)
     found = [claim for claim in all_claims(study) if not claim.holds]
     assert {(claim.name.rpartition(": ")[2], claim.setting) for claim in found} <= {
@@ -491,10 +426,6 @@ def test_everything_holds_where_it_is_as_told() -> None:
     }
     assert study.reached
     assert 9 == len(study.requirements)
-
-
-def test_nothing_holds_where_it_is_the_other_way_round() -> None:
-    """Results with all orders reversed break every rule on orders, and what is required."""
     study = made_up(
         lambda policy, load, pattern: 1e3 / as_told_cluster(policy, load, pattern),
         lambda measure, load, own, behind: 1e4 / as_told_grid(measure, load, own, behind),
@@ -505,10 +436,6 @@ def test_nothing_holds_where_it_is_the_other_way_round() -> None:
     broken = sum(claim.holds is False for claim in orders)
     assert broken > 0.9 * len(orders)
     assert len(study.requirements) - 1 == len(study.failures)  # the grid leaves local jobs alone
-
-
-def test_noise_leaves_everything_open() -> None:
-    """Where replications differ far more than patterns hardly anything is decided."""
     study = made_up(lambda *_: 5.0, lambda *_: 5.0, noise=3.0)
     claims = all_claims(study)
     assert sum(claim.holds is None for claim in claims) > 0.85 * len(claims)
@@ -556,16 +483,12 @@ def larger_one() -> Estimate:
 
 
 def test_ratios_are_geometric_and_paired() -> None:
-    """Halves and doubles cancel; a common factor of a replication does not widen the interval."""
+    """Halves and doubles cancel, common factors do not widen; each rule has a name and a place."""
     halved, doubled = np.array([2.0, 8.0]), np.array([4.0, 4.0])
     assert pytest.approx(0.0, abs=1e-12) == log_ratio(halved, doubled).mean
     wide = np.array([1.0, 10.0, 1000.0])
     estimate = log_ratio(3 * wide, wide)
     assert pytest.approx([log(3.0)] * 2) == [estimate.low, estimate.high]
-
-
-def test_rules_are_distinct() -> None:
-    """Each statement has a name and words of its own, and says where it stands."""
     rules = (*CLUSTER_RULES, *GRID_RULES)
     assert len(rules) == len({rule.name for rule in rules}) == len({rule.what for rule in rules})
     assert all(rule.section.startswith("6.4.") for rule in rules)

@@ -57,7 +57,7 @@ def small(ran_of: Callable[[str], Ran]) -> Minh2012Correlation:
 
 
 def test_everything_is_run(small: Minh2012Correlation) -> None:
-    """Every policy, load, degree and replication has a slowdown; absent logs and cases are left."""
+    """Every policy, load, degree and replication has a slowdown; correlations are as asked."""
     runs = small.correlation
     assert (len(SMALL.policies), 1, 3, 2) == runs.slowdown.shape
     assert runs.slowdown.min() >= 1
@@ -68,10 +68,6 @@ def test_everything_is_run(small: Minh2012Correlation) -> None:
         assert case.slowdown.min() >= 1
     assert ["HPC2N", "DAS2-fs1"] == list(small.weeks)
     assert {*STUDIED} - {"HPC2N", "DAS2-fs1"} == set(small.absent)
-
-
-def test_correlations_are_set(small: Minh2012Correlation) -> None:
-    """The ends are as large as ties allow; those of the second experiment are what was asked."""
     low, middle, high = small.correlation.correlation
     assert low.max() < -0.95
     assert high.min() > 0.95
@@ -204,20 +200,33 @@ def every_second(*jobs: tuple[int, int]) -> Workload:
 
 
 def test_load_decides_the_rate() -> None:
-    """Arrival rate x E[run time x processors] / machine is the load (section 5.2.5)."""
+    """Arrival rate x E[work] / machine is the load (5.2.5); slowdown is a ratio of means."""
     workload = every_second((100, 2), (300, 2), (50, 8))
     assert pytest.approx(400 / (0.5 * 10)) == workload.mean_gap(0.5, 10)
     jobs = workload.jobs(0.5, 10)
     assert [80, 160, 240] == jobs.recorded_submit.tolist()
     assert [100, 300, 50] == jobs.requested_time.tolist()
+    jobs = JobTable()
+    jobs.append(2, submit=[0, 10], run_time=[10, 15], start=[0, 35], end=[10, 50])
+    assert 2 == slowdown(jobs)
 
 
-def test_long_workload_has_its_load(model: Locality) -> None:
-    """Work over capacity until the last arrival is the load, within five standard errors."""
+def test_workloads_of_the_model(model: Locality) -> None:
+    """Work over capacity is the load; nobody waits alone; jobs come in runs of 5 and 3."""
     workload = modelled(model, 20_000, 16, Streams(0))
     jobs = workload.jobs(0.8, 16)
     offered = (jobs.run_time * jobs.processors).sum() / (16 * jobs.recorded_submit[-1])
     assert pytest.approx(0.8, rel=5 / np.sqrt(20_000)) == offered
+    workload = modelled(model, 200, 16, Streams(1))
+    assert 1 == slowdown_of(workload, 0.0001, 16, "fcfs")
+    assert 10 < slowdown_of(workload, 100.0, 16, "fcfs")
+    workload = modelled(model, 80, 16, Streams(3))
+    assert {100, 5000} == {*workload.run_time.tolist()}
+    assert ((workload.run_time == 5000) == (workload.processors == 8)).all()
+    assert {3, 5} == {*run_lengths(workload.run_time)[1:-1].tolist()}
+    again, other = (modelled(model, 80, 16, Streams(seed)) for seed in (3, 4))
+    assert workload.gaps.tolist() == again.gaps.tolist()
+    assert workload.gaps.tolist() != other.gaps.tolist()
 
 
 @pytest.mark.parametrize(
@@ -234,43 +243,14 @@ def test_impossible_loads_are_refused(load: float, machine: int, words: str) -> 
         every_second((100, 2), (50, 8)).jobs(load, machine)
 
 
-def test_slowdown_is_a_ratio_of_means() -> None:
-    """Responses of 10 and 40 s of jobs that run for 10 and 15 s: 2, not the mean of 1 and 2.67."""
-    jobs = JobTable()
-    jobs.append(2, submit=[0, 10], run_time=[10, 15], start=[0, 35], end=[10, 50])
-    assert 2 == slowdown(jobs)
-
-
-def test_alone_on_a_large_machine_nobody_waits(model: Locality) -> None:
-    """With next to no load slowdown is 1; all at once on a machine for one it is more."""
-    workload = modelled(model, 200, 16, Streams(1))
-    assert 1 == slowdown_of(workload, 0.0001, 16, "fcfs")
-    assert 10 < slowdown_of(workload, 100.0, 16, "fcfs")
-
-
-def test_workloads_have_the_runs_of_the_model(model: Locality) -> None:
-    """Five short jobs and three long ones follow each other; long ones have 8 processors."""
-    workload = modelled(model, 80, 16, Streams(3))
-    assert {100, 5000} == {*workload.run_time.tolist()}
-    assert ((workload.run_time == 5000) == (workload.processors == 8)).all()
-    assert {3, 5} == {*run_lengths(workload.run_time)[1:-1].tolist()}
-    again, other = (modelled(model, 80, 16, Streams(seed)) for seed in (3, 4))
-    assert workload.gaps.tolist() == again.gaps.tolist()
-    assert workload.gaps.tolist() != other.gaps.tolist()
-
-
-def test_shuffled_run_times_have_neither_locality_nor_partners(model: Locality) -> None:
-    """The same run times come in another order, whoever their processors are."""
+def test_what_is_shuffled(model: Locality) -> None:
+    """Run times alone, pairs with their arrivals, or processors to a degree; the rest stays."""
     workload = modelled(model, 400, 16, Streams(3))
     other = workload.with_run_times_shuffled(np.random.default_rng(0))
     assert sorted(workload.run_time) == sorted(other.run_time)
     assert workload.processors.tolist() == other.processors.tolist()
     assert len(run_lengths(other.run_time)) > 1.5 * len(run_lengths(workload.run_time))
     assert 4 == len({*zip(other.run_time >= 5000, other.processors == 8, strict=True)})
-
-
-def test_shuffling_keeps_partners_and_arrivals(model: Locality) -> None:
-    """Without locality the same pairs come in another order, at the same times."""
     workload = modelled(model, 40, 16, Streams(4))
     shuffled = workload.shuffled(np.random.default_rng(5))
 
@@ -281,10 +261,6 @@ def test_shuffling_keeps_partners_and_arrivals(model: Locality) -> None:
     assert pairs(workload) != pairs(shuffled)
     at, same = (one.jobs(0.9, 8).recorded_submit.tolist() for one in (workload, shuffled))
     assert at == same
-
-
-def test_degree_changes_processors_only(model: Locality) -> None:
-    """Control_Correlation leaves run times, their order and the arrivals as they are."""
     workload = modelled(model, 40, 16, Streams(6))
     other = with_degree(workload, -1, np.random.default_rng(7))
     assert workload.run_time.tolist() == other.run_time.tolist()

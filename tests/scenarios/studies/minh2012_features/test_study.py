@@ -64,7 +64,7 @@ def cell_of(
 
 
 def test_every_published_figure_is_measured() -> None:
-    """Each line of the tables has our figure, and each is met by some trace."""
+    """Each line of the tables has our figure and a rule; zeros at the end are digits."""
     assert 201_998 == published_jobs("HPC")
     ours = [figure.name for table in TABLES for figure in table.figures]
     assert len(ours) == len(set(ours))
@@ -76,14 +76,18 @@ def test_every_published_figure_is_measured() -> None:
     assert list(dict.fromkeys(table.number for table in TABLES)) == [
         f"3.{number}" for number in range(2, 21)
     ]
-
-
-def test_zeros_left_out_at_the_end_are_digits_too() -> None:
-    """Table 3.9 prints 3.6 for a mean of logs with two digits; it counts as 3.60."""
     found = {figure.name: printed for _, figure, printed in published_figures("LLN")}
     assert ("3.60", "438", "40.23") == tuple(
         found[name].text for name in ("lognormal_mu", "gamma_scale_s", "generalized_pareto_scale_s")
     )
+    for table in TABLES:
+        assert table.reason
+        assert table.required is None or set(table.required) <= set(CHECKED)
+    assert [] == [table.number for table in TABLES if table.required == () and table.rule != "-"]
+    assert {"3.12"} == {table.number for table in TABLES if table.required == ()}
+    assert set(STUDIED) == {row["trace"] for row in published_rows("minh2012_table3_1")} - {
+        "NOR", "AUV", "NIK",
+    }  # fmt: skip
 
 
 # ---- rules -----------------------------------------------------------------------------------
@@ -117,18 +121,6 @@ def test_the_range_over_orders_counts_where_a_table_says_so() -> None:
     assert "0.002" in tables["3.16"].rule
 
 
-def test_rules_name_logs_and_reasons() -> None:
-    """Every table shows why it is required so, and on which logs; every log that can be had."""
-    for table in TABLES:
-        assert table.reason
-        assert table.required is None or set(table.required) <= set(CHECKED)
-    assert [] == [table.number for table in TABLES if table.required == () and table.rule != "-"]
-    assert {"3.12"} == {table.number for table in TABLES if table.required == ()}
-    assert set(STUDIED) == {row["trace"] for row in published_rows("minh2012_table3_1")} - {
-        "NOR", "AUV", "NIK",
-    }  # fmt: skip
-
-
 def test_figures_are_required_of_the_log_of_the_thesis(
     small: Minh2012Features, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,16 +142,12 @@ def test_figures_are_required_of_the_log_of_the_thesis(
 
 
 def test_orders_move_only_jobs_of_the_same_second() -> None:
-    """Submissions stay where they are; within a second the given numbers decide."""
+    """Within a second the given numbers decide; ranges hold the first order, if there is any."""
     workload = Workload.of([0, 5, 5, 5, 9], [1, 2, 3, 4, 5], user=[1, 2, 3, 4, 5])
     other = reordered(workload, np.arange(5)[::-1])
     assert [0, 5, 5, 5, 9] == other.submit.tolist()
     assert [1, 4, 3, 2, 5] == other.user.tolist()
     assert [1, 4, 3, 2, 5] == other.run_time.tolist()
-
-
-def test_ranges_hold_the_first_order() -> None:
-    """Bags that an order tears apart have a range around ours; nothing to measure has none."""
     user = [1, 1, 2, 1, 1, 2, 2, 2]
     workload = Workload.of([0, 0, 0, 0, 500, 500, 500, 500], [1.0] * 8, user=user)
     low, high = ranges(workload, ["jobs_in_bags_share"])["jobs_in_bags_share"]
@@ -171,7 +159,7 @@ def test_ranges_hold_the_first_order() -> None:
 
 
 def test_what_is_measured_and_what_is_not(small: Minh2012Features) -> None:
-    """Of two versions the one with more of the jobs of Table 3.1; absent traces have a reason."""
+    """The nearer version; absent traces have a reason; statements may stay open."""
     facts = small.traces["HPC"].facts
     assert "HPC2N-2002-2.1-cln.swf" == facts["source"]
     assert ["HPC2N-2002-2.2-cln.swf"] == facts["other_versions"]
@@ -181,12 +169,15 @@ def test_what_is_measured_and_what_is_not(small: Minh2012Features) -> None:
     assert "not HPC2N-2002-2.2-cln.swf" in text
     assert "Not measured: NIK (not public)" in text
     assert "FS0, FS1, FS2, FS3, FS4, OSC, LLU, LLA, SDB, SDD, LAN (no trace found)" in text
-
-
-def test_tables_go_by_number(small: Minh2012Features) -> None:
-    """Figures of all traces stand together, table by table."""
     numbers = [cell.table.number for cell in small.cells]
     assert sorted(numbers, key=lambda number: int(number[2:])) == numbers
+    workload = Workload.of([0, 1000, 2000], [10.0, 20.0, 5.0], user=[1, 2, 3])
+    found = {claim.name: claim for claim in claims_of(RULES, {"FS1": workload})}
+    assert found["run times of bags"].holds is None
+    assert "not available: no bag" in found["run times of bags"].text
+    assert {rule.name for rule in RULES if rule.settings is None} <= set(found)
+    assert "HPC: daily cycle of bags" not in found
+    assert "HPC: daily cycle of bags" in {claim.name for claim in small.claims}
 
 
 @pytest.mark.parametrize("panel", PANELS)
@@ -196,17 +187,6 @@ def test_panels_say_what_cannot_be_drawn(panel: Callable[..., None]) -> None:
     figure = sheet(study_trace("FS4", workload))
     axes = figure.axes[PANELS.index(panel)]
     assert axes.has_data() or axes.texts
-
-
-def test_statements_stay_open_where_a_trace_does_not_tell(small: Minh2012Features) -> None:
-    """Without bags of two nothing is found of them, and the statement neither holds nor fails."""
-    workload = Workload.of([0, 1000, 2000], [10.0, 20.0, 5.0], user=[1, 2, 3])
-    found = {claim.name: claim for claim in claims_of(RULES, {"FS1": workload})}
-    assert found["run times of bags"].holds is None
-    assert "not available: no bag" in found["run times of bags"].text
-    assert {rule.name for rule in RULES if rule.settings is None} <= set(found)
-    assert "HPC: daily cycle of bags" not in found
-    assert "HPC: daily cycle of bags" in {claim.name for claim in small.claims}
 
 
 def test_one_trace_is_measured_alone(

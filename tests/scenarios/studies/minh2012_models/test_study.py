@@ -103,7 +103,7 @@ def test_published_tables_are_whole() -> None:
 
 
 def test_arrivals_are_generated_from_every_model() -> None:
-    """Each model has a workload for each seed; the chosen one is one of them; zeros are counted."""
+    """A workload for each seed, which alone decides; the chosen model is one; zeros are counted."""
     workload = bursts(2_000)
     runs = study_arrivals(workload.submit, 900.0, range(3))
     assert {*FITS, CHOSEN} == set(runs.models)
@@ -112,10 +112,6 @@ def test_arrivals_are_generated_from_every_model() -> None:
     assert runs.trace.zeros == runs.trace.empty
     assert 0 == runs.mean("plain", "zeros") < runs.mean("modified", "zeros")
     assert 0 == runs.trace.ks < runs.mean("plain", "ks")
-
-
-def test_the_same_seeds_give_the_same_arrivals() -> None:
-    """What a seed gives does not depend on the others."""
     submit = bursts(2_000).submit
     both = study_arrivals(submit, 900.0, [4, 5]), study_arrivals(submit, 900.0, [5])
     assert both[0].models["plain"][1].cv == both[1].models["plain"][0].cv
@@ -138,16 +134,12 @@ def test_a_short_trace_shows_why_no_model_fits() -> None:
 
 
 def test_a_workload_is_not_a_distance_from_itself() -> None:
-    """All distances are 0, and a workload of longer jobs is at some."""
+    """Longer jobs are at some distance; sizes of bags as drawn are compared too."""
     workload = bursts()
     assert {0.0} == set(measured(workload, workload).distances.values())
     longer = replace(workload, run_time=workload.run_time * 10, _known={})
     found = measured(longer, workload).distances
     assert (0.0, True) == (found["processors"], found["run_time"] > 0.5)
-
-
-def test_bags_as_drawn_are_compared_too() -> None:
-    """Sizes that a model drew stand next to those found in the workload."""
     workload = Workload.of([0, 5, 500, 900], [10.0, 10.0, 20.0, 30.0], user=[1, 1, 2, 3])
     found = measured(workload, workload, np.array([1.0, 1.0, 1.0, 2.0]))
     assert 0 == found.distances["bags"]
@@ -170,10 +162,13 @@ def test_the_naive_model_is_uniform() -> None:
 
 
 def test_a_system_is_as_large_as_the_load_wants() -> None:
-    """Work of 100 s x 4 processors in 10 s: 40 processors at load 1, 80 at a half."""
+    """Work of 4,000 s in 10 s: 40 processors at load 1; slowdown is mean response over run time."""
     workload = Workload.of([0, 2, 5, 10], [10.0, 20.0, 30.0, 40.0], 4)
     assert (40, 80) == tuple(system_of(workload, load).processors for load in (1, 0.5))
     assert system_of(workload, 1).fits.all()
+    workload = Workload.of([7, 7], [10.0, 10.0], 1)
+    assert 1.5 == slowdown_on(workload, 1, "fcfs")
+    assert 1.0 == slowdown_on(workload, 2, "easy")
 
 
 def test_jobs_wider_than_the_system_are_left_out() -> None:
@@ -194,13 +189,6 @@ def test_jobs_wider_than_the_system_are_left_out() -> None:
     ):
         with pytest.raises(UnavailableError, match=reason):
             system_of(jobs, 0.5)
-
-
-def test_slowdown_is_mean_response_over_mean_run_time() -> None:
-    """Two jobs of 10 s at once on one processor respond in 10 and 20 s: 15 / 10."""
-    workload = Workload.of([7, 7], [10.0, 10.0], 1)
-    assert 1.5 == slowdown_on(workload, 1, "fcfs")
-    assert 1.0 == slowdown_on(workload, 2, "easy")
 
 
 def test_points_in_the_band_are_counted() -> None:
@@ -276,7 +264,7 @@ def test_the_nearer_model_counts_on_hpc(
 
 
 def test_what_is_told_of_small_logs(small: Minh2012Models) -> None:
-    """Nothing is required of another version; absent traces have a reason; rules have claims."""
+    """Nothing is required of another version; absent traces have a reason; LLN every way."""
     assert [] == list(small.requirements)
     text = " ".join(shown(small).split())
     assert "HPC: another version of the log" in text
@@ -288,10 +276,6 @@ def test_what_is_told_of_small_logs(small: Minh2012Models) -> None:
     rows = [row[:2] for row in small.rows()[1]]
     assert {"HPC", "LLN"} == {trace for trace, _ in rows}
     assert {"arrivals", "jobs", "slowdown"} == {part for _, part in rows}
-
-
-def test_other_ways_are_tried_on_thunder(small: Minh2012Models) -> None:
-    """All ways are simulated on it, with twice the workloads where the way says so."""
     assert list(PLANNED) == list(small.traces["LLN"].schedules)
     assert ["thesis"] == list(small.traces["HPC"].schedules)
     assert 4 == len(small.traces["LLN"].schedules["twice"].workloads)

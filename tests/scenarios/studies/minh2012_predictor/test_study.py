@@ -112,7 +112,7 @@ def test_stored_trainings_are_not_the_published_parameters(name: str) -> None:
 
 
 def test_what_is_told_of_a_small_log(small: Minh2012Predictor) -> None:
-    """A log that is there becomes its traces, by every model; what it misses is named."""
+    """What it misses is named; figures that are too good miss, a better fitness does not."""
     assert ["SDSC04"] == list(small.traces)
     assert set(MODELS) == set(small.traces["SDSC04"].test)
     assert not small.reached
@@ -122,10 +122,6 @@ def test_what_is_told_of_a_small_log(small: Minh2012Predictor) -> None:
     assert "not available: SDSC02, HPC2N04, HPC2N05" in text
     assert "history, own training" in text
     assert "Li&#x27;s column cannot be run" in study_page(small, [])
-
-
-def test_requirements_have_two_sides(small: Minh2012Predictor) -> None:
-    """Figures that are too good miss as well; a fitness that is better does not."""
     outcomes = small.traces["SDSC04"]
     for share, error, fits in ((0.29, 271.0, [True, True]), (0.26, 240.0, [False, False])):
         found = replace(outcomes.test["history"], underestimated_share=share, wae_min=error)

@@ -75,7 +75,7 @@ def test_multiples_are_taken_seed_by_seed() -> None:
 
 
 def test_every_kind_of_users_runs_at_every_speed(found: Rebound) -> None:
-    """With every seed; the replay once."""
+    """The replay once; rigid users submit the same; tables and picture show all."""
     assert [*USERS, REPLAY] == list(found.accounts)
     assert list(SPEEDS) == found.speeds
     for users, by_speed in found.accounts.items():
@@ -85,20 +85,12 @@ def test_every_kind_of_users_runs_at_every_speed(found: Rebound) -> None:
         for users in found.accounts
     }
 
-
-def test_rigid_users_submit_the_same_at_any_speed(found: Rebound) -> None:
-    """Jobs per week as submitted; closed loops submit more on a faster machine."""
-
     def submitted(users: str, speed: float) -> list[float]:
         return found.values(users, speed, "jobs_per_week_mean")
 
     assert submitted("rigid", 0.5) == submitted("rigid", 1.0) == submitted("rigid", 2.0)
     for users in ("think-time", "semi-open"):
         assert sum(submitted(users, 0.5)) < sum(submitted(users, 1.0)) < sum(submitted(users, 2.0))
-
-
-def test_tables_and_picture_show_all_users(found: Rebound) -> None:
-    """A row for each kind of users, a column for each speed; three panels with their lines."""
     for rows in (relative_rows(found, "throughput_jobs_per_week"), rebound_rows(found)):
         assert list(found.accounts) == [row[0] for row in rows]
         assert {1 + len(SPEEDS)} == {len(row) for row in rows}
@@ -124,12 +116,9 @@ def test_the_page_has_a_place_for_every_part(found: Rebound, log: Trace, root: P
 
 
 def test_the_script_prints_tables(
-    log: Trace,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    log: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For the trace that it is given; what is wrong is reported in one line."""
+    """For the trace given; what is wrong is one line; slopes have a row for each log."""
     write_swf(log, tmp_path / "log.swf")
     monkeypatch.setattr(rebound, "run_rebound", partial(run_rebound, speeds=SPEEDS, seeds=1))
     assert 0 == rebound.main([str(tmp_path / "log.swf")])
@@ -140,10 +129,6 @@ def test_the_script_prints_tables(
     assert capsys.readouterr().err.startswith("rebound: ")
     assert 2 == rebound.main([])
     assert "usage: python -m hpcrowd.scenarios.studies.rebound.run TRACE" in capsys.readouterr().err
-
-
-def test_slopes_have_a_row_for_each_log(log: Trace, tmp_path: Path) -> None:
-    """Between sessions and between batches."""
     write_swf(log, tmp_path / "log.swf")
     table = slopes_rows({"small": tmp_path / "log.swf"})
     assert "| log | between sessions | between batches |" == table.splitlines()[0]
@@ -173,14 +158,10 @@ def test_the_slope_is_found_again(slope: float) -> None:
 
 
 def test_absences_do_not_count() -> None:
-    """Pauses of a week and more are left out; here that leaves those after short responses."""
+    """Pauses of a week and more are left out; without different responses there is no slope."""
     units = pausing(0.8, users=1, scale=30)
     assert (units.think_time >= WEEK).any()
     assert pytest.approx(0.8, abs=0.01) == pause_slope(units, grace=0)
-
-
-def test_without_different_responses_there_is_no_slope() -> None:
-    """One line that says so."""
     rows = [(1, k * 100_000, 5000, 1, 0) for k in range(5)]
     with pytest.raises(ModelFitError, match="pauses: 4 of them: no user paused after two"):
         pause_slope(Work.of(record(rows)).by_session)

@@ -40,7 +40,7 @@ def study(ran_of: Callable[[str], Ran]) -> Slurm:
 
 
 def test_phases_are_anywhere_in_their_periods() -> None:
-    """Each draw has its own, within the periods; seed and number alone decide."""
+    """Seed and number alone decide; a spread is the median and the range of what is known."""
     site = Machine(
         nodes=(NodeType(name="n1", cores=1),),
         scheduling=SchedulingSettings(bf_interval=10, time_limit_period=7),
@@ -61,10 +61,6 @@ def test_phases_are_anywhere_in_their_periods() -> None:
     assert draws[3][:3] == (
         scheduling.backfill_phase, scheduling.limit_check_phase, scheduling.calculation_phase,
     )  # fmt: skip
-
-
-def test_a_spread_is_the_median_and_the_range() -> None:
-    """Unknown values do not count; without a range there is none in the text."""
     found = Spread.of([3.0, 1.0, math.nan, 10.0])
     assert (3, 1, 10) == found
     assert "3 (1 to 10)" == found.text()
@@ -72,8 +68,8 @@ def test_a_spread_is_the_median_and_the_range() -> None:
     assert "nan" == Spread.of([]).text()
 
 
-def test_every_figure_is_the_median_over_the_draws(study: Slurm) -> None:
-    """Five draws differ from each other; figures and verdicts are those of the middle one."""
+def test_every_figure_is_the_median_over_the_draws(study: Slurm, made: Path) -> None:
+    """Draws differ, and are the same however many there are; another seed gives others."""
     (one,) = study.traces.values()
     apart = [pairs[0].starts.mean for pairs in one.draws]
     assert 5 == len(set(apart))
@@ -90,10 +86,6 @@ def test_every_figure_is_the_median_over_the_draws(study: Slurm) -> None:
     (plan,) = data["plans"].values()
     assert 5 == len(plan["simulated"]) == len(plan["users"]["u1"]["draws"])
     assert "medians of 5 simulations" in shown(study)
-
-
-def test_a_draw_is_the_same_however_many_there_are(study: Slurm, made: Path) -> None:
-    """The first two draws of two are those of five, to the second; another seed gives others."""
     record = load(made)
     one, again = replay(record, 1), replay(record, 1)
     assert one.schedule.tries == again.schedule.tries

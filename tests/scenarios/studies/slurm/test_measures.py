@@ -48,7 +48,7 @@ def recorded(referee_runs: Path) -> Callable[[str], tuple[Record, Schedule]]:
 
 
 def test_starts_are_compared_without_the_sign() -> None:
-    """Starts 10 s earlier, as early, and 61 s later are 23.7 s apart in the mean; waits tie."""
+    """10 s earlier, as early, 61 s later: 23.7 s; nothing in common is nan; ties share ranks."""
     pairs = [
         (tried(J[0], 0, 110), tried(J[0], 0, 100)),
         (tried(J[1], 5, 200), tried(J[1], 5, 200, "n2")),
@@ -64,10 +64,6 @@ def test_starts_are_compared_without_the_sign() -> None:
     assert (110 + 195 + 291) / 3 == found.waits[0]
     assert (2 / 3, 1) == pytest.approx((found.nodes, found.states))
     assert 1 == pytest.approx(found.spearman)
-
-
-def test_nothing_in_common_is_not_a_number() -> None:
-    """Without a job that started in both, or without variation; equal values share their rank."""
     found = distance([(tried(J[0], 0, -1), tried(J[0], 0, 5))])
     assert (0, 1) == (found.jobs, found.only)
     assert all(map(math.isnan, (found.mean, found.median, found.p90, found.pearson, found.nodes)))
@@ -75,27 +71,19 @@ def test_nothing_in_common_is_not_a_number() -> None:
     assert [1.5, 4, 1.5, 3] == ranks(np.array([2.0, 9, 2, 5])).tolist()
 
 
-def test_reasons_are_compared_where_both_wait() -> None:
-    """Samples belong together within a minute; a job that waits in one only is counted apart."""
+def test_reasons_priorities_and_the_order_of_users() -> None:
+    """Samples within a minute; near within 1 % or 2 points; pairs on which the runs agree."""
     mine = {901: {J[0]: "Priority", J[1]: "Resources"}, 5000: {J[0]: "Priority"}}
     theirs = {900: {J[0]: "Priority", J[1]: "Priority", J[2]: "Priority"}, 1800: {J[0]: "Priority"}}
     found = agreement(mine, theirs)
     assert (2, 1, 2, 0.5) == (found.compared, found.same, found.others, found.share)
     assert {("Priority", "Priority"): 1, ("Resources", "Priority"): 1} == found.pairs
-
-
-def test_priorities_are_near_within_a_percent_or_two_points() -> None:
-    """1010 is within 1 % of 1000, 12 within 2 points of 10; an array's row takes its first task."""
     mine = {0: {Key(1, 3): {"AGE": 12.0}, Key(1, 4): {"AGE": 99.0}, J[2]: {"AGE": 1010.0},
                 J[3]: {"AGE": 1011.0}}}  # fmt: skip
     theirs = {0: {J[1]: {"AGE": 10.0}, J[2]: {"AGE": 1000.0}, J[3]: {"AGE": 1000.0}}}
     found = priorities(mine, theirs)["AGE"]
     assert (3, 11) == (found.compared, found.most)
     assert math.isclose(2 / 3, found.near)
-
-
-def test_the_order_of_users_counts_where_the_runs_agree() -> None:
-    """Ada waits longest in both runs; the runs differ about Bo and Cy, so that pair is left out."""
     runs = [{"ada": 9.0, "bo": 5.0, "cy": 4.0}, {"ada": 9.0, "bo": 4.0, "cy": 5.0}]
     assert (2, 2, []) == agreed_order({"ada": 7.0, "bo": 1.0, "cy": 2.0}, runs)
     assert (1, 2, [("ada", "cy")]) == agreed_order({"ada": 7.0, "bo": 1.0, "cy": 8.0}, runs)

@@ -70,8 +70,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_try_is_read_by_job(folder: Path) -> None:
-    """A requeued task has two tries; tasks that wait together are one each; others are left out."""
+def test_a_plan_becomes_jobs(folder: Path) -> None:
+    """A requeued task has two tries; every task is a row with requests, limit and dependencies."""
     record = load(folder)
     assert (1000, 2600, 20) == (record.origin, record.end, record.factor)
     expected = [(1, 0, 0, 12), (1, 0, 1, 180), (1, 1, 0, -1), (1, 2, 0, -1), (3, -1, 0, 500)]
@@ -81,10 +81,6 @@ def test_every_try_is_read_by_job(folder: Path) -> None:
     assert (("n1", "n2"), "PREEMPTED", 50) == (first.nodes, first.state, first.end)
     assert Key(1, 0) == record.key_of[8]
     assert Key(1, -1) == record.key_of[7]
-
-
-def test_a_plan_becomes_jobs(folder: Path) -> None:
-    """Every task is a row with its requests, limit, run time and dependencies."""
     workload = workload_of(load(folder))
     jobs, asked = workload.jobs, workload.requests
     assert [Key(1, 0), Key(1, 1), Key(1, 2), Key(2, -1), Key(3, -1)] == list(workload.keys)

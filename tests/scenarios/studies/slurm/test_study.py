@@ -75,7 +75,7 @@ def test_differences_have_a_cause(
 
 
 def test_other_causes() -> None:
-    """The pass that started it, or nothing known; with a throttle of 1, the task before."""
+    """The pass that started it, nothing known, the task before; sorted by size and by time."""
     for how, cause in (("backfill", "pass"), ("main", "none")):
         here, there = schedule({TWO: 200}, how=how), schedule({TWO: 100})
         assert [cause] == [one.cause for one in differences(here, there, [line(2)])]
@@ -84,10 +84,6 @@ def test_other_causes() -> None:
     here, there = schedule({first: 50, second: 150}), schedule({first: 0, second: 100})
     found = {one.key: one for one in differences(here, there, [array])}
     assert ("array", "room for it +50 s") == (found[second].cause, found[second].detail)
-
-
-def test_differences_are_sorted_by_size_and_by_time() -> None:
-    """The largest comes first; schedules part where the earliest start differs."""
     here, there = schedule({ONE: 10, TWO: 900, THREE: 5}), schedule({ONE: 0, TWO: 100, THREE: 5})
     found = differences(here, there, [line(1), line(2), line(3)])
     assert [TWO, ONE] == [one.key for one in found]
@@ -102,19 +98,13 @@ def run_of(referee_runs: Path) -> Callable[[str], Record]:
 
 
 def test_runs_are_found_and_grouped_by_plan(
-    referee_runs: Path, run_of: Callable[[str], Record]
+    referee_runs: Path, run_of: Callable[[str], Record], tmp_path: Path
 ) -> None:
-    """A folder of runs gives all of them; those with the same plan.csv belong together."""
+    """All of a folder, by plan.csv; what is no folder or of another plan is refused."""
     assert [["runA", "runB", "runF"], ["runC", "runD"]] == [
         [run.name for run in runs] for runs in plans_of(load_all([referee_runs]))
     ]
     assert ["runC"] == [run.name for run in load_all([referee_runs / "runC"] * 2)]
-
-
-def test_what_is_not_a_run_is_refused(
-    referee_runs: Path, run_of: Callable[[str], Record], tmp_path: Path
-) -> None:
-    """A place that is no folder; run C cannot simulate the plan of run A."""
     with pytest.raises(TraceError, match="not a folder"):
         load_all([tmp_path / "none"])
     with pytest.raises(TraceError, match="not a run of the plan"):

@@ -74,7 +74,7 @@ def two_groups() -> Jobs:
 
 
 def test_shares_of_groups_add_up() -> None:
-    """The group with more area is first; area, jobs and users are shares of all."""
+    """Areas go down; names of groups do not matter for who stays; Table II counts users by jobs."""
     jobs = two_groups()
     grouping = jobs.grouping(2, [0, 1])
     assert [1, 1, 1, 0, 0] == grouping.label.tolist()
@@ -85,18 +85,10 @@ def test_shares_of_groups_add_up() -> None:
     assert first.area > 99
     assert 100 == grouping.staying
     assert grouping.ranges(0, "jobs") == (25, 25)
-
-
-def test_jobs_that_stay_are_counted_in_matched_groups() -> None:
-    """Names of groups do not matter; the jobs of users that change are what is left."""
     jobs = two_groups()
     label = np.array([1, 1, 1, 0, 0])
     assert 100 == jobs._staying(label, 1 - label)
     assert 100 * (80 - 10) / 80 == jobs._staying(label, np.array([0, 1, 1, 0, 0]))
-
-
-def test_users_are_counted_by_their_jobs() -> None:
-    """Table II counts users from the printed borders on, or with another one."""
     counts = [1, 99, 100, 350, 500, 2500]
     user = np.repeat(np.arange(6), counts)
     jobs = Jobs(Workload.of(np.arange(len(user)), 10.0, user=user))
@@ -163,8 +155,12 @@ def test_bounds_have_two_sides(
     assert holds == list(found.values())
 
 
-def test_shares_are_required_of_kth_alone(small: Song2005) -> None:
-    """Six shares of the two groups of KTH, none of other logs; more groups are only shown."""
+def test_what_is_measured(small: Song2005) -> None:
+    """What is absent is told; six shares of two groups are required of KTH alone."""
+    text = " ".join(shown(small).split())
+    assert "Not available: SDSC96, CTC, SDSC-SP2, SDSC95" in text
+    assert "150 jobs, 28,490 in Table I: another version of the log" in text
+    assert "LANL-CM5-1994-4.1-cln.swf is measured, not LANL-CM5-1994-3.1-cln.swf" in text
     needs = {name: one.requirements for name, one in small.traces.items()}
     groups = {
         name: [need.what for need in found if "Table III" in need.what]
@@ -174,21 +170,6 @@ def test_shares_are_required_of_kth_alone(small: Song2005) -> None:
     assert all("2 groups" in what for what in groups["KTH"])
     one = small.traces["KTH"]
     assert [] == replace(one, trace="CTC").requirements
-
-
-# ---- on small logs ---------------------------------------------------------------------------
-
-
-def test_what_is_not_there_is_reported(small: Song2005) -> None:
-    """Logs that are absent, other versions, and how many jobs Table I has."""
-    text = " ".join(shown(small).split())
-    assert "Not available: SDSC96, CTC, SDSC-SP2, SDSC95" in text
-    assert "150 jobs, 28,490 in Table I: another version of the log" in text
-    assert "LANL-CM5-1994-4.1-cln.swf is measured, not LANL-CM5-1994-3.1-cln.swf" in text
-
-
-def test_what_is_measured(small: Song2005) -> None:
-    """Every kind with every seed; statements on the logs they are about, open without users."""
     data = small.to_json()["traces"]["KTH"]["generated"]
     assert set(KINDS) == set(data)
     assert 1 == len(data[SHUFFLED])
@@ -197,6 +178,9 @@ def test_what_is_measured(small: Song2005) -> None:
     assert len(found) == sum(2 if rule.settings is None else 1 for rule in RULES)
     named = found["parallel and serial users", "KTH"]
     assert (None, "users not there") == (named.holds, named.text)
+
+
+# ---- on small logs ---------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ def test_page_shows_effects_and_other_readings(kth: Trace, page: list[str]) -> N
 
 
 def test_every_simulation_is_run(small: Zakay2015) -> None:
-    """Four user models under EASY, two under FIFO, each with its seeds; no adjusted job moves."""
+    """Four user models under EASY, two under FIFO, each with its seeds; a panel for each log."""
     for log in small.traces.values():
         assert {*SIMULATIONS} == set(log.outcomes)
         assert [0, 1] == [one.seed for one in log.of("fluid", "fcfs")]
@@ -134,6 +134,11 @@ def test_every_simulation_is_run(small: Zakay2015) -> None:
     )
     assert f"{KTH_FILE}.gz" == data["logs"]["KTH"]["trace"]["source"]
     assert "Logs of Table I that are not available" in shown(small)
+    for picture in small.pictures():
+        figure = picture.draw()
+        titles = [panel.get_title(loc="left") for panel in figure.axes]
+        assert ["KTH", "CEA"] == titles
+        assert picture.name.removeprefix("figure") in figure.texts[0].get_text()
 
 
 def test_same_seeds_same_figures(make_trace: Callable[..., Trace], small: Zakay2015) -> None:
@@ -145,38 +150,18 @@ def test_same_seeds_same_figures(make_trace: Callable[..., Trace], small: Zakay2
     assert SEEDS == study_log("KTH", log_of_one_job(make_trace)).seeds
 
 
-def test_every_log_has_its_panel(small: Zakay2015) -> None:
-    """A figure has a panel for each log, and its number in the paper."""
-    for picture in small.pictures():
-        figure = picture.draw()
-        titles = [panel.get_title(loc="left") for panel in figure.axes]
-        assert ["KTH", "CEA"] == titles
-        assert picture.name.removeprefix("figure") in figure.texts[0].get_text()
-
-
 # ---- The measures and statements of Zakay and Feitelson 2015, and other readings, as t--------
 
 
-def test_queue_shares_are_exact() -> None:
-    """Jobs wait from 0 to 4 and from 2 to 8, within ten seconds: two wait for 2 s, one for 6.
-
-    What waited before and after does not count, what still waits does.
-    """
+def test_queues_slots_and_distances() -> None:
+    """Two jobs wait for 2 of 10 s, one for 6; 6:30 to 8:30 is a slot; CDFs are compared."""
     shares = queue_shares(np.array([0, 2, 9]), np.array([4, 8, 9]), 0, 10)
     assert [pytest.approx(share) for share in (0.2, 0.6, 0.2)] == shares.tolist()
     assert [0.0, 1.0] == queue_shares(np.array([0]), np.array([99]), 10, 20).tolist()
     assert [1.0] == queue_shares(np.array([0]), np.array([99]), 10, 10).tolist()
-
-
-def test_slots_are_two_hours_around_the_openings() -> None:
-    """6:30 and 18:29:59 lie within, 6:29:59 and 8:30 outside."""
     half = HOUR // 2
     times = np.array([6 * HOUR + half, 18 * HOUR + half - 1, 6 * HOUR + half - 1, 8 * HOUR + half])
     assert 0.5 == slot_share(times + 3 * DAY, Clock())
-
-
-def test_distances_of_distributions() -> None:
-    """The largest difference of the CDFs of shares of 0, 1, ... waiting jobs; their mean."""
     assert 0.25 == share_distance(np.array([1.0]), np.array([0.75, 0.0, 0.25]))
     assert [0.5, 0.25, 0.25] == mean_shares([np.array([1.0]), np.array([0, 0.5, 0.5])]).tolist()
 
