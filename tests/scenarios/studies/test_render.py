@@ -10,17 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.scenarios.studies.render import (
-    Picture,
-    Rows,
-    Table,
-    html_page,
-    html_table,
-    refresh_page,
-    required_rows,
-    study_page,
-    terminal_table,
-)
+from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, Rule, as_data
 from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
 from matplotlib.figure import Figure
@@ -52,19 +42,19 @@ class Small(PublishedStudy):
     traces: dict[str, Any] = field(default_factory=dict)
     requirements = (MET, MISSED)
 
-    def tables(self) -> Sequence[Table]:
+    def tables(self) -> Sequence[render.Table]:
         """Return a table by log, and one of a log."""
         rows = [["SDSC", "12"], ["KTH", "13"], ["DS", "14"]]
         return [
-            Table("Waits", ("log", "wait"), rows, part="waits"),
-            Table("Makespans, SDSC", ("users", "days"), [["rigid", "5"]], part="spans"),
+            render.Table("Waits", ("log", "wait"), rows, part="waits"),
+            render.Table("Makespans, SDSC", ("users", "days"), [["rigid", "5"]], part="spans"),
         ]
 
     def summary(self) -> list[str]:
         """Return what was reached."""
         return [self.score]
 
-    def pictures(self) -> Sequence[Picture]:
+    def pictures(self) -> Sequence[render.Picture]:
         """Return none."""
         return []
 
@@ -72,7 +62,7 @@ class Small(PublishedStudy):
         """Return none."""
         return {}
 
-    def rows(self) -> Rows:
+    def rows(self) -> render.Rows:
         """Return none."""
         return [], []
 
@@ -109,8 +99,8 @@ def test_settings_are_called_as_the_study_calls_them() -> None:
 
 def test_no_stands_out_on_a_page() -> None:
     """Words are to the left, text is escaped, and a no is marked, without its Markdown."""
-    rows = [*required_rows([MET, MISSED]), ["CEA", "`a`", "", "", "**no**: 4"]]
-    text = html_table(("log", "what", "ours", "required", "reached"), rows, 2)
+    rows = [*render.required_rows([MET, MISSED]), ["CEA", "`a`", "", "", "**no**: 4"]]
+    text = render.html_table(("log", "what", "ours", "required", "reached"), rows, 2)
     assert "<th class=word>what</th><th>ours</th>" in text
     assert "<td class=word>jobs &lt;moved&gt;</td><td>3</td>" in text
     assert "<td>yes</td>" in text
@@ -122,8 +112,10 @@ def test_no_stands_out_on_a_page() -> None:
 def test_first_column_is_said_once_on_a_terminal(once: bool, times: int) -> None:
     """A log in two rows after each other is named in the first of them only, when asked."""
     console = Console(file=io.StringIO(), width=100)
-    rows = required_rows([MET, MISSED])
-    console.print(terminal_table(Table("Required", ("log", *"abcd"), rows, 5, once=once)))
+    rows = render.required_rows([MET, MISSED])
+    console.print(
+        render.terminal_table(render.Table("Required", ("log", *"abcd"), rows, 5, once=once))
+    )
     assert times == console.file.getvalue().count("KTH")  # type: ignore[attr-defined]
 
 
@@ -134,8 +126,8 @@ def test_pictures_are_described_by_who_drew_them(tmp_path: Path) -> None:
         """Waits & queues."""
         return Figure(figsize=(2, 1))
 
-    picture = Picture.of("waits", draw, dpi=50)
-    page = html_page("Title", ["one", "a < b"], ["<h2>x</h2>"], [picture])
+    picture = render.Picture.of("waits", draw, dpi=50)
+    page = render.html_page("Title", ["one", "a < b"], ["<h2>x</h2>"], [picture])
     assert "<p>one.</p>\n<p>a &lt; b.</p>\n<h2>x</h2>" in page
     words = "Waits &amp; queues."
     assert f'<h3>{words}</h3>\n<img src="waits.png" alt="{words}">' in page
@@ -147,9 +139,9 @@ def test_pictures_are_described_by_who_drew_them(tmp_path: Path) -> None:
 def test_generated_parts_are_replaced() -> None:
     """Only what is between the marks of a part changes, and a second time nothing does."""
     page = "a\n<!-- generated: x -->\nold\n<!-- end of x -->\nb\n"
-    once = refresh_page(page, {"x": "new", "elsewhere": "?"})
+    once = render.refresh_page(page, {"x": "new", "elsewhere": "?"})
     assert "a\n<!-- generated: x -->\n\nnew\n\n<!-- end of x -->\nb\n" == once
-    assert once == refresh_page(once, {"x": "new"})
+    assert once == render.refresh_page(once, {"x": "new"})
 
 
 # ---- other versions of logs ------------------------------------------------------------------
@@ -166,7 +158,7 @@ def test_lines_name_both_numbers_of_jobs() -> None:
 def test_figures_on_another_version_are_marked_everywhere() -> None:
     """Terminal, HTML page, generated Markdown and data all say it; without one nothing changes."""
     study = Small()
-    for text in (shown(study), study_page(study, [])):
+    for text in (shown(study), render.study_page(study, [])):
         assert LINE in " ".join(text.split())
         assert "Makespans, SDSC†" in " ".join(text.split())
         assert "KTH†" not in text

@@ -13,18 +13,7 @@ from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.schedulers.base import Look, RunningJob, WaitingJob
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.studies.madon2024 import sensitivity
-from hpcrowd.scenarios.studies.madon2024.measures import (
-    BOUNDS,
-    EXPERIMENTS,
-    QUANTITIES,
-    REPLAYS,
-    TITLES,
-    Cell,
-    LogRuns,
-    statements,
-    window_of,
-)
+from hpcrowd.scenarios.studies.madon2024 import measures, sensitivity
 from hpcrowd.scenarios.studies.madon2024.study import (
     JOBS,
     STUDIED,
@@ -65,7 +54,7 @@ def test_the_study_on_kth(study: Madon2024, page: str) -> None:
     """
     kth = study.logs["KTH"]
     cells = [cell for cell in study.cells if cell.log == "KTH"]
-    for experiment in ("recorded", *EXPERIMENTS):
+    for experiment in ("recorded", *measures.EXPERIMENTS):
         bounded = [one for one in cells if one.experiment == experiment and one.holds is not None]
         replays = 1 if experiment == "recorded" else 3
         lateness = 0 if experiment == "recorded" else 2 * 3
@@ -87,7 +76,9 @@ def test_what_the_text_says_of_kth(study: Madon2024) -> None:
     Utilization is below 40 % on the doubled machine, above 90 % on the halved one (7.3.3). Users
     with one job left out, n - 1, linear: nothing tried comes nearer by a hundredth.
     """
-    found = {one.what: (one.our_low, one.our_high) for one in statements(study.logs["KTH"])}
+    found = {
+        one.what: (one.our_low, one.our_high) for one in measures.statements(study.logs["KTH"])
+    }
     low, high = next(ends for what, ends in found.items() if what.startswith("mean wait"))
     assert (162, 229) == (int(low), round(high + 0.5))
     rigid = found["utilization, rigid, infra*2, perf*2"]
@@ -180,17 +171,19 @@ def test_published_tables_have_every_row() -> None:
     """The log and 18 simulations, those with feedback, those of a60; each has its bound."""
     rows = {
         name: [(row["experiment"], row["replay"]) for row in published_rows(name)]
-        for name in TITLES
+        for name in measures.TITLES
     }
-    every = [(experiment, replay) for experiment in EXPERIMENTS for replay in REPLAYS]
+    every = [
+        (experiment, replay) for experiment in measures.EXPERIMENTS for replay in measures.REPLAYS
+    ]
     assert [("recorded", "recorded"), *every] == rows["madon2024_table1"]
     assert [row for row in every if row[1] != "rigid"] == rows["madon2024_table2"]
-    assert {(name, "a60") for name in EXPERIMENTS} == set(rows["madon2024_figure5c"])
+    assert {(name, "a60") for name in measures.EXPERIMENTS} == set(rows["madon2024_figure5c"])
     assert set(STUDIED) == set(JOBS)
     assert (28_475, 67_667) == (JOBS["KTH"], JOBS["SDSC"])
-    assert {"recorded", *EXPERIMENTS} == set(BOUNDS)
-    known = {quantity.metric for quantity in QUANTITIES}
-    assert all(set(bounds) <= known for bounds in BOUNDS.values())
+    assert {"recorded", *measures.EXPERIMENTS} == set(measures.BOUNDS)
+    known = {quantity.metric for quantity in measures.QUANTITIES}
+    assert all(set(bounds) <= known for bounds in measures.BOUNDS.values())
 
 
 @pytest.mark.parametrize("log", ["kth", "sdsc"])
@@ -210,12 +203,12 @@ def test_published_figures_are_consistent(log: str) -> None:
 # ---- cells -----------------------------------------------------------------------------------
 
 
-def make_cell(ours: float | None, printed: str, unit: str = "days") -> Cell:
+def make_cell(ours: float | None, printed: str, unit: str = "days") -> measures.Cell:
     """Return a cell with its deviations."""
     published = float(printed)
     deviation = None if ours is None else ours - published
     relative = deviation / abs(published) if deviation is not None and published else None
-    return Cell(
+    return measures.Cell(
         "table1", "KTH", "easy", "a0", "makespan", unit, ours, published, printed, deviation,
         relative, None, None,
     )  # fmt: skip
@@ -233,7 +226,7 @@ def make_cell(ours: float | None, printed: str, unit: str = "days") -> Cell:
         (make_cell(None, "1.34"), ("-", "1.34", "-")),
     ],
 )
-def test_cells_as_shown(cell: Cell, shown: tuple[str, str, str]) -> None:
+def test_cells_as_shown(cell: measures.Cell, shown: tuple[str, str, str]) -> None:
     """Ours has the digits of the published figure; small and unitless ones deviate absolutely."""
     assert shown == texts(cell)
 
@@ -246,8 +239,8 @@ def test_rounding_counts_for_us(make_jobs: Callable[..., JobTable]) -> None:
         jobs.submit[:], jobs.start[:] = jobs.recorded_submit, jobs.recorded_submit + wait
         jobs.end[:], jobs.state[:] = jobs.start + 10, State.COMPLETED
         run = Run(jobs, 1, "made", {})
-        runs = {(name, replay): run for name in EXPERIMENTS for replay in REPLAYS}
-        cells = LogRuns("KTH", runs).cells()
+        runs = {(name, replay): run for name in measures.EXPERIMENTS for replay in measures.REPLAYS}
+        cells = measures.LogRuns("KTH", runs).cells()
         key = ("perf*2", "rigid", "mean wait")
         return next(c for c in cells if (c.experiment, c.replay, c.quantity) == key).holds
 
@@ -255,6 +248,6 @@ def test_rounding_counts_for_us(make_jobs: Callable[..., JobTable]) -> None:
     jobs = make_jobs((0, 20 * DAY, 1), (60 * DAY, 12 * DAY, 2), (130 * DAY, 10 * DAY, 3))
     jobs.submit[:], jobs.start[:] = jobs.recorded_submit, jobs.recorded_submit
     jobs.end[:], jobs.state[:] = jobs.recorded_end, State.COMPLETED
-    window = window_of(Run(jobs, 4, "made", {}), 4)
+    window = measures.window_of(Run(jobs, 4, "made", {}), 4)
     assert 2 / 120 == window.throughput_jobs_per_day
     assert pytest.approx((6 * 1 + 12 * 2 + 4 * 3) / (120 * 4)) == window.utilization

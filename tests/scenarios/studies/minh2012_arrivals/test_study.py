@@ -19,6 +19,7 @@ from hpcrowd.environment.grid.policies import GRID
 from hpcrowd.environment.jobs import State
 from hpcrowd.environment.streams import Streams
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_arrivals import statements
 from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import (
     QUICK,
     GridRun,
@@ -34,14 +35,6 @@ from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
     ClusterRuns,
     GridRuns,
     log_ratio,
-)
-from hpcrowd.scenarios.studies.minh2012_arrivals.statements import (
-    CLUSTER_RULES,
-    GRID_RULES,
-    alike,
-    all_claims,
-    in_order,
-    larger,
 )
 from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
     Minh2012Arrivals,
@@ -419,7 +412,7 @@ def as_told_grid(measure: str, load: float, own: str, behind: str) -> float:
 def test_statements_hold_fail_and_stay_open() -> None:
     """As told all hold, but where no effect is left; reversed none; with noise most stay open."""
     study = made_up(as_told_cluster, as_told_grid)
-    found = [claim for claim in all_claims(study) if not claim.holds]
+    found = [claim for claim in statements.all_claims(study) if not claim.holds]
     assert {(claim.name.rpartition(": ")[2], claim.setting) for claim in found} <= {
         ("alleviates", "grid load 0.8"),
         ("alleviates", "grid load 1"),
@@ -430,14 +423,16 @@ def test_statements_hold_fail_and_stay_open() -> None:
         lambda policy, load, pattern: 1e3 / as_told_cluster(policy, load, pattern),
         lambda measure, load, own, behind: 1e4 / as_told_grid(measure, load, own, behind),
     )
-    orders = [claim for claim in all_claims(study) if "1 up to a tenth" not in claim.what]
+    orders = [
+        claim for claim in statements.all_claims(study) if "1 up to a tenth" not in claim.what
+    ]
     held = {(claim.name, claim.setting) for claim in orders if claim.holds}
     assert set() == held
     broken = sum(claim.holds is False for claim in orders)
     assert broken > 0.9 * len(orders)
     assert len(study.requirements) - 1 == len(study.failures)  # the grid leaves local jobs alone
     study = made_up(lambda *_: 5.0, lambda *_: 5.0, noise=3.0)
-    claims = all_claims(study)
+    claims = statements.all_claims(study)
     assert sum(claim.holds is None for claim in claims) > 0.85 * len(claims)
 
 
@@ -450,7 +445,7 @@ def test_effects_of_the_grid_on_local_jobs_are_seen() -> None:
             as_told_grid(measure, load, own, behind) * (factor[own] if measure == "LU" else 1.0)
         ),
     )
-    unmoved = [claim for claim in all_claims(study) if claim.name.endswith("unmoved")]
+    unmoved = [claim for claim in statements.all_claims(study) if claim.name.endswith("unmoved")]
     assert 15 == len(unmoved)
     assert all(claim.holds is False for claim in unmoved)
     assert ["0.91 to 1.10"] == [one.required for one in study.failures]
@@ -472,9 +467,9 @@ def test_intervals_decide(
 ) -> None:
     """A ratio is larger than 1, about 1, neither, or nobody knows, by its whole interval."""
     ratio = Estimate((log(low) + log(high)) / 2, log(low), log(high), COUNT)
-    assert one_is_larger is larger(ratio)[2]
-    assert about_one is alike(ratio)[2]
-    assert (one_is_larger is True or None) == (in_order(ratio, larger_one())[2] or None)
+    assert one_is_larger is statements.larger(ratio)[2]
+    assert about_one is statements.alike(ratio)[2]
+    assert (one_is_larger is True or None) == (statements.in_order(ratio, larger_one())[2] or None)
 
 
 def larger_one() -> Estimate:
@@ -489,9 +484,9 @@ def test_ratios_are_geometric_and_paired() -> None:
     wide = np.array([1.0, 10.0, 1000.0])
     estimate = log_ratio(3 * wide, wide)
     assert pytest.approx([log(3.0)] * 2) == [estimate.low, estimate.high]
-    rules = (*CLUSTER_RULES, *GRID_RULES)
+    rules = (*statements.CLUSTER_RULES, *statements.GRID_RULES)
     assert len(rules) == len({rule.name for rule in rules}) == len({rule.what for rule in rules})
     assert all(rule.section.startswith("6.4.") for rule in rules)
-    for tried, loads in ((CLUSTER_RULES, LOADS), (GRID_RULES, GRID_LOADS)):
+    for tried, loads in ((statements.CLUSTER_RULES, LOADS), (statements.GRID_RULES, GRID_LOADS)):
         applies = [rule.applies for rule in tried if rule.applies is not None]
         assert all(any(each(None, load) for load in loads) for each in applies)

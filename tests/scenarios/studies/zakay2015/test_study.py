@@ -16,19 +16,7 @@ from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import VERDICTS
 from hpcrowd.scenarios.studies.study import claims_of
-from hpcrowd.scenarios.studies.zakay2015 import readings
-from hpcrowd.scenarios.studies.zakay2015.measures import (
-    COLUMNS,
-    MODELS,
-    SIMULATIONS,
-    LogOutcomes,
-    Outcome,
-    cells_of,
-    mean_shares,
-    queue_shares,
-    share_distance,
-    slot_share,
-)
+from hpcrowd.scenarios.studies.zakay2015 import measures, readings
 from hpcrowd.scenarios.studies.zakay2015.statements import RULES
 from hpcrowd.scenarios.studies.zakay2015.study import (
     SEEDS,
@@ -96,7 +84,7 @@ def test_what_is_required_and_stated_of_kth(study: Zakay2015) -> None:
 def test_page_shows_the_computed_figures(study: Zakay2015, page: list[str]) -> None:
     """Table I and the statements on KTH are those that the code computes, digit by digit."""
     log = study.traces["KTH"]
-    for cell in cells_of(log):
+    for cell in measures.cells_of(log):
         assert f"| {' | '.join(table1_row(cell))} |" in page
     heading = next(line for line in page if line.startswith("| statement"))
     column = [text.strip() for text in heading.split("|")].index("KTH")
@@ -120,13 +108,13 @@ def test_page_shows_effects_and_other_readings(kth: Trace, page: list[str]) -> N
 def test_every_simulation_is_run(small: Zakay2015) -> None:
     """Four user models under EASY, two under FIFO, each with its seeds; a panel for each log."""
     for log in small.traces.values():
-        assert {*SIMULATIONS} == set(log.outcomes)
+        assert {*measures.SIMULATIONS} == set(log.outcomes)
         assert [0, 1] == [one.seed for one in log.of("fluid", "fcfs")]
         assert 0 == log.moved
     assert ["KTH", "CEA"] == list(small.traces)
     rows = published_rows("zakay2015_table1")
-    assert [*MODELS] == [row["user_model"] for row in rows]
-    assert {*COLUMNS.values(), "user_model"} == set(rows[0])
+    assert [*measures.MODELS] == [row["user_model"] for row in rows]
+    assert {*measures.COLUMNS.values(), "user_model"} == set(rows[0])
     assert {"80640", None} == {log.settings.get("processors") for log in small.traces.values()}
     data = small.to_json()
     assert (2 * 4, 2 * len(RULES), 2 + 2) == tuple(
@@ -155,25 +143,27 @@ def test_same_seeds_same_figures(make_trace: Callable[..., Trace], small: Zakay2
 
 def test_queues_slots_and_distances() -> None:
     """Two jobs wait for 2 of 10 s, one for 6; 6:30 to 8:30 is a slot; CDFs are compared."""
-    shares = queue_shares(np.array([0, 2, 9]), np.array([4, 8, 9]), 0, 10)
+    shares = measures.queue_shares(np.array([0, 2, 9]), np.array([4, 8, 9]), 0, 10)
     assert [pytest.approx(share) for share in (0.2, 0.6, 0.2)] == shares.tolist()
-    assert [0.0, 1.0] == queue_shares(np.array([0]), np.array([99]), 10, 20).tolist()
-    assert [1.0] == queue_shares(np.array([0]), np.array([99]), 10, 10).tolist()
+    assert [0.0, 1.0] == measures.queue_shares(np.array([0]), np.array([99]), 10, 20).tolist()
+    assert [1.0] == measures.queue_shares(np.array([0]), np.array([99]), 10, 10).tolist()
     half = HOUR // 2
     times = np.array([6 * HOUR + half, 18 * HOUR + half - 1, 6 * HOUR + half - 1, 8 * HOUR + half])
-    assert 0.5 == slot_share(times + 3 * DAY, Clock())
-    assert 0.25 == share_distance(np.array([1.0]), np.array([0.75, 0.0, 0.25]))
-    assert [0.5, 0.25, 0.25] == mean_shares([np.array([1.0]), np.array([0, 0.5, 0.5])]).tolist()
+    assert 0.5 == measures.slot_share(times + 3 * DAY, Clock())
+    assert 0.25 == measures.share_distance(np.array([1.0]), np.array([0.75, 0.0, 0.25]))
+    assert [0.5, 0.25, 0.25] == measures.mean_shares(
+        [np.array([1.0]), np.array([0, 0.5, 0.5])]
+    ).tolist()
 
 
 # ---- statements ------------------------------------------------------------------------------
 
 
-def outcome(**changes: Any) -> Outcome:
+def outcome(**changes: Any) -> measures.Outcome:
     """Return what a log was like with office hours on Mondays, five users, an empty queue."""
     profile = np.zeros(168)
     profile[8:18] = 0.1
-    usual = Outcome(
+    usual = measures.Outcome(
         seed=0,
         wait_mean_s=100.0,
         lateness_mean_s=0.0,
@@ -186,13 +176,14 @@ def outcome(**changes: Any) -> Outcome:
     return replace(usual, **changes)
 
 
-def check(name: str, moved: int = 0, **outcomes: Outcome) -> bool:
+def check(name: str, moved: int = 0, **outcomes: measures.Outcome) -> bool:
     """Return whether a statement holds on a log; simulations not given are as recorded."""
     of = {
-        key: [outcomes.get("_".join(key), outcomes.get(key[0], outcome()))] for key in SIMULATIONS
+        key: [outcomes.get("_".join(key), outcomes.get(key[0], outcome()))]
+        for key in measures.SIMULATIONS
     }
     jobs = np.array([1, 1, 1, 1, 50])
-    log = LogOutcomes("KTH", outcome(), of, moved, jobs)
+    log = measures.LogOutcomes("KTH", outcome(), of, moved, jobs)
     (rule,) = (rule for rule in RULES if rule.name == name)
     return bool(rule.check(log)[2])
 
@@ -242,7 +233,7 @@ BUSY, FULL = np.array([0.5, 0.5]), np.array([0.0] * 9 + [1.0])
     ],
 )
 def test_statement_follows_from_the_measures(
-    name: str, outcomes: dict[str, Outcome], holds: bool
+    name: str, outcomes: dict[str, measures.Outcome], holds: bool
 ) -> None:
     """Each rule holds and fails where its measure says so."""
     assert holds is check(name, **outcomes)
