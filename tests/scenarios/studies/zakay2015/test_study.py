@@ -138,7 +138,7 @@ def test_same_seeds_same_figures(make_trace: Callable[..., Trace], small: Zakay2
     assert SEEDS == study_log("KTH", log_of_one_job(make_trace)).seeds
 
 
-# ---- The measures and statements of Zakay and Feitelson 2015, and other readings, as t--------
+# ---- measures, statements and readings -------------------------------------------------------
 
 
 def test_queues_slots_and_distances() -> None:
