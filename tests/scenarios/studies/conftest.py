@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.refresh import page_of
 from hpcrowd.scenarios.studies.registry import study_entry
 
 from tests.scenarios.studies.study_cases import CASES, Ran, write_input
@@ -43,3 +45,20 @@ def ran_of(input_of: Callable[[str], Path]) -> Callable[[str], Ran]:
         return Ran(study, steps)
 
     return ran
+
+
+@pytest.fixture(scope="module")
+def small(request: pytest.FixtureRequest, ran_of: Callable[[str], Ran]) -> Any:
+    """Return the study of the folder of tests, at a small size."""
+    return ran_of(study_of(request)).study
+
+
+@pytest.fixture(scope="module")
+def page(request: pytest.FixtureRequest) -> str:
+    """Return the page of that study."""
+    return page_of(study_of(request)).read_text()
+
+
+def study_of(request: pytest.FixtureRequest) -> str:
+    """Return the name of the study of a folder of tests."""
+    return request.path.parent.name.replace("_", "-")

@@ -33,7 +33,6 @@ from hpcrowd.scenarios.studies.energy.tables import (
     tables,
 )
 
-from tests.support.places import ROOT
 from tests.support.populations import small_log
 
 #: From 27 March 2024, 23:00, on: clocks go forward on the 31st.
@@ -95,7 +94,9 @@ def test_signals_follow_the_local_day() -> None:
         assert (1.0 if by_day else 2.0) == watts
 
 
-def test_a_small_log_goes_through_every_measure(make_trace: Callable[..., Trace]) -> None:
+def test_a_small_log_goes_through_every_measure(
+    make_trace: Callable[..., Trace], page: str
+) -> None:
     """The same population; rows and columns agree; a picture; the page has a row for each."""
     found = run_energy("KTH", small_log(make_trace), seeds=2, weeks=4)
     assert {USUAL, *ANSWERS} == set(found.calls)
@@ -107,6 +108,5 @@ def test_a_small_log_goes_through_every_measure(make_trace: Callable[..., Trace]
     assert all(len(table.heading) == len(row) for table in tables([found]) for row in table.rows)
     assert summary_lines([found])
     assert draw_savings([found]).axes
-    page = (ROOT / "docs/studies/energy.md").read_text()
     for name in ("idle nodes off", "jobs wait for clean energy", "fair budgets of 90 %"):
         assert f"| {name}" in page

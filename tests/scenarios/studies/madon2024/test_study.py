@@ -38,12 +38,6 @@ def study(traces: Path) -> Madon2024:
     return reproduce_madon2024(traces)
 
 
-@pytest.fixture(scope="module")
-def page(root: Path) -> str:
-    """Return the page on the study."""
-    return (root / "docs" / "studies" / "madon2024.md").read_text()
-
-
 @pytest.mark.slow
 @pytest.mark.traces
 def test_the_study_on_kth(study: Madon2024, page: str) -> None:

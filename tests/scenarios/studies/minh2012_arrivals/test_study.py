@@ -54,7 +54,7 @@ from hpcrowd.scenarios.studies.refresh import stored_study
 from hpcrowd.scenarios.unfinished import ENDING, Interrupted, Unfinished
 
 from tests.scenarios.studies.study_cases import ARRIVALS_TASKS as TASKS
-from tests.scenarios.studies.study_cases import CASES, Ran
+from tests.scenarios.studies.study_cases import CASES
 from tests.scenarios.studies.study_cases import SMALL_ARRIVALS as SMALL
 
 NAME = "minh2012-arrivals"
@@ -62,13 +62,6 @@ WORDS = CASES[NAME].words.split()
 
 #: How near a stored figure is to the computed one.
 NEAR = 10.0 ** (1 - Minh2012Arrivals.stored_digits)
-
-
-@pytest.fixture(scope="module")
-def small(ran_of: Callable[[str], Ran]) -> Minh2012Arrivals:
-    """Return the study at a small size."""
-    found: Minh2012Arrivals = ran_of(NAME).study
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -30,20 +30,13 @@ from hpcrowd.scenarios.studies.minh2012_correlation.workloads import Workload, m
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.refresh import stored_study
 
-from tests.scenarios.studies.study_cases import DAS2_FILE, HPC2N_FILE, Ran, job, weekly_log
+from tests.scenarios.studies.study_cases import DAS2_FILE, HPC2N_FILE, job, weekly_log
 from tests.scenarios.studies.study_cases import SMALL_CORRELATION as SMALL
 
 NAME = Minh2012Correlation.name
 
 #: How near a stored figure is to the computed one.
 NEAR = 10.0 ** (1 - Minh2012Correlation.stored_digits)
-
-
-@pytest.fixture(scope="module")
-def small(ran_of: Callable[[str], Ran]) -> Minh2012Correlation:
-    """Return the study on small logs under the names of two."""
-    found: Minh2012Correlation = ran_of(NAME).study
-    return found
 
 
 def test_everything_is_run(small: Minh2012Correlation) -> None:

@@ -30,14 +30,7 @@ from hpcrowd.scenarios.studies.published import Printed, published_rows
 from hpcrowd.scenarios.studies.render import statement_tables
 from hpcrowd.scenarios.studies.study import claims_of
 
-from tests.scenarios.studies.study_cases import Ran, shown
-
-
-@pytest.fixture(scope="module")
-def small(ran_of: Callable[[str], Ran]) -> Minh2012Features:
-    """Return the study on small logs in the place of HPC2N's two versions and of Thunder."""
-    found: Minh2012Features = ran_of("minh2012-features").study
-    return found
+from tests.scenarios.studies.study_cases import shown
 
 
 def cell_of(
@@ -241,13 +234,13 @@ def test_what_is_reached(real: Minh2012Features) -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_page_shows_the_computed_figures(real: Minh2012Features, root: Path) -> None:
+def test_page_shows_the_computed_figures(real: Minh2012Features, page: str) -> None:
     """Every line of the page's tables is as computed, digit by digit."""
-    page = (root / "docs" / "studies" / "minh2012-features.md").read_text().splitlines()
+    lines = page.splitlines()
     for fits in (False, True):
         for row in figure_rows(real, fits):
-            assert f"| {' | '.join(row)} |" in page
-    cells = [line.split(" | ") for line in page]
+            assert f"| {' | '.join(row)} |" in lines
+    cells = [line.split(" | ") for line in lines]
     for statement, section, found in statement_tables(real.claims, real.traces)[1].rows:
         (line,) = (line for line in cells if line[:2] == [f"| {statement}", section])
         assert found == line[2 + list(FILES).index(*real.traces)].removesuffix(" |")

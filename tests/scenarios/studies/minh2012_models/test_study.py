@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,14 +49,7 @@ from hpcrowd.scenarios.studies.minh2012_models.tables import (
     schedule_table,
 )
 
-from tests.scenarios.studies.study_cases import Ran, shown
-
-
-@pytest.fixture(scope="module")
-def small(ran_of: Callable[[str], Ran]) -> Minh2012Models:
-    """Return the study on small logs in the place of HPC2N's and Thunder's."""
-    found: Minh2012Models = ran_of("minh2012-models").study
-    return found
+from tests.scenarios.studies.study_cases import shown
 
 
 def bursts(jobs: int = 400, seed: int = 1) -> Workload:
@@ -306,7 +298,7 @@ def required_study(name: str, workload: Workload) -> Minh2012Models:
 @pytest.mark.slow
 @pytest.mark.traces
 @pytest.mark.parametrize("name", FILES)
-def test_the_study_on_a_trace(read_trace: Callable[[str], Trace], name: str, root: Path) -> None:
+def test_the_study_on_a_trace(read_trace: Callable[[str], Trace], name: str, page: str) -> None:
     """Figures are reached and statements hold, but for what is named; the page shows them.
 
     One test for a trace, so that only one process has to run the study on it: what is required,
@@ -317,7 +309,6 @@ def test_the_study_on_a_trace(read_trace: Callable[[str], Trace], name: str, roo
     assert {"HPC": 9, "LLN": 20}[name] == len(found.requirements)
     assert [] == [one.what for one in found.failures]
     assert NOT_HOLDING[name] == {one.name for one in found.claims if not one.holds}
-    page = (root / "docs" / "studies" / "minh2012-models.md").read_text()
     for table in (arrival_table, schedule_table):
         for row in table(found)[1]:
             assert f"| {' | '.join(row)} |" in page

@@ -33,7 +33,7 @@ from hpcrowd.scenarios.studies.minh2012_predictor.study import (
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import required_rows, study_page
 
-from tests.scenarios.studies.study_cases import DS_FILE, Ran, job, shown
+from tests.scenarios.studies.study_cases import DS_FILE, job, shown
 
 LOG_FILES = {
     "BLUE": "SDSC-BLUE-2000-4.2-cln",
@@ -42,13 +42,6 @@ LOG_FILES = {
 }
 #: Traces with parameters of an earlier training.
 TRAINED = [name for name in CUTS if name != "SDSC02"]
-
-
-@pytest.fixture(scope="module")
-def small(ran_of: Callable[[str], Ran]) -> Minh2012Predictor:
-    """Return the study on a small log in the place of SDSC-DS."""
-    found: Minh2012Predictor = ran_of("minh2012-predictor").study
-    return found
 
 
 @pytest.fixture(scope="module", params=CUTS)
@@ -64,7 +57,7 @@ def real(request: pytest.FixtureRequest, read_trace: Callable[[str], Trace]) -> 
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_the_study_on_a_trace(real: Minh2012Predictor, root: Path) -> None:
+def test_the_study_on_a_trace(real: Minh2012Predictor, page: str) -> None:
     """Required figures, the order of predictors, the test part, stored parameters, and the page.
 
     Underestimated within 2 points, WAE within 8 %, own training at least 0.97 as fit. The thesis'
@@ -87,11 +80,10 @@ def test_the_study_on_a_trace(real: Minh2012Predictor, root: Path) -> None:
     assert stored["trace"]["sha256"] == outcomes.facts["sha256"]
     assert (CUTS[name].training, outcomes.training) == (stored["training_jobs"],) * 2
     assert pytest.approx(stored["training"]["fitness"]) == outcomes.own.training.fitness
-    page = (root / "docs" / "studies" / "minh2012-predictor.md").read_text().splitlines()
     computed = [rows(real) for rows in (table_rows, model_rows, training_rows, reading_rows)]
     for rows in (required_rows(real.requirements), *computed):
         for row in rows:
-            assert f"| {' | '.join(row)} |" in page
+            assert f"| {' | '.join(row)} |" in page.splitlines()
 
 
 # ---- published and stored data ---------------------------------------------------------------

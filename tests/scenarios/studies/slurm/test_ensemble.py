@@ -23,20 +23,13 @@ from hpcrowd.scenarios.studies.slurm.schedules import schedule_of
 from hpcrowd.scenarios.studies.slurm.simulated import replay
 from hpcrowd.scenarios.studies.slurm.study import Slurm, compare_records, reproduce_slurm
 
-from tests.scenarios.studies.study_cases import CONF, Ran, shown
+from tests.scenarios.studies.study_cases import CONF, shown
 
 
 @pytest.fixture(scope="module")
 def made(input_of: Callable[[str], Path]) -> Path:
     """Return a made-up run of 80 submissions."""
     return input_of("slurm")
-
-
-@pytest.fixture(scope="module")
-def study(ran_of: Callable[[str], Ran]) -> Slurm:
-    """Return the study of the made-up run with five draws."""
-    found: Slurm = ran_of("slurm").study
-    return found
 
 
 def test_phases_are_anywhere_in_their_periods() -> None:
@@ -68,9 +61,9 @@ def test_phases_are_anywhere_in_their_periods() -> None:
     assert "nan" == Spread.of([]).text()
 
 
-def test_every_figure_is_the_median_over_the_draws(study: Slurm, made: Path) -> None:
+def test_every_figure_is_the_median_over_the_draws(small: Slurm, made: Path) -> None:
     """Draws differ, and are the same however many there are; another seed gives others."""
-    (one,) = study.traces.values()
+    (one,) = small.traces.values()
     apart = [pairs[0].starts.mean for pairs in one.draws]
     assert 5 == len(set(apart))
     assert 10 == len(one.among)
@@ -78,19 +71,19 @@ def test_every_figure_is_the_median_over_the_draws(study: Slurm, made: Path) -> 
     assert sorted(apart)[2] == one.ours[0].starts.mean == one.spread(lambda p: p.starts.mean).median
     waits = one.partitions["main"]
     assert sorted(waits.draws)[2] == waits.ours
-    needs = {need.what: need for need in study.requirements}
+    needs = {need.what: need for need in small.requirements}
     assert waits.spread.text() + " s" == needs["mean wait in main"].ours
     assert " to " in needs["mean wait in main"].ours
-    data = study.to_json()
+    data = small.to_json()
     assert (5, 0) == (data["phases"], data["seed"])
     (plan,) = data["plans"].values()
     assert 5 == len(plan["simulated"]) == len(plan["users"]["u1"]["draws"])
-    assert "medians of 5 simulations" in shown(study)
+    assert "medians of 5 simulations" in shown(small)
     record = load(made)
     one, again = replay(record, 1), replay(record, 1)
     assert one.schedule.tries == again.schedule.tries
     few = reproduce_slurm(made, phases=2)
-    (mine,), (theirs,) = few.traces.values(), study.traces.values()
+    (mine,), (theirs,) = few.traces.values(), small.traces.values()
     assert mine.draws == theirs.draws[:2]
     (other,) = reproduce_slurm(made, phases=2, seed=5).traces.values()
     assert other.draws != mine.draws

@@ -15,15 +15,7 @@ from hpcrowd.scenarios.studies.song2005 import measures
 from hpcrowd.scenarios.studies.song2005.statements import RULES
 from hpcrowd.scenarios.studies.song2005.study import STUDIED, Song2005, reproduce_song2005
 
-from tests.scenarios.studies.study_cases import Ran, shown
-
-
-@pytest.fixture(scope="module")
-def small(ran_of: Callable[[str], Ran]) -> Song2005:
-    """Return the study on small logs in the place of KTH, and of two versions of LANL-CM5."""
-    found: Song2005 = ran_of("song2005").study
-    return found
-
+from tests.scenarios.studies.study_cases import shown
 
 # ---- published data --------------------------------------------------------------------------
 

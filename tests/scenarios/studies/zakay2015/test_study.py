@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from hpcrowd.scenarios.studies.zakay2015.study import (
 
 from tests.scenarios.studies.study_cases import (
     KTH_FILE,
-    Ran,
     log_of_one_job,
     shown,
     small_log,
@@ -42,22 +40,9 @@ HOLDING = (
 
 
 @pytest.fixture(scope="module")
-def small(ran_of: Callable[[str], Ran]) -> Zakay2015:
-    """Return the study on small logs in the place of KTH and CEA."""
-    found: Zakay2015 = ran_of("zakay2015").study
-    return found
-
-
-@pytest.fixture(scope="module")
 def study(kth: Trace) -> Zakay2015:
     """Return the study on KTH."""
     return Zakay2015({"KTH": study_log("KTH", kth)})
-
-
-@pytest.fixture(scope="module")
-def page(root: Path) -> list[str]:
-    """Return the lines of the page on the study."""
-    return (root / "docs" / "studies" / "zakay2015.md").read_text().splitlines()
 
 
 # ---- on the real traces ----------------------------------------------------------------------
@@ -81,25 +66,26 @@ def test_what_is_required_and_stated_of_kth(study: Zakay2015) -> None:
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_page_shows_the_computed_figures(study: Zakay2015, page: list[str]) -> None:
+def test_page_shows_the_computed_figures(study: Zakay2015, page: str) -> None:
     """Table I and the statements on KTH are those that the code computes, digit by digit."""
     log = study.traces["KTH"]
+    lines = page.splitlines()
     for cell in measures.cells_of(log):
-        assert f"| {' | '.join(table1_row(cell))} |" in page
-    heading = next(line for line in page if line.startswith("| statement"))
+        assert f"| {' | '.join(table1_row(cell))} |" in lines
+    heading = next(line for line in lines if line.startswith("| statement"))
     column = [text.strip() for text in heading.split("|")].index("KTH")
     for rule, claim in zip(RULES, claims_of(RULES, {"KTH": log}), strict=True):
-        (line,) = (line for line in page if line.startswith(f"| {rule.what} ({rule.section}) |"))
+        (line,) = (line for line in lines if line.startswith(f"| {rule.what} ({rule.section}) |"))
         assert f"{VERDICTS[claim.holds]}: {claim.text}" == line.split("|")[column].strip()
 
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_page_shows_effects_and_other_readings(kth: Trace, page: list[str]) -> None:
+def test_page_shows_effects_and_other_readings(kth: Trace, page: str) -> None:
     """What makes fluid users of KTH wait longer or shorter, and Table I under other settings."""
     effects = readings.effect_row("KTH", kth)
     for row in (effects, *readings.reading_rows("KTH", kth, readings.READINGS[:2])):
-        assert f"| {' | '.join(row)} |" in page
+        assert f"| {' | '.join(row)} |" in page.splitlines()
 
 
 # ---- the study on small logs -----------------------------------------------------------------
