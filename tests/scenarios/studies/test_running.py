@@ -24,10 +24,7 @@ def test_logs_are_found_by_their_names(tmp_path: Path) -> None:
     for name in ("LANL-CM5-1994-4.1-cln.swf.gz", "KTH-SP2-1996-2.1-cln.swf", "other.swf"):
         (tmp_path / name).touch()
     found = {name: path.name for name, path in find_logs(tmp_path, LOGS).items()}
-    assert {
-        "KTH": "KTH-SP2-1996-2.1-cln.swf",
-        "LANL-CM5": "LANL-CM5-1994-4.1-cln.swf.gz",
-    } == found
+    assert {"KTH": "KTH-SP2-1996-2.1-cln.swf", "LANL-CM5": "LANL-CM5-1994-4.1-cln.swf.gz"} == found
     assert "LANL-CM5-1994-4.1-cln" == log_name(Path(found["LANL-CM5"]))
     (tmp_path / "KTH-SP2-1996-2.1-cln.swf.gz").touch()
     with pytest.raises(TraceError, match="several traces of KTH; keep only one there"):

@@ -97,10 +97,7 @@ def test_window(call: Call, log: Trace) -> None:
         "part.swf: 2 jobs, 1 user, origin Sat 2004-01-03 00:00:00\n"
     ) == out
     part = read_swf("part.swf")
-    assert ([0, DAY], 1073084400) == (
-        part["submit"].tolist(),
-        part.header.integer("UnixStartTime"),
-    )
+    assert ([0, DAY], 1073084400) == (part["submit"].tolist(), part.header.integer("UnixStartTime"))
     edges = ("--from", "1d", "--to", "2d 1h")
     code, out, _ = call("window", "log.swf", *edges, "--only-users", "2-5", "-o", "p.swf", "--json")
     assert 0 == code

@@ -11,13 +11,7 @@ import pytest
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.energy.measures import USUAL, Measured, Savings
-from hpcrowd.scenarios.studies.energy.run import (
-    ANSWERS,
-    CALL_DAY,
-    CALL_HOURS,
-    calls_of,
-    run_energy,
-)
+from hpcrowd.scenarios.studies.energy.run import ANSWERS, CALL_DAY, CALL_HOURS, calls_of, run_energy
 from hpcrowd.scenarios.studies.energy.setting import (
     INTENSITY,
     NIGHT_BEGINS,

@@ -63,10 +63,7 @@ def test_the_record_is_the_plan(folder: Path) -> None:
     assert [10, 8, 70 + 120, 0] == jobs.run_time.tolist()  # a timeout would have gone on
     assert [120] * 4 == jobs.requested_time.tolist()
     assert [2] * 4 == jobs.processors.tolist()
-    assert ([200] * 4, [3] * 4) == (
-        asked[Ask.MEMORY_PER_CORE].tolist(),
-        asked[Ask.GPUS].tolist(),
-    )
+    assert ([200] * 4, [3] * 4) == (asked[Ask.MEMORY_PER_CORE].tolist(), asked[Ask.GPUS].tolist())
     assert [-1, 1, -1, -1] == asked[Ask.EXCLUSIVE].tolist()
     assert {1: (Parent(0, Condition.OK),)} == workload.rules.parents
     assert [0, 0, 60, 0] == workload.rules.delay.tolist()
