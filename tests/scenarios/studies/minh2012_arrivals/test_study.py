@@ -217,12 +217,8 @@ def test_wrong_plans_are_refused(changes: dict[str, Any], words: str) -> None:
 
 # ---- workloads with their arrivals, and the grid that runs them ------------------------------
 
-
 #: A plan that takes a moment.
 BRIEF = Plan(jobs=2_000)
-
-
-# ---- workloads -------------------------------------------------------------------------------
 
 
 def test_patterns_share_everything_but_arrivals() -> None:
@@ -271,7 +267,6 @@ def test_loads_on_the_grid_are_what_they_are_called() -> None:
     work = float((jobs.run_time[rows] * jobs.processors[rows]).sum())
     assert pytest.approx(0.4, rel=1e-3) == work / (free * float(jobs.recorded_submit[rows[-1]]))
     assert jobs.processors[rows].max() <= 64
-    workloads = grid_workloads(BRIEF, stored_arrivals(), 0)
     first, second = (
         GridRun(BRIEF, workloads, load, own, "L") for load, own in ((0.4, "N"), (0.8, "LB"))
     )
@@ -325,6 +320,7 @@ def test_arrivals_are_stored(tmp_path: Path) -> None:
         Arrivals.from_json(data, "mine")
 
 
+@pytest.mark.slow
 @pytest.mark.traces
 def test_stored_arrivals_are_those_of_thunder(read_trace: Callable[[str], Trace]) -> None:
     """The log fitted again gives what is stored."""
