@@ -77,6 +77,7 @@ MISTAKES = [
     ("generate feitelson96 --processors 8 -o x.swf", "include an amount; give --jobs or --days"),
     ("generate feitelson96 --processors 8 -o x.txt", "ends in .swf, .csv or .parquet"),
     ("judge log.swf log.swf", "log.swf: damaged, not JSON"),
+    ("judge feitelson96 log.swf --seeds 0", "seeds 0: must be 1"),
     ("populate feitelson96", "need the size of the machine"),
     # predict
     ("predict log.swf --model history", "model 'history': has not been trained; add --train"),
@@ -110,6 +111,7 @@ MISTAKES = [
     # stats
     ("stats", "no trace given"),
     ("stats log.swf --distance", "--distance: 1 trace given; it compares two"),
+    ("stats log.swf --out no/where.html", "no folder no to write it in"),
     ("stats log.swf run --distance --out x", "--out: no report is drawn with --distance"),
     ("stats log.swf --bag-gap soon", "duration 'soon'"),
     ("stats log.swf --time-scale 0", "time_scale_s 0: must be positive"),
@@ -118,6 +120,7 @@ MISTAKES = [
     ("validate log.swf --origins half", "origins 'half': shares of"),
     ("validate log.swf --elsewhere", "elsewhere: there is one trace only"),
     ("validate log.swf --users adjusted,nobody", "users 'nobody': not known; choose rigid"),
+    ("validate log.swf --users fluid,fluid", "users 'fluid': named twice"),
     ("validate log.swf --pauses none", "pauses 'none'"),
     # window
     ("window log.swf -o p.swf", "no part is given; choose one with --from, --to, --only-users or"),
@@ -128,6 +131,7 @@ MISTAKES = [
     ("window log.swf --only-states done -o p.swf", "'done': not known; choose comp"),
     ("window log.swf --only-processors 8-3 -o p.swf", "write 64, 1-64 or 128-"),
     ("window log.swf --only-queues gpu -o p.swf", "the log has no names of queues"),
+    ("window log.swf --only-users 7-9 -o p.swf", "no job is left of 60: 60 of other users"),
     ("window log.swf --from 9000-12-31 -o p.swf", "no job is left of 60"),
 ]  # fmt: skip
 

@@ -108,11 +108,11 @@ def test_window(call: Call, log: Trace) -> None:
     } == json.loads(out)  # fmt: skip
     text = Path("log.swf").read_text().replace("; UnixStartTime: 1072911600\n", "")
     Path("log.swf").write_text(text)
-    out = call("window", "log.swf", "--from", "1d", "-o", "p.swf")[1]
+    out = call("window", "log.swf", "--from", "1d", "-o", "q.swf")[1]
     assert out.endswith(
-        "p.swf: 3 jobs, 1 user, origin week 1 Mon 00:00:00\n"
+        "q.swf: 3 jobs, 1 user, origin week 1 Mon 00:00:00\n"
         "  start not in the trace: its origin counts as Monday 00:00\n"
     )
-    assert [DAY, 2 * DAY, 3 * DAY] == read_swf("p.swf")["submit"].tolist()
-    code, _, err = call("window", "log.swf", "--from", "2004-01-02", "-o", "p.swf")
+    assert [DAY, 2 * DAY, 3 * DAY] == read_swf("q.swf")["submit"].tolist()
+    code, _, err = call("window", "log.swf", "--from", "2004-01-02", "-o", "q.swf")
     assert (2, 1) == (code, err.count("\n"))
