@@ -104,20 +104,14 @@ def test_an_option_means_the_same_everywhere(option: str) -> None:
 
 
 def test_every_shared_option_is_listed_here() -> None:
-    """An option of several commands has one meaning, which is among those above."""
+    """Options of several commands have one meaning; the program offers completion."""
     commands: dict[str, set[str]] = {}
     for option, command, _ in OPTIONS:
         commands.setdefault(option, set()).add(command)
     assert [] == [name for name, some in commands.items() if len(some) > 1 and name not in MEANING]
-
-
-@pytest.mark.parametrize("old", [
-    "--nodes", "--doing", "--weeks", "--warmup", "--processes", "--replications",
-    "--session-gap", "--html", "--share", "--empty",
-])  # fmt: skip
-def test_a_word_that_had_a_synonym_is_gone(old: str) -> None:
-    """One of the two is left."""
-    assert [] == [command for option, command, _ in OPTIONS if option == old]
+    program: Any = typer.main.get_command(app)
+    names = {name for one in program.params for name in one.opts}
+    assert {"--version", "-V", "--install-completion", "--show-completion"} <= names
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,10 +138,3 @@ def test_arguments_in_python_are_options(command: str, function: Any, others: se
     """A function and the command for it share the names of what both can be given."""
     parameters = {one.name for one in CommandFiles()[command].params} - others - {"help", "force"}
     assert parameters <= set(inspect.signature(function).parameters)
-
-
-def test_completion_is_there() -> None:
-    """The program offers completion for the usual shells."""
-    program: Any = typer.main.get_command(app)
-    names = {name for one in program.params for name in one.opts}
-    assert {"--version", "-V", "--install-completion", "--show-completion"} <= names

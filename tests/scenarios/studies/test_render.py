@@ -1,62 +1,81 @@
-"""What studies share: requirements and claims as data, and tables on a terminal and on a page."""
+"""What studies share in output: requirements, claims, tables, pictures, marks of other versions."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.scenarios.studies.render import (
-    Picture,
-    Table,
-    html_page,
-    html_table,
-    required_rows,
-    terminal_table,
-)
+from hpcrowd.scenarios.studies import render
 from hpcrowd.scenarios.studies.study import PublishedStudy, Requirement, Rule, as_data
+from hpcrowd.scenarios.studies.versions import Version, marked, version_lines
+from matplotlib.figure import Figure
+from PIL import Image
 from rich.console import Console
+
+from tests.scenarios.studies.study_cases import shown
 
 MET = Requirement("KTH", "mean wait", "5 s", "5 s", True)
 MISSED = Requirement("KTH", "jobs <moved>", "3", "none", False)
 
+SP2 = Version("SDSC", 54_044, 67_667)
+SAME = Version("KTH", 28_475, 28_475)
+NEAR = Version("DS", 66_744, 66_743)
 
-class Made(PublishedStudy):
-    """A study of two requirements, with nothing else to show."""
+LINE = "SDSC: 54,044 jobs, 67,667 in section 5.1: another version of the log"
 
+
+@dataclass
+class Small(PublishedStudy):
+    """A study of three logs and two requirements."""
+
+    name = "small"
+    about = "A study."
+    title = "A study, reproduced"
+    source = "A paper"
+    counted_in = "section 5.1"
+
+    traces: dict[str, Any] = field(default_factory=dict)
     requirements = (MET, MISSED)
 
-    def tables(self) -> tuple[()]:
-        """Return no tables."""
-        return ()
+    def tables(self) -> Sequence[render.Table]:
+        """Return a table by log, and one of a log."""
+        rows = [["SDSC", "12"], ["KTH", "13"], ["DS", "14"]]
+        return [
+            render.Table("Waits", ("log", "wait"), rows, part="waits"),
+            render.Table("Makespans, SDSC", ("users", "days"), [["rigid", "5"]], part="spans"),
+        ]
 
     def summary(self) -> list[str]:
         """Return what was reached."""
         return [self.score]
 
-    def pictures(self) -> tuple[()]:
-        """Return no pictures."""
-        return ()
+    def pictures(self) -> Sequence[render.Picture]:
+        """Return none."""
+        return []
 
-    def data(self) -> dict[str, int]:
-        """Return one number."""
-        return {"number": 1}
-
-    def rows(self) -> tuple[tuple[str], list[tuple[int]]]:
-        """Return it as a table."""
-        return ("number",), [(1,)]
-
-    def origin(self) -> dict[str, str]:
-        """Return nothing that it comes from."""
+    def data(self) -> dict[str, Any]:
+        """Return none."""
         return {}
+
+    def rows(self) -> render.Rows:
+        """Return none."""
+        return [], []
+
+    def versions(self) -> Sequence[Version]:
+        """Return the numbers of jobs."""
+        return [SP2, SAME, NEAR]
 
 
 def test_what_is_missed_is_named_and_counted() -> None:
     """One of two is missed, so the study is not reached."""
-    study = Made()
-    assert [MISSED] == study.failures
-    assert "1 of 2" == study.score
-    assert not study.reached
+    study = Small()
+    assert ([MISSED], "1 of 2", False) == (study.failures, study.score, study.reached)
+    assert "not reached: KTH: jobs <moved>: 3, required none" in shown(study)
 
 
 @pytest.mark.parametrize(("holds", "expected"), [(np.True_, True), (False, False), (None, None)])
@@ -74,15 +93,14 @@ def test_settings_are_called_as_the_study_calls_them() -> None:
     """The setting is first under the name asked for, or is left out."""
     (data,) = as_data([MET], "log")
     assert ["log", "what", "ours", "required", "holds"] == list(data)
-    assert "KTH" == data["log"]
     (data,) = as_data([MET], None)
     assert ["what", "ours", "required", "holds"] == list(data)
 
 
 def test_no_stands_out_on_a_page() -> None:
     """Words are to the left, text is escaped, and a no is marked, without its Markdown."""
-    rows = [*required_rows([MET, MISSED]), ["CEA", "`a`", "", "", "**no**: 4"]]
-    text = html_table(("log", "what", "ours", "required", "reached"), rows, 2)
+    rows = [*render.required_rows([MET, MISSED]), ["CEA", "`a`", "", "", "**no**: 4"]]
+    text = render.html_table(("log", "what", "ours", "required", "reached"), rows, 2)
     assert "<th class=word>what</th><th>ours</th>" in text
     assert "<td class=word>jobs &lt;moved&gt;</td><td>3</td>" in text
     assert "<td>yes</td>" in text
@@ -90,22 +108,64 @@ def test_no_stands_out_on_a_page() -> None:
     assert "<td class=word>a</td><td></td><td></td><td class=failed>no: 4</td>" in text
 
 
-def test_first_column_is_said_once_on_a_terminal() -> None:
+@pytest.mark.parametrize(("once", "times"), [(True, 1), (False, 2)])
+def test_first_column_is_said_once_on_a_terminal(once: bool, times: int) -> None:
     """A log in two rows after each other is named in the first of them only, when asked."""
-    for once, times in ((True, 1), (False, 2)):
-        console = Console(file=io.StringIO(), width=100)
-        rows = required_rows([MET, MISSED])
-        console.print(terminal_table(Table("Required", ("log", *"abcd"), rows, 5, once=once)))
-        assert times == console.file.getvalue().count("KTH")  # type: ignore[attr-defined]
+    console = Console(file=io.StringIO(), width=100)
+    rows = render.required_rows([MET, MISSED])
+    console.print(
+        render.terminal_table(render.Table("Required", ("log", *"abcd"), rows, 5, once=once))
+    )
+    assert times == console.file.getvalue().count("KTH")  # type: ignore[attr-defined]
 
 
-def test_pictures_are_described_by_who_drew_them() -> None:
-    """The docstring of the function is heading and alternative text of its picture."""
+def test_pictures_are_described_by_who_drew_them(tmp_path: Path) -> None:
+    """The docstring of the function is heading and alternative text; dots per inch are kept."""
 
-    def draw() -> None:
+    def draw() -> Figure:
         """Waits & queues."""
+        return Figure(figsize=(2, 1))
 
-    page = html_page("Title", ["one", "a < b"], ["<h2>x</h2>"], [Picture.of("waits", draw)])
+    picture = render.Picture.of("waits", draw, dpi=50)
+    page = render.html_page("Title", ["one", "a < b"], ["<h2>x</h2>"], [picture])
     assert "<p>one.</p>\n<p>a &lt; b.</p>\n<h2>x</h2>" in page
     words = "Waits &amp; queues."
     assert f'<h3>{words}</h3>\n<img src="waits.png" alt="{words}">' in page
+    picture.write(tmp_path / "waits.png")
+    with Image.open(tmp_path / "waits.png") as image:
+        assert (100, 50) == image.size
+
+
+def test_generated_parts_are_replaced() -> None:
+    """Only what is between the marks of a part changes, and a second time nothing does."""
+    page = "a\n<!-- generated: x -->\nold\n<!-- end of x -->\nb\n"
+    once = render.refresh_page(page, {"x": "new", "elsewhere": "?"})
+    assert "a\n<!-- generated: x -->\n\nnew\n\n<!-- end of x -->\nb\n" == once
+    assert once == render.refresh_page(once, {"x": "new"})
+
+
+# ---- other versions of logs ------------------------------------------------------------------
+
+
+def test_lines_name_both_numbers_of_jobs() -> None:
+    """A log with other jobs is named with both numbers; one with the same number is not."""
+    assert [
+        f"{LINE}, on which figures of SDSC† rest",
+        "DS: 66,744 jobs, 66,743 in section 5.1: nearly the same version of the log",
+    ] == version_lines([SP2, SAME, NEAR], "section 5.1")
+
+
+def test_figures_on_another_version_are_marked_everywhere() -> None:
+    """Terminal, HTML page, generated Markdown and data all say it; without one nothing changes."""
+    study = Small()
+    for text in (shown(study), render.study_page(study, [])):
+        assert LINE in " ".join(text.split())
+        assert "Makespans, SDSC†" in " ".join(text.split())
+        assert "KTH†" not in text
+        assert "DS†" not in text
+    parts = study.page_parts()
+    assert LINE in parts["summary"]
+    assert "| SDSC† | 12 |" in parts["waits"]
+    assert ["SDSC", "DS"] == [one["log"] for one in study.to_json()["other_versions"]]
+    table = study.tables()[0]
+    assert table is marked(table, [SAME, NEAR])

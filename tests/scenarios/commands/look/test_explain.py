@@ -9,10 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from hpcrowd.agents.behaviours.decisions import MEANING, DecisionLog, Decisions, Kind, What, Why
-from hpcrowd.analysis.results import read_results
 from hpcrowd.analysis.tables import read_decisions, write_decisions
-from hpcrowd.environment import Clock, write_swf
-from hpcrowd.environment.clock import moment
+from hpcrowd.environment import write_swf
 from hpcrowd.environment.errors import ResultsError
 from hpcrowd.environment.traces.trace import Trace
 
@@ -48,11 +46,6 @@ def results(tmp_path: Path, call: Call) -> Path:
     return tmp_path / "run"
 
 
-def test_story_of_a_user(results: Path, call: Call) -> None:
-    """A line for each decision, in local time and words."""
-    assert (0, STORY, "") == call("explain", results, "--user", 1)
-
-
 @pytest.mark.parametrize(
     ("options", "count"),
     [
@@ -69,8 +62,9 @@ def test_span(results: Path, call: Call, options: tuple[str, ...], count: int) -
     assert (0, count) == (code, len(json.loads(printed)["decisions"]))
 
 
-def test_json(results: Path, call: Call) -> None:
-    """Every column with its word, and the words of the row."""
+def test_story_of_a_user(results: Path, call: Call) -> None:
+    """A line for each decision, in local time and words; every column with its word."""
+    assert (0, STORY, "") == call("explain", results, "--user", 1)
     _, printed, _ = call("explain", results, "--user", 1, "--json")
     found = json.loads(printed)
     assert {"run", "user", "from_s", "to_s", "decisions", "dropped"} == set(found)
@@ -80,6 +74,9 @@ def test_json(results: Path, call: Call) -> None:
         "local_time": "Mon 2024-01-08 10:15:00",
         "words": RELEASED,
     } == found["decisions"][1]  # fmt: skip
+    table = pd.read_parquet(results / "decisions.parquet")
+    assert list(MEANING) == list(table.columns)
+    assert ({"submitted"}, {"recorded", "ended"}) == (set(table.what), set(table.why))
 
 
 def test_jobs_of_submissions(results: Path, call: Call) -> None:
@@ -113,7 +110,11 @@ jobs = "resubmit"
 
 
 def test_stopped_jobs_in_words(results: Path, call: Call, tmp_path: Path) -> None:
-    """A job that was stopped says so, and when it was submitted again."""
+    """A stopped job says when it came again; who looks where nothing was hears when it was."""
+    assert (0, """\
+0 decisions of user 1, think-time, easy
+its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:15:00
+""", "") == call("explain", results, "--user", 1, "--from", "1d")  # fmt: skip
     (tmp_path / "outage.toml").write_text(OUTAGE)
     trace, outage = tmp_path / "two.swf", tmp_path / "outage.toml"
     call("replay", trace, "--platform", outage, "--log-decisions", "--out", results)
@@ -143,117 +144,31 @@ def test_many_jobs_of_a_submission(tmp_path: Path, call: Call) -> None:
     assert "and 3 jobs more, the last one until week 1 Mon 00:13:00" == lines[11]
 
 
-def test_nothing_in_the_span(results: Path, call: Call) -> None:
-    """Who looks at a time without decisions hears when there were some."""
-    assert (0, """\
-0 decisions of user 1, think-time, easy
-its first one was on Mon 2024-01-08 08:00:00, its last one on Mon 2024-01-08 10:15:00
-""", "") == call("explain", results, "--user", 1, "--from", "1d")  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--user", "17"), "hpcrowd: user 17: not in this run, or without decisions in the log; "
-                           "nearest of 2 users: 1, 2\n"),
-        (("--user", "1", "--from", "2h", "--to", "1h"),
-         "hpcrowd: from 2h to 1h: is empty; --to has to come after --from\n"),
-    ],
-)  # fmt: skip
-def test_refused(results: Path, call: Call, options: tuple[str, ...], told: str) -> None:
-    """Mistakes are reported in one line."""
-    assert (2, "", told) == call("explain", results, *options)
-
-
-def test_run_without_a_log(results: Path, call: Call, tmp_path: Path) -> None:
-    """A run without a log says how to make one; its folder has no such file."""
-    call("replay", tmp_path / "two.swf", "--out", results)
-    assert not (results / "decisions.parquet").exists()
-    code, _, told = call("explain", results, "--user", 1)
-    assert 2 == code
-    assert f"hpcrowd: {results}: no decisions.parquet in it; run it again with " in told
-    assert told.endswith("--log-decisions --out FOLDER\n")
-
-
-def test_log_needs_a_folder(results: Path, call: Call, tmp_path: Path) -> None:
-    """A log without a place to keep it is refused before anything runs."""
-    told = "hpcrowd: --log-decisions: the log is part of the results; give --out FOLDER\n"
-    assert (2, "", told) == call("replay", tmp_path / "two.swf", "--log-decisions")
-
-
-def test_file_reads_for_itself(results: Path) -> None:
-    """Columns are the documented ones, with words for what and why."""
-    found = pd.read_parquet(results / "decisions.parquet")
-    assert list(MEANING) == list(found.columns)
-    assert {"submitted"} == set(found.what)
-    assert {"recorded", "ended"} == set(found.why)
-
-
-def test_populations_are_logged(
-    make_trace: Callable[..., Trace], tmp_path: Path, call: Call
-) -> None:
-    """``resample`` keeps decisions as well, with who comes and goes."""
-    write_swf(small_log(make_trace), tmp_path / "log.swf")
-    call("resample", tmp_path / "log.swf", "--log-decisions", "--out", tmp_path / "run")
-    run = read_results(tmp_path / "run")
-    assert run.decisions is not None
-    user = int(run.decisions.columns["user"][-1])
-    code, printed, _ = call("explain", tmp_path / "run", "--user", user)
-    assert 0 == code
-    assert "released by completion of batch" in printed
-
-
-@pytest.mark.parametrize("more", [(), ("--oblivious",)])
-def test_generated_users_are_logged(tmp_path: Path, call: Call, more: tuple[str, ...]) -> None:
-    """``populate`` keeps decisions as well: a submission for each batch."""
-    call(
-        "populate", "feitelson97", "--model-processors", 64, "--days", 1, "--log-decisions",
-        "--out", tmp_path / "run", *more,
-    )  # fmt: skip
-    run = read_results(tmp_path / "run")
-    assert run.decisions is not None
-    rows = [one for one in run.decisions if one.what == What.SUBMITTED]
-    assert sorted(set(run.jobs.batch.tolist())) == sorted(one.unit for one in rows)
-    assert all(one.seconds >= 0 for one in rows if one.why == Why.ENDED)
-    assert {Why.FIRST, Why.ENDED} == {one.why for one in rows}
-
-
 def test_read_back(tmp_path: Path) -> None:
-    """What is written is read, down to names, moods and what was dropped."""
+    """What is written is read, down to names, moods and what was dropped; other files are not."""
+    path = tmp_path / "decisions.parquet"
+    path.write_text("no")
+    with pytest.raises(ResultsError, match="cannot be read as decisions"):
+        read_decisions(path)
     log = DecisionLog(limit=3)
     log.note(5, 1, What.WENT_AWAY, Why.MOOD, mood=1.25)
     log.note(3, 1, What.DELAYED, Why.REACTION, Kind.SESSION, 4, 7, 60, "second")
     log.note(3, -1, What.SUBMITTED, Why.OWN, name="first")
     log.note(9, 2, What.SUBMITTED, Why.OWN)
     written = Decisions.of(log)
-    write_decisions(written, tmp_path / "decisions.parquet")
-    found = read_decisions(tmp_path / "decisions.parquet")
+    write_decisions(written, path)
+    found = read_decisions(path)
     assert list(written) == list(found)
     assert [3, 3, 5] == [decision.time for decision in found]
     assert 1 == found.dropped
 
 
-def test_broken_file(tmp_path: Path) -> None:
-    """A file of another kind is reported with its name."""
-    (tmp_path / "decisions.parquet").write_text("no")
-    with pytest.raises(ResultsError, match="cannot be read as decisions"):
-        read_decisions(tmp_path / "decisions.parquet")
-
-
-def test_weeks_without_a_date() -> None:
-    """Where the trace does not say when it began, weeks are counted from 1."""
-    assert "week 2 Tue 14:02:10" == moment(Clock(), 604800 + 86400 + 14 * 3600 + 130)
-
-
 GRID = """\
-name = "small"
 users = "think-time"
 broker = "least-loaded"
-
 [clusters.a]
 processors = 4
 trace = "two.swf"
-
 [clusters.b]
 processors = 2
 trace = "two.swf"
@@ -261,26 +176,41 @@ trace = "two.swf"
 
 
 @pytest.mark.parametrize(
-    ("command", "name", "text"),
+    ("line", "unit"),
     [
-        ("grid", "grid.toml", GRID),
-        ("run", "run.toml", '[scenario]\nkind = "replay"\ntrace = "two.swf"\n'),
-        ("run", "grid-run.toml", '[scenario]\nkind = "grid"\nsource = "grid.toml"\n'),
+        ("resample log.swf", "unit"),
+        ("populate feitelson97 --model-processors 64 --days 1", "batch"),
+        ("populate feitelson97 --model-processors 64 --days 1 --oblivious", "batch"),
+        ("grid grid.toml", "session"),
+        ("run run.toml", "session"),
+        ("run grid-run.toml", "session"),
     ],
 )
-def test_files_are_logged(tmp_path: Path, call: Call, command: str, name: str, text: str) -> None:
-    """Grids and scenarios of files keep a submission of every session."""
-    (tmp_path / "two.swf").write_text(TWO_USERS)
-    (tmp_path / "grid.toml").write_text(GRID)
-    (tmp_path / name).write_text(text)
-    code, _, told = call(command, tmp_path / name, "--log-decisions", "--out", tmp_path / "out")
+def test_every_kind_of_run_is_logged(
+    make_trace: Callable[..., Trace],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Call,
+    line: str,
+    unit: str,
+) -> None:
+    """Populations, generated users, grids and scenarios keep a submission of every unit."""
+    monkeypatch.chdir(tmp_path)
+    write_swf(small_log(make_trace), "log.swf")
+    Path("two.swf").write_text(TWO_USERS)
+    Path("grid.toml").write_text(GRID)
+    Path("run.toml").write_text('[scenario]\nkind = "replay"\ntrace = "two.swf"\n')
+    Path("grid-run.toml").write_text('[scenario]\nkind = "grid"\nsource = "grid.toml"\n')
+    code, _, told = call(*line.split(), "--log-decisions", "--out", "out")
     assert (0, True) == (code, "Results are in" in told), told
-    jobs = pd.read_parquet(tmp_path / "out" / "jobs.parquet")
-    decisions = pd.read_parquet(tmp_path / "out" / "decisions.parquet")
+    jobs = pd.read_parquet("out/jobs.parquet")
+    decisions = pd.read_parquet("out/decisions.parquet")
     sent = decisions[decisions.what == "submitted"]
-    assert set(jobs.session) == set(sent.unit)
-    assert set(jobs.user) == set(sent.user)
-    _, printed, _ = call("explain", tmp_path / "out", "--user", 1, "--with-jobs")
-    assert ("ran 2.0 h on a until" in printed) == (name != "run.toml")
-    code, _, told = call(command, tmp_path / name, "--log-decisions")
-    assert (2, True) == (code, "needs" in told or "--out" in told)
+    assert len(sent) > 1
+    if unit in jobs:
+        assert set(jobs[unit]) == set(sent.unit)
+        assert set(jobs.user) >= set(sent.user)
+    user = sent.user.iloc[-1] if unit == "unit" else sent.user.iloc[0]
+    _, printed, _ = call("explain", "out", "--user", user, "--with-jobs")
+    assert "submitted" in printed
+    assert ("ran 2.0 h on a until" in printed) == ("grid" in line)

@@ -51,7 +51,7 @@ def call(call: Call) -> Call:
 
 
 def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
-    """The page appears, the command says where and how large; a second time replaces it."""
+    """The page appears, with where and how large; as JSON, the metrics of each run."""
     for _ in range(2):
         code, out, err = call("both/rigid")
         assert (0, "") == (code, out)
@@ -64,10 +64,6 @@ def test_report_is_written_and_replaced(call: Call, runs: Path) -> None:
         "Again: hpcrowd replay log.swf --users rigid --scheduler easy --processors 2x" in page.text
     )
     assert {"both", "log.swf", "report.html"} == {path.name for path in runs.iterdir()}
-
-
-def test_json_names_the_file_and_the_runs(call: Call, runs: Path) -> None:
-    """One object: where the report is, and the metrics of each run."""
     code, out, _ = call("both/rigid", "log.swf", "--json")
     wire = json.loads(out)
     assert (0, "report.html", None) == (code, wire["report"], wire["figures"])
@@ -76,26 +72,19 @@ def test_json_names_the_file_and_the_runs(call: Call, runs: Path) -> None:
 
 
 @pytest.mark.slow
-def test_same_bytes(call: Call, runs: Path) -> None:
-    """Two reports on the same run differ in their own name only."""
-    for name in ("a", "b"):
-        call("both/rigid", "-o", f"{name}.html")
-    one, other = ((runs / f"{name}.html").read_text() for name in ("a", "b"))
-    assert one == other.replace("b.html", "a.html")
-
-
-@pytest.mark.slow
 def test_folder_of_runs_is_a_comparison(call: Call, runs: Path) -> None:
-    """A folder that holds runs stands for all of them."""
-    code, _, _ = call("both", "-o", "both.html", "--title", "Does it matter?")
-    assert 0 == code
-    text = Page((runs / "both.html").read_text()).text
-    assert "Does it matter?" in text
-    for words in ("A: rigid, easy, processors 2x", "B: think-time, easy, processors 2x", "--title"):
-        assert words in text
-    code, _, _ = call("log.swf", "both/rigid")
-    assert 0 == code
-    assert "A: recorded" in Page((runs / "report.html").read_text()).text
+    """A folder that holds runs stands for all of them, a trace for what was recorded."""
+    for out, words, wanted in (
+        ("a", ("both", "--title", "Does it matter?"), ("A: rigid, easy", "B: think-time, easy")),
+        ("c", ("log.swf", "both/rigid", "--title", "Does it matter?"), ("A: recorded",)),
+        ("b", ("both", "--title", "Does it matter?"), ("--title",)),
+    ):
+        assert 0 == call(*words, "-o", f"{out}.html")[0]
+        text = Page((runs / f"{out}.html").read_text()).text
+        for word in ("Does it matter?", *wanted):
+            assert word in text
+    one, other = ((runs / f"{name}.html").read_text() for name in ("a", "b"))
+    assert one == other.replace("b.html", "a.html")  # the same bytes, but for its own name
 
 
 @pytest.mark.slow
@@ -126,38 +115,6 @@ def test_pictures_and_data(call: Call, runs: Path) -> None:
     assert {"glance.svg", "course.png", "metrics.csv"} < {
         path.name for path in (runs / "pictures").iterdir()
     }
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nowhere"], ["nowhere", "no such folder of results"]),
-        (["both/rigid/summary.json"], ["summary.json"]),
-        (
-            ["both/rigid", "-o", "mine.html"],
-            ["mine.html", "nothing in it shows", "--out"],
-        ),
-        (["both/rigid", "-o", "log.swf"], ["log.swf", "nothing in it shows"]),
-        (["both/rigid", "-o", "both"], ["both: is a folder; --out names a file"]),
-        (["both/rigid", "-o", "no/where.html"], ["no folder no"]),
-        (["both/rigid", "--figures", "mine"], ["mine", "choose another --figures"]),
-        (["sweep"], ["sweep", "keeps the metrics of its runs", "summary.csv"]),
-        (["both/rigid", "--figures", "both/rigid"], ["--figures both/rigid", "which is read"]),
-    ],
-)
-def test_wrong_requests(call: Call, runs: Path, arguments: list[str], words: list[str]) -> None:
-    """A wrong request is one line on standard error, with exit code 2; nothing is touched."""
-    (runs / "mine.html").write_text("<html>my own page</html>")
-    (runs / "mine").mkdir()
-    (runs / "mine" / "thesis.txt").write_text("three years")
-    (runs / "sweep").mkdir()
-    (runs / "sweep" / "study.json").write_text("{}")
-    before = sorted(path.name for path in runs.rglob("*"))
-    code, out, err = call(*arguments)
-    assert (2, "", 1) == (code, out, len(err.splitlines()))
-    assert [] == [word for word in words if word not in err]
-    assert before == sorted(path.name for path in runs.rglob("*"))
-    assert "my own page" in (runs / "mine.html").read_text()
 
 
 @pytest.mark.slow
@@ -198,9 +155,3 @@ def test_command_of_a_run(make_trace: Callable[..., Trace], written: Path) -> No
     )
     stored.configuration["kind"] = "populate"
     assert "" == command_of(stored)
-
-
-def test_help_has_examples(call: Call) -> None:
-    """The help shows how it is called."""
-    code, out, _ = call("--help")
-    assert (0, True) == (code, "hpcrowd report runs/rigid runs/fluid -o both.html" in out)

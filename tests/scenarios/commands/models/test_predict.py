@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.schedulers.predictors.models import read_predictor
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.cli import app
 from typer.testing import CliRunner, Result
+
+from tests.scenarios.studies.study_cases import job
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +24,9 @@ def log(make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFacto
     jobs = []
     for number in range(120):
         user = int(random.integers(1, 4))
-        jobs.append(
-            {
-                "submit": 600 * number,
-                "wait": int(random.integers(0, 60)),
-                "run": 300 * user + int(random.integers(0, 30)),
-                "requested_processors": int(random.integers(1, 5)),
-                "requested_time": 3600,
-                "status": 0 if number == 7 else 1,
-                "user": user,
-            }
-        )
+        more = {"wait": int(random.integers(0, 60)), "status": 0 if number == 7 else 1}
+        run = 300 * user + int(random.integers(0, 30))
+        jobs.append(job(600 * number, run, int(random.integers(1, 5)), user, **more))
     path = tmp_path_factory.mktemp("log") / "log.swf"
     write_swf(make_trace(*jobs, header="; MaxProcs: 8\n; UnixStartTime: 1072911600"), path)
     return path
@@ -44,15 +37,8 @@ def run(*words: object) -> Result:
     return CliRunner().invoke(app, ["predict", *map(str, words)])
 
 
-def refusal(*words: object) -> str:
-    """Return the message of a request that is refused."""
-    error = run(*words).exception
-    assert isinstance(error, HpcrowdError)
-    return str(error)
-
-
 def test_models_side_by_side(log: Path) -> None:
-    """The table has the requested time and each model, and counts what was left out."""
+    """The table has the requested time and each model; JSON is one object with units in names."""
     result = run(log, "--model", "last-two", "--model", "history:SDSC04,history=completion")
     assert 0 == result.exit_code
     lines = result.stdout.splitlines()
@@ -61,10 +47,6 @@ def test_models_side_by_side(log: Path) -> None:
     assert ["requested", "last-two", "history:SDSC04,history=completion"] == [
         line.split()[0] for line in lines[3:6]
     ]
-
-
-def test_json_is_one_object(log: Path) -> None:
-    """With --json standard output is one object whose figures have units in their names."""
     found = json.loads(run(log, "--split", "20", "--model", "nearest:k=3", "--json").stdout)
     assert (20, 99) == (found["training_jobs"], found["test_jobs"])
     names = [model["model"] for model in found["models"]]
@@ -93,48 +75,12 @@ def test_trained_models_are_written_and_read(log: Path, tmp_path: Path) -> None:
 
 
 def test_training_is_reported(log: Path) -> None:
-    """A person reads what was found and how long it took."""
-    result = run(log, "--model", "history", "--train", "--evaluations", 5, "--seeds", 1)
+    """What was found, of which years; --history sets the kind of history of every model."""
+    words = ("--model", "history", "--train", "--evaluations", 5, "--seeds", 1)
+    result = run(log, *words, "--years", "2003-2004")
     assert "history, trained here" in result.stdout
     assert "5 sets of parameters: template" in result.stdout
-
-
-def test_history_holds_for_all_models(log: Path) -> None:
-    """--history sets the kind of history of every model."""
     words = (log, "--history", "completion", "--model", "last-two", "--model", "history:SDSC04")
     found = json.loads(run(*words, "--json").stdout)
     kinds = [model["settings"]["history"] for model in found["models"][1:]]
     assert ["completion", "completion"] == kinds
-
-
-def test_years_are_taken(log: Path) -> None:
-    """--years takes the jobs of these years only; here all of them are of 2004 or earlier."""
-    assert "no job to predict" in refusal(log, "--years", "2010")
-    assert 0 == run(log, "--years", "2003-2004").exit_code
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--model", "history"), "model 'history': has not been trained; add --train"),
-        (("--model", "history:history=completion"), "has not been trained; add --train"),
-        (("--model", "oracle"), "predictor 'oracle': not known; choose last-two, nearest"),
-        (("--model", "absent.json"), "absent.json: cannot be read"),
-        (("--model", "last-two", "--train"), '--train trains the model "history"'),
-        (("--out", "model.json"), "only a trained model is written; add --train"),
-        (("--train", "--out", "model.txt"), "the name of a model has to end in .json"),
-        (
-            ("--train", "--out", "absent/model.json"),
-            "cannot be written: absent is not a writable folder",
-        ),
-        (("--split", "200"), "split '200': trains with 200 jobs of 119"),
-        (("--split", "0", "--train"), "no job to train with"),
-        (("--history", "last"), "history 'last': not known"),
-        (("--years", "now"), "years 'now'"),
-        (("--train", "--budget", "soon"), "duration 'soon'"),
-        (("--train", "--budget", "0s"), "budget 0.0: must be more than 0"),
-    ],
-)
-def test_wrong_requests_are_reported(log: Path, words: tuple[str, ...], told: str) -> None:
-    """What is wrong is reported in one line, before anything is trained."""
-    assert told in refusal(log, *words)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from hpcrowd.analysis.validation.futures import MEASURES
 from hpcrowd.analysis.validation.models import BASELINES, ELSEWHERE, POOLED
 from hpcrowd.analysis.validation.protocol import protocol
@@ -24,7 +23,6 @@ from hpcrowd.environment.traces.trace import jobs_from_trace
 from hpcrowd.scenarios.commands.models.validate import models_of
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 from hpcrowd.scenarios.studies import validation
-from hpcrowd.scenarios.studies.refresh import command as refresh_command
 from hpcrowd.scenarios.studies.render import BEGIN
 
 HEADER = "; UnixStartTime: 978307200\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8\n"
@@ -89,34 +87,31 @@ def test_json_is_one_object(call: Any, trace: Path) -> None:
     assert {"hindsight", "days before"} == set(wire["floors"])
 
 
-def test_tables_say_what_was_done(call: Any, trace: Path) -> None:
-    """Without --json: the origins, a row for each model, and what the marks mean."""
-    code, out, _ = call(trace, "--users", "adjusted,fluid", "--origins", "0.5,0.4")
+@pytest.mark.parametrize(
+    ("wait", "options", "begins"),
+    [
+        (7, ("adjusted,fluid", "--origins", "0.5,0.4"), ("adjusted", "fluid", POOLED)),
+        (7, ("adjusted,fluid", "--pauses", "recorded"), ("Circular",)),
+        (7, ("adjusted,office.toml",), ("adjusted", "office")),
+        (-1, ("adjusted", "--origins", "0.5"), ("the log has no waits: those of a simulation",)),
+    ],
+    ids=["two origins", "recorded pauses", "file of a population", "no waits"],
+)
+def test_tables_say_what_was_done(
+    call: Any, trace: Path, monkeypatch: pytest.MonkeyPatch, wait: int, options: Any, begins: Any
+) -> None:
+    """A row for each model, a preset or a file; what was circular or simulated is told."""
+    monkeypatch.chdir(trace.parent)
+    trace.write_text(swf(wait))
+    Path("office.toml").write_text('[[users]]\nbehaviour = "adjusted"\nwindow = "fitted"\n')
+    code, out, _ = call(trace, "--users", *options)
     assert 0 == code
-    assert 2 == out.count("origin ")
-    for name in ("adjusted", "fluid", POOLED, "(hindsight)", "(days before)"):
-        assert any(line.strip().startswith(name) for line in out.splitlines())
-    assert "Circular" not in out
-
-
-def test_circular_tests_are_called_so(call: Any, trace: Path) -> None:
-    """Recorded pauses are allowed, and the models that profit are named."""
-    code, out, _ = call(trace, "--users", "adjusted,fluid", "--pauses", "recorded")
-    assert 0 == code
-    line = next(line for line in out.splitlines() if line.startswith("Circular"))
-    assert "adjusted" in line
-    assert "fluid" not in line
-
-
-def test_population_files_are_models(call: Any, trace: Path, tmp_path: Path) -> None:
-    """A TOML file is next to presets, with the name that it gives itself."""
-    path = tmp_path / "office.toml"
-    path.write_text('[[users]]\nbehaviour = "adjusted"\nwindow = "fitted"\n')
-    code, out, _ = call(trace, "--users", f"adjusted,{path}", "--json")
-    assert 0 == code
-    assert {"adjusted", "office", *BASELINES} == {
-        model["name"] for model in json.loads(out)["models"]
-    }
+    lines = [line.strip() for line in out.splitlines()]
+    for name in (*begins, "(hindsight)", "(days before)"):
+        assert [line for line in lines if line.startswith(name)], name
+    circular = [line for line in lines if line.startswith("Circular")]
+    assert [True] * ("recorded" in options) == ["adjusted" in one for one in circular]
+    assert not any("fluid" in line for line in circular)
 
 
 def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None:
@@ -125,13 +120,8 @@ def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None
         code, out, err = call(trace, "--users", "adjusted", "--json", "--out", tmp_path / name)
         assert (0, f"Results are in {tmp_path / name}/\n") == (code, err)
     folder = tmp_path / "a"
-    names = [
-        "provenance.json",
-        "report.html",
-        "validation.csv",
-        "validation.json",
-        "validation.png",
-    ]
+    names = ["provenance.json", "report.html",
+             *(f"validation.{suffix}" for suffix in ("csv", "json", "png"))]  # fmt: skip
     assert names == sorted(path.name for path in folder.iterdir())
     for name in names:
         assert (folder / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
@@ -141,52 +131,13 @@ def test_folder_holds_everything(call: Any, trace: Path, tmp_path: Path) -> None
     }
     rows = list(csv.DictReader((folder / "validation.csv").read_text().splitlines()))
     assert COLUMNS == tuple(rows[0])
-    mine = next(model for model in wire["models"] if model["name"] == "adjusted")
-    found = {
-        (row["measure"], row["statistic"]): float(row["value"])
-        for row in rows
-        if row["model"] == "adjusted"
-    }
-    for (measure, statistic), value in found.items():
-        assert pytest.approx(mine["measures"][measure][statistic]["value"], rel=1e-5) == value
+    (mine,) = (model["measures"] for model in wire["models"] if model["name"] == "adjusted")
+    found = [row for row in rows if row["model"] == "adjusted"]
+    assert found
+    for row in found:
+        value = mine[row["measure"]][row["statistic"]]["value"]
+        assert pytest.approx(value, rel=1e-5) == float(row["value"])
     assert "adjusted" in (folder / "report.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--origins", "0"], "origins 0: shares of the submissions before each origin, between"),
-        (["--origins", "0.5,1.5"], "origins 0.5, 1.5: shares of"),
-        (["--origins", "half"], "origins 'half': shares of"),
-        (["--origins", "0.001"], "no user submitted twice"),
-        (["--elsewhere"], "elsewhere: there is one trace only"),
-        (["--users", "adjusted,nobody"], "users 'nobody': not known; choose rigid"),
-        (["--users", ""], "users '': not known"),
-        (["--users", "fluid,fluid"], "users 'fluid': named twice"),
-        (["--users", "absent.toml"], "absent.toml: cannot be read"),
-        (["--scheduler", "lottery"], "scheduler 'lottery': not known; choose fcfs, easy, "),
-        (["--pauses", "none"], "pauses 'none'"),
-        (["--seeds", "0"], "seeds 0"),
-        (["--out", "."], "small.swf, which is read; choose another folder"),
-    ],
-)
-def test_mistakes_give_one_line(
-    call: Any, trace: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
-) -> None:
-    """What is wrong is said in one line, with exit code 2, and nothing is printed."""
-    monkeypatch.chdir(trace.parent)
-    code, out, err = call(trace, *arguments)
-    assert (2, "", 1) == (code, out, len(err.splitlines()))
-    assert told in err
-
-
-def test_traces_without_waits_get_simulated_ones(call: Any, tmp_path: Path) -> None:
-    """A trace without waits does not show how long users thought; the output says what does."""
-    path = tmp_path / "nowaits.swf"
-    path.write_text(swf(wait=-1))
-    code, out, _ = call(path, "--users", "adjusted", "--origins", "0.5")
-    assert 0 == code
-    assert "the log has no waits: those of a simulation with easy take their place" in out
 
 
 def test_several_logs_are_compared(call: Any, trace: Path, tmp_path: Path) -> None:
@@ -245,14 +196,6 @@ def test_every_part_of_the_page_is_made(
     assert {"KTH.pkl", "NASA.pkl"} == {path.name for path in kept.iterdir()}
     monkeypatch.delattr(validation, "validate")
     assert parts == validation.page_contents(tmp_path, kept)[0]
-
-
-def test_page_needs_every_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a log the command says in one line which is missing; exit code 2."""
-    with pytest.raises(typer.Exit) as ended:
-        refresh_command("validation", traces=tmp_path)
-    error = capsys.readouterr().err
-    assert (2, 1, True) == (ended.value.exit_code, error.count("\n"), "no KTH-SP2" in error)
 
 
 @pytest.mark.slow

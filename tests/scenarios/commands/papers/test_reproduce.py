@@ -11,14 +11,15 @@ from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.cli import app
 from typer.testing import CliRunner
 
+from tests.scenarios.studies.study_cases import KTH_FILE, log_of_one_job
+
 
 @pytest.mark.parametrize("study", ["madon2024", "zakay2015"])
 def test_exit_code_says_what_was_not_reached(
     study: str, make_trace: Callable[..., Trace], tmp_path: Path
 ) -> None:
     """A log that is not the published one does not reach the published figures: exit code 1."""
-    job = {"submit": 0, "run": 5, "allocated_processors": 4, "user": 1, "wait": 0}
-    write_swf(make_trace(job, header="; MaxProcs: 4"), tmp_path / "KTH-SP2-1996-2.1-cln.swf")
+    write_swf(log_of_one_job(make_trace), tmp_path / KTH_FILE)
     done = CliRunner().invoke(app, ["reproduce", study, "--traces", str(tmp_path)])
     assert 1 == done.exit_code
     assert "KTH" in done.output

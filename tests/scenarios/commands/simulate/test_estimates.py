@@ -16,13 +16,15 @@ from hpcrowd.environment import (
     Nearest,
     write_predictor,
 )
-from hpcrowd.environment.errors import HpcrowdError, PredictorError, QuantityError
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.population_files import read_population
 from typer.testing import CliRunner, Result
+
+from tests.scenarios.studies.study_cases import job
 
 # Compiles loops that the other quick tests do not need.
 pytestmark = pytest.mark.slow
@@ -32,18 +34,11 @@ pytestmark = pytest.mark.slow
 def log(make_trace: Callable[..., Trace], tmp_path: Path) -> Path:
     """Return a log of 60 jobs by two users who ask for far more than they need."""
     random = np.random.default_rng(1)
-    jobs = [
-        {
-            "submit": 200 * number,
-            "wait": 0,
-            "run": 300 * (1 + number % 2) + int(random.integers(0, 30)),
-            "requested_processors": int(random.integers(1, 9)),
-            "requested_time": 7200,
-            "status": 1,
-            "user": number % 2,
-        }
-        for number in range(60)
-    ]
+    jobs = []
+    for number in range(60):
+        run = 300 * (1 + number % 2) + int(random.integers(0, 30))
+        processors = int(random.integers(1, 9))
+        jobs.append(job(200 * number, run, processors, number % 2, requested_time=7200))
     path = tmp_path / "log.swf"
     write_swf(make_trace(*jobs, header="; MaxProcs: 8\n; UnixStartTime: 1072911600"), path)
     return path
@@ -73,12 +68,21 @@ def test_one_spelling_for_both_commands(log: Path, model: Path, text: str) -> No
 
 
 def test_models_are_in_the_provenance(log: Path, model: Path, tmp_path: Path) -> None:
-    """A run shows which estimates it had, and the checksum of the file of a model."""
+    """With their checksums; clusters of a population name theirs, next to its file."""
     out = tmp_path / "run"
     assert 0 == run("replay", log, "--estimates", model, "--out", out).exit_code
     told = json.loads((out / "provenance.json").read_text())["configuration"]
     assert str(model) == told["estimates"]
     assert {str(model): sha256(model.read_bytes()).hexdigest()} == told["files_sha256"]
+    path = tmp_path / "population.toml"
+    text = '[[users]]\nbehaviour = "rigid"\n[clusters.big]\nprocessors = 9\nestimates = "{}"\n'
+    path.write_text(text.format(model.name))
+    found = read_population(path)
+    assert str(model) == found.others()["big"].estimates
+    assert {model.name: sha256(model.read_bytes()).hexdigest()} == found.files()
+    path.write_text(text.format("absent.json"))
+    with pytest.raises(QuantityError, match=r"absent\.json: cannot be read"):
+        read_population(path)
 
 
 def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
@@ -95,41 +99,3 @@ def test_predictors_from_python(make_trace: Callable[..., Trace]) -> None:
     assert ("nearest", 3, "submission") == (told["name"], told["k"], told["history"])
     assert runs[0].label.endswith("estimates nearest")
     assert "last-two" == ReplayConfig.configure(estimates=LastTwo()).plain()["estimates"]["name"]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("history",), "history: used before it was trained; name published parameters (history:"),
-        (("history:history=category",), "used before it was trained"),
-        (("oracle",), "estimates 'oracle': not known; choose requested, exact, such as 1.5x, last"),
-        (("nearest:x=1",), "predictor 'nearest:x=1': 'x' is not an option of it; write nearest:"),
-        (("absent.json",), "absent.json: cannot be read"),
-        (("nearest", "--scheduler", "recorded"), "the recorded schedule uses no predictions"),
-    ],
-)
-def test_wrong_estimates(log: Path, words: tuple[str, ...], told: str) -> None:
-    """What is wrong is reported in one line with its cure."""
-    error = run("replay", log, "--estimates", *words).exception
-    assert isinstance(error, HpcrowdError)
-    assert told in str(error)
-
-
-def test_untrained_predictors_are_refused_before_anything() -> None:
-    """The configuration itself refuses them, as text and as an object."""
-    for estimates in ("history", HistoryPredictor()):
-        with pytest.raises(PredictorError, match="used before it was trained"):
-            ReplayConfig.configure(estimates=estimates)
-
-
-def test_other_clusters_have_estimates_too(model: Path, tmp_path: Path) -> None:
-    """A population's clusters name theirs; a file of a model is found next to the population's."""
-    path = tmp_path / "population.toml"
-    text = '[[users]]\nbehaviour = "rigid"\n[clusters.big]\nprocessors = 9\nestimates = "{}"\n'
-    path.write_text(text.format(model.name))
-    found = read_population(path)
-    assert str(model) == found.others()["big"].estimates
-    assert {model.name: sha256(model.read_bytes()).hexdigest()} == found.files()
-    path.write_text(text.format("absent.json"))
-    with pytest.raises(QuantityError, match=r"absent\.json: cannot be read"):
-        read_population(path)

@@ -76,21 +76,16 @@ def test_list(call: Call, server: Server, arguments: list[str]) -> None:
     assert (A, "damaged") == (log["name"], log["state"])
 
 
-def test_json_of_the_list(call: Call, server: Server) -> None:
-    """The list has every column of the table, the address that counts, and the folder."""
+def test_json(call: Call, server: Server) -> None:
+    """The list has every column, address and folder; a fetched log its path, state and header."""
     code, out, err = call("--list", "--json", "--folder", "there")
     told = json.loads(out)
     assert (0, "", "there") == (code, err, told["folder"])
-    assert [A, B] == [log["name"] for log in told["logs"]]
-    first = told["logs"][0]
-    assert (2000, 4, SIZE, "no") == tuple(
-        first[key] for key in ("jobs", "processors", "bytes", "state")
-    )
+    first, second = told["logs"]
+    assert (A, 2000, 4, SIZE, "no", B) == (
+        *(first[key] for key in ("name", "jobs", "processors", "bytes", "state")), second["name"],
+    )  # fmt: skip
     assert f"{server.base}{TARGET}" == first["url"] == first["address"]
-
-
-def test_json_of_fetched_logs(call: Call, server: Server) -> None:
-    """Each log comes once, with its path, whether it was fetched now, and its header."""
     call("toy-a")
     code, out, err = call("toy-a", "TOY-B", A, "--json")
     told = json.loads(out)
@@ -101,31 +96,21 @@ def test_json_of_fetched_logs(call: Call, server: Server) -> None:
     assert "acknowledged" in told["request"]
 
 
-def test_folder(call: Call, server: Server, tmp_path: Path) -> None:
-    """A folder that is named holds the log afterwards; the cache is not made."""
-    assert 0 == call("toy-b", "--folder", "mine")[0]
-    assert packed(B) == Path(f"mine/{B}.swf.gz").read_bytes()
-    assert not Path("cache").exists()
-
-
 def test_damaged_log_is_replaced_and_told(call: Call, server: Server) -> None:
-    """A damaged file is replaced, which is said."""
-    Path("cache").mkdir()
-    Path(f"cache/{B}.swf.gz").write_bytes(b"x")
+    """In the cache; in a folder that is named, a file that is not the log is left alone."""
+    for folder in ("cache", "mine"):
+        Path(folder).mkdir()
+        Path(f"{folder}/{B}.swf.gz").write_bytes(b"my own version")
     code, _, err = call("toy-b")
     assert (0, f"The file of {B} was damaged and has been replaced.\n") == (code, err)
     assert packed(B) == Path(f"cache/{B}.swf.gz").read_bytes()
-
-
-def test_other_files_with_the_name_of_a_log_stay(call: Call, server: Server) -> None:
-    """In a folder that is named, a file that is not the log is left alone, and nothing is asked."""
-    path = Path(f"mine/{B}.swf.gz")
-    path.parent.mkdir()
-    path.write_bytes(b"my own version")
+    server.asked.clear()
     code, _, err = call("toy-b", "--folder", "mine")
     assert (2, 1, []) == (code, err.count("\n"), server.asked)
     assert "move it away" in err
-    assert b"my own version" == path.read_bytes()
+    assert b"my own version" == Path(f"mine/{B}.swf.gz").read_bytes()
+    assert 0 == call("toy-b", "--folder", "other")[0]
+    assert packed(B) == Path(f"other/{B}.swf.gz").read_bytes()
 
 
 def test_links_stay_links(call: Call, server: Server) -> None:
@@ -138,27 +123,24 @@ def test_links_stay_links(call: Call, server: Server) -> None:
     assert (True, packed(B)) == (link.is_symlink(), file.read_bytes())
 
 
-def test_all_names_are_checked_first(call: Call, server: Server) -> None:
-    """A name that is not known ends the command before anything is fetched."""
-    code, out, err = call("toy-a", "T0Y-B-1999")
-    assert (2, "") == (code, out)
-    assert "hpcrowd: log 'T0Y-B-1999': not known; similar: " in err
-    assert [] == server.asked
-
-
-@pytest.mark.parametrize("timeout", ["0s", "soon"])
-def test_timeouts_that_cannot_be(call: Call, server: Server, timeout: str) -> None:
-    """A timeout is a duration of at least a second."""
-    code, _, err = call("toy-a", "--timeout", timeout)
-    assert (2, 1) == (code, err.count("\n"))
-
-
-def test_missing_log(call: Call, server: Server) -> None:
-    """A log that the server does not have is an error of one line, with the exit code 2."""
-    del server.files[TARGET]
-    code, out, err = call("toy-a")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["toy-a", "T0Y-B-1999"], "hpcrowd: log 'T0Y-B-1999': not known; similar: "),
+        (["toy-a", "--timeout", "0s"], "timeout"),
+        (["toy-a", "--timeout", "soon"], "'soon'"),
+        (["toy-a"], "not found (404); it may have moved; get"),
+    ],
+)
+def test_mistakes_are_one_line(
+    call: Call, server: Server, arguments: list[str], words: str
+) -> None:
+    """Names and numbers are checked before anything is fetched; a log may be missing there."""
+    server.files.clear()
+    code, out, err = call(*arguments)
     assert (2, "", 1) == (code, out, err.count("\n"))
-    assert f"hpcrowd: {server.base}{TARGET}: not found (404); it may have moved; get" in err
+    assert words in err
+    assert (len(arguments) > 1) == (server.asked == [])
 
 
 def test_interrupt(call: Call, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

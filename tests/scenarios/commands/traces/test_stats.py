@@ -55,7 +55,7 @@ def call(call: Call, written: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
 
 
 def test_every_feature_has_a_line(call: Call) -> None:
-    """Tables by group; what was left out; nothing on standard error."""
+    """Tables by group; two traces side by side, a mark where one has none, and the reason."""
     code, out, err = call("log.swf")
     assert (0, "") == (code, err)
     lines = [line.strip() for line in out.splitlines()]
@@ -65,10 +65,6 @@ def test_every_feature_has_a_line(call: Call) -> None:
             assert [line for line in lines if line.startswith(feature.title.strip())], feature.name
     assert "jobs left out: not completed (status other than 1)" in out
     assert "nan" not in out
-
-
-def test_what_is_not_available_is_marked_and_explained(call: Call) -> None:
-    """Two traces side by side: a mark in the table, the reasons below it."""
     code, out, _ = call("log.swf", "bare.swf")
     assert 0 == code
     assert "A  log.swf: " in out
@@ -134,48 +130,17 @@ def test_the_report_is_one_whole_file(call: Call, written: Path, tmp_path: Path)
     assert [page] == list(tmp_path.iterdir())
 
 
-def test_distance_compares_two(call: Call) -> None:
-    """Distributions first, then features with their difference; against the first."""
+def test_distances_and_the_list(call: Call) -> None:
+    """Distributions, then features, against the first; definition and source of each feature."""
     code, out, _ = call("log.swf", "run", "--distance")
     assert 0 == code
     assert "Distances of distributions" in out
-    code, out, _ = call("log.swf", "log.swf", "--distance", "--json")
-    wire = json.loads(out)
+    wire = json.loads(call("log.swf", "log.swf", "--distance", "--json")[1])
     assert {0.0} == {one["ks"] for one in wire["distributions"].values()}
     assert {0.0} == {one["difference"] for one in wire["features"].values()}
-
-
-def test_the_list_tells_every_feature(call: Call) -> None:
-    """Definition and source of each, for people and for programs."""
     code, out, _ = call("--list")
     assert 0 == code
-    for name in FEATURES:
-        assert name in out
-    code, out, _ = call("--list", "--json")
-    listed = json.loads(out)
+    assert [] == [name for name in FEATURES if name not in out]
+    listed = json.loads(call("--list", "--json")[1])
     assert list(FEATURES) == list(listed)
     assert "Minh 2012, section 2.3.1, Table 3.3" == listed["interarrival_cv"]["source"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "no trace given"),
-        (["nothing.swf"], "nothing.swf: cannot be read"),
-        (["log.swf", "--distance"], "--distance: 1 trace given; it compares two"),
-        (["log.swf", "--out", "."], "is a folder; --out names a file"),
-        (["log.swf", "--out", "no/where.html"], "no folder no to write it in"),
-        (
-            ["log.swf", "run", "--distance", "--out", "x"],
-            "--out: no report is drawn with --distance",
-        ),
-        (["log.swf", "--bag-gap", "soon"], "duration 'soon'"),
-        (["log.swf", "--time-scale", "0"], "time_scale_s 0: must be positive"),
-    ],
-)
-def test_mistakes_are_one_line(call: Call, arguments: list[str], message: str) -> None:
-    """Exit code 2, one line on standard error, nothing on standard output."""
-    code, out, err = call(*arguments)
-    assert (2, "") == (code, out)
-    assert message in err
-    assert 1 == err.count("\n")

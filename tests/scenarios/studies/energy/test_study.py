@@ -11,13 +11,7 @@ import pytest
 from hpcrowd.environment.clock import HOUR, WEEK, Clock
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.energy.measures import USUAL, Measured, Savings
-from hpcrowd.scenarios.studies.energy.run import (
-    ANSWERS,
-    CALL_DAY,
-    CALL_HOURS,
-    calls_of,
-    run_energy,
-)
+from hpcrowd.scenarios.studies.energy.run import ANSWERS, CALL_DAY, CALL_HOURS, calls_of, run_energy
 from hpcrowd.scenarios.studies.energy.setting import (
     INTENSITY,
     NIGHT_BEGINS,
@@ -33,7 +27,6 @@ from hpcrowd.scenarios.studies.energy.tables import (
     tables,
 )
 
-from tests.support.places import ROOT
 from tests.support.populations import small_log
 
 #: From 27 March 2024, 23:00, on: clocks go forward on the 31st.
@@ -56,17 +49,13 @@ def made(**runs: tuple[float, float]) -> Savings:
 
 
 def test_savings_are_computed_population_by_population() -> None:
-    """Populations of different size save the same share, so the interval has no width."""
+    """The same share has no width; less energy by less work is told, and is no saving."""
     found = made(off=(80, 10), less=(80, 8))
     saved = found.saved("off", "kwh")
     assert (pytest.approx(20), pytest.approx(0, abs=1e-9)) == (saved.mean, saved.half_width)
     assert 20 == pytest.approx(found.saved("off", "kwh_per_work").mean)
     assert 0 == pytest.approx(found.saved("less", "kwh_per_work").mean, abs=1e-9)
     assert 20 == pytest.approx(found.saved("less", "work_h").mean)
-
-
-def test_sentences_say_what_saves_for_the_same_work() -> None:
-    """Less energy by less work is not a saving; what needs more energy is said."""
     lines = summary_lines([made(off=(80, 10), less=(80, 8), more=(95, 7))])
     assert "**Saves much energy for the same work**: off (20.0 to 20.0 %" in lines[0]
     assert "less (" in lines[1]
@@ -74,8 +63,8 @@ def test_sentences_say_what_saves_for_the_same_work() -> None:
     assert "20 to 20 % less work in the same time" in lines[1]
 
 
-def test_carbon_follows_the_local_day() -> None:
-    """The intensity of an hour is that of its local hour, times the wind of the day."""
+def test_signals_follow_the_local_day() -> None:
+    """Intensity by hour and wind by day; calls on one day a week; the cap is low by day."""
     signal = carbon_signal(STOCKHOLM, 3 * WEEK)
     edges = signal.seconds(STOCKHOLM)
     hours = np.array([STOCKHOLM.local(int(second)).hour for second in edges[:-1]])
@@ -84,10 +73,6 @@ def test_carbon_follows_the_local_day() -> None:
     assert edges[-1] >= 3 * WEEK
     again = carbon_signal(STOCKHOLM, 3 * WEEK)
     assert np.array_equal(signal.values, again.values)
-
-
-def test_calls_are_on_one_day_of_each_week() -> None:
-    """From the first to the last hour of the call, local time, within the period."""
     calls = calls_of(STOCKHOLM, WEEK, 4 * WEEK)
     assert 3 == len(calls)
     for begin, end in calls:
@@ -95,10 +80,6 @@ def test_calls_are_on_one_day_of_each_week() -> None:
         assert (CALL_DAY, CALL_HOURS[0]) == (local.weekday(), local.hour)
         assert timedelta(hours=CALL_HOURS[1] - CALL_HOURS[0]) == timedelta(seconds=end - begin)
         assert WEEK <= begin < 4 * WEEK
-
-
-def test_the_cap_is_low_by_day() -> None:
-    """From the end of the night tariff to its beginning, local time."""
     signal = carbon_signal(STOCKHOLM, WEEK)
     cap = day_cap(STOCKHOLM, signal, 1.0, 2.0)
     for second, watts in zip(cap.seconds(STOCKHOLM)[:-1], cap.values, strict=True):
@@ -107,8 +88,10 @@ def test_the_cap_is_low_by_day() -> None:
         assert (1.0 if by_day else 2.0) == watts
 
 
-def test_a_small_log_goes_through_every_measure(make_trace: Callable[..., Trace]) -> None:
-    """Every measure runs on the same population; rows and columns agree; a picture is drawn."""
+def test_a_small_log_goes_through_every_measure(
+    make_trace: Callable[..., Trace], page: str
+) -> None:
+    """The same population; rows and columns agree; a picture; the page has a row for each."""
     found = run_energy("KTH", small_log(make_trace), seeds=2, weeks=4)
     assert {USUAL, *ANSWERS} == set(found.calls)
     assert all(2 == len(runs) for runs in (*found.runs.values(), *found.calls.values()))
@@ -119,10 +102,5 @@ def test_a_small_log_goes_through_every_measure(make_trace: Callable[..., Trace]
     assert all(len(table.heading) == len(row) for table in tables([found]) for row in table.rows)
     assert summary_lines([found])
     assert draw_savings([found]).axes
-
-
-def test_the_page_names_every_measure() -> None:
-    """The page has a row for each measure that the study runs."""
-    page = (ROOT / "docs/studies/energy.md").read_text()
     for name in ("idle nodes off", "jobs wait for clean energy", "fair budgets of 90 %"):
         assert f"| {name}" in page

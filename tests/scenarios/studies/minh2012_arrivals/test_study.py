@@ -1,59 +1,78 @@
-"""Minh 2012, chapter 6, is run again: workloads, the study at a small size, ending and going on."""
+"""Minh 2012, chapter 6, is run again: a small plan, stored runs, ending and going on, options."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
+from dataclasses import replace
+from math import log
 from pathlib import Path
+from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
-from hpcrowd.scenarios.cli import main
-from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import QUICK, Plan, Task, Work
+from hpcrowd.analysis.features import Workload
+from hpcrowd.analysis.paired import Estimate
+from hpcrowd.environment.errors import HpcrowdError, ModelFileError, QuantityError, TraceError
+from hpcrowd.environment.grid.das3 import DAS3, das3_clusters
+from hpcrowd.environment.grid.policies import GRID
+from hpcrowd.environment.jobs import State
+from hpcrowd.environment.streams import Streams
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.studies.minh2012_arrivals import statements
+from hpcrowd.scenarios.studies.minh2012_arrivals.experiments import (
+    QUICK,
+    GridRun,
+    Plan,
+    Task,
+    Work,
+    grid_workloads,
+)
 from hpcrowd.scenarios.studies.minh2012_arrivals.figures import FIGURES
-from hpcrowd.scenarios.studies.minh2012_arrivals.measures import MEASURES
+from hpcrowd.scenarios.studies.minh2012_arrivals.measures import (
+    MEASURES,
+    POLICIES,
+    ClusterRuns,
+    GridRuns,
+    log_ratio,
+)
 from hpcrowd.scenarios.studies.minh2012_arrivals.study import (
     Minh2012Arrivals,
     reproduce_minh2012_arrivals,
     whole_plan,
 )
-from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import stored_arrivals
-from hpcrowd.scenarios.studies.running import run_study
+from hpcrowd.scenarios.studies.minh2012_arrivals.workloads import (
+    LOG,
+    PATTERNS,
+    Arrivals,
+    arrivals_of,
+    drawn,
+    fit_arrivals,
+    stored_arrivals,
+)
+from hpcrowd.scenarios.studies.refresh import stored_study
 from hpcrowd.scenarios.unfinished import ENDING, Interrupted, Unfinished
-from matplotlib.figure import Figure
 
-from tests.scenarios.studies.study_cases import rows_of_folder, shown
+from tests.scenarios.studies.study_cases import ARRIVALS_TASKS as TASKS
+from tests.scenarios.studies.study_cases import CASES
+from tests.scenarios.studies.study_cases import SMALL_ARRIVALS as SMALL
 
-#: A plan that takes a second.
-SMALL = Plan(cluster_replications=3, grid_replications=2, jobs=2_000, loads=(0.5, 0.9),
-             grid_loads=(0.4, 0.8))  # fmt: skip
+NAME = "minh2012-arrivals"
+WORDS = CASES[NAME].words.split()
 
-#: Its tasks.
-TASKS = 3 * 3 + 2 * 2
-
-#: The same on the command line.
-WORDS = ["--seeds", "3", "--grid-seeds", "2", "--jobs", "2000", "--loads", "0.5,0.9",
-         "--grid-loads", "0.4,0.8", "--workers", "1"]  # fmt: skip
+#: How near a stored figure is to the computed one.
+NEAR = 10.0 ** (1 - Minh2012Arrivals.stored_digits)
 
 
 @pytest.fixture(scope="module")
-def small() -> Minh2012Arrivals:
-    """Return the study at a small size."""
-    return reproduce_minh2012_arrivals(plan=SMALL, workers=1)
-
-
-# ---- the study at a small size ---------------------------------------------------------------
+def study() -> Minh2012Arrivals:
+    """Return the stored study."""
+    found: Minh2012Arrivals = stored_study(NAME)
+    return found
 
 
 def test_everything_is_run(small: Minh2012Arrivals) -> None:
-    """Every policy, load, pattern and replication has a slowdown of at least 1."""
+    """Every policy, load, pattern, replication; a task alone gives the same; bars are means."""
     assert (3, 2, 3, 3) == small.cluster.slowdown.shape
     assert (len(MEASURES), 2, 3, 3, 2) == small.grid.slowdown.shape
     for slowdown in (small.cluster.slowdown, small.grid.slowdown):
@@ -63,47 +82,9 @@ def test_everything_is_run(small: Minh2012Arrivals) -> None:
     assert (small.grid.slowdown[:, 1, :, :, 1] == again).all()
     again = np.array(work(Task("cluster", 2, 1)))
     assert (small.cluster.slowdown[:, :, 2, 1] == again).all()
-
-
-@pytest.mark.slow
-def test_processes_do_not_change_anything(small: Minh2012Arrivals) -> None:
-    """Two processes give what one does, to the bit; another seed does not."""
-    again = reproduce_minh2012_arrivals(plan=SMALL, workers=2)
-    assert small.stored() == again.stored()
-    other = Plan(**{**vars(SMALL), "seed": 1, "cluster_replications": 2})
-    different = Work(other, stored_arrivals())(Task("cluster", 1, 0))
-    assert (small.cluster.slowdown[:, :, 1, 0] != np.array(different)).any()
-
-
-def test_data_are_read_back(small: Minh2012Arrivals) -> None:
-    """What is written as plain data gives the same study, and the same parts of the page."""
-    back = Minh2012Arrivals.of_stored(json.loads(json.dumps(small.to_json(), allow_nan=False)))
-    assert small.stored() == back.stored()
-    assert small.page_parts() == back.page_parts()
-    rounded = Minh2012Arrivals.of_stored(small.stored(4))
-    assert np.allclose(small.grid.slowdown, rounded.grid.slowdown, rtol=1e-3)
-    assert (small.grid.slowdown != rounded.grid.slowdown).any()
-
-
-def test_tables_are_shown(small: Minh2012Arrivals) -> None:
-    """The terminal shows tables and statements, within its width, with nothing cut off."""
-    text = shown(small)
-    for words in ("Slowdown on a single cluster", "Slowdown of grid jobs", "required orders"):
-        assert words in text
-    assert max(map(len, text.splitlines())) <= 100
-    statements = small.to_json()["statements"]
-    assert len(statements) == len(re.findall(r": (holds|does not hold|open): ", text))
-
-
-def test_figures_are_drawn(small: Minh2012Arrivals) -> None:
-    """Each figure has panels with something in them, and leaves pyplot alone."""
-    before = plt.get_fignums()
-    for draw in FIGURES.values():
-        figure = draw(small)
-        assert isinstance(figure, Figure)
-        assert all(panel.has_data() for panel in figure.axes)
-        assert figure.axes[-1].get_xlabel()
-    assert before == plt.get_fignums()
+    other = Work(replace(SMALL, seed=1), stored_arrivals())(Task("cluster", 1, 0))
+    assert (small.cluster.slowdown[:, :, 1, 0] != np.array(other)).any()
+    figure = [*FIGURES.values()][-1](small)
     bars = [bar for container in figure.axes[1].containers for bar in container]
     assert 2 * 3 * 3 == len(bars)
     means = small.grid.slowdown[MEASURES.index("grid")].mean(axis=-1)
@@ -111,53 +92,43 @@ def test_figures_are_drawn(small: Minh2012Arrivals) -> None:
     assert np.allclose(np.sort(means.ravel()), tops)
 
 
-def test_folder_holds_everything(small: Minh2012Arrivals, tmp_path: Path) -> None:
-    """Data, every slowdown in a table, pictures and a page that shows them."""
-    rows = rows_of_folder(small, tmp_path)
-    pictures = {path.name for path in (tmp_path / "study").glob("*.png")}
-    assert {f"{name}.png" for name in FIGURES} == pictures
-    assert small.cluster.slowdown.size + small.grid.slowdown.size == len(rows)
-    assert float(rows[0]["slowdown"]) == small.cluster.slowdown[0, 0, 0, 0]
+# ---- stored runs -----------------------------------------------------------------------------
 
 
-# ---- ending and going on ---------------------------------------------------------------------
+def test_stored_study_has_its_full_size(study: Minh2012Arrivals) -> None:
+    """As many workloads and jobs as in the thesis."""
+    plan = Plan()
+    assert (plan.cluster_replications, plan.grid_replications, plan.jobs) == (
+        study.cluster_replications, study.grid_replications, study.jobs,
+    )  # fmt: skip
+    assert (plan.loads, plan.grid_loads) == (study.cluster.loads, study.grid.loads)
+    assert plan.settings() == study.settings
+    assert dict(stored_arrivals().log) == study.log
 
 
 @pytest.mark.slow
-def test_killed_run_continues_where_it_was(
-    small: Minh2012Arrivals, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("pattern", "replication"), [("N", 3), ("LB", 40)])
+def test_cluster_runs_come_out_again(
+    study: Minh2012Arrivals, pattern: str, replication: int
 ) -> None:
-    """What a killed run had done is not done again, and the results are the same."""
-    out = tmp_path / "study"
-    command = [sys.executable, "-m", "hpcrowd", "reproduce", "minh2012-arrivals", *WORDS]
-    # Too much for a moment: it is killed in the middle, after its first tasks.
-    running = subprocess.Popen(
-        [*command, "--out", str(out)],
-        env=os.environ | {"PYTHONPATH": str(root / "src")},
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    folder = tmp_path / f"study{ENDING}"
-    deadline = time.monotonic() + 120
-    while len([*folder.glob("*-*.json")]) < 2 and running.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    running.send_signal(signal.SIGKILL)
-    running.wait()
-    kept = {path.name: path.stat().st_mtime_ns for path in folder.glob("*-*.json")}
-    assert 2 <= len(kept) < TASKS
-    assert not out.exists()
-    steps: list[int] = []
-    again = reproduce_minh2012_arrivals(
-        plan=SMALL, workers=1, out=out, progress=lambda label, done, total: steps.append(done)
-    )
-    assert f"Continuing: {len(kept)} of {TASKS} tasks are done." in capsys.readouterr().err
-    assert len(kept) == steps[1]
-    assert TASKS == steps[-1]
-    after = {path.name: path.stat().st_mtime_ns for path in folder.glob("*-*.json")}
-    assert kept == {name: when for name, when in after.items() if name in kept}
-    assert small.stored() == again.stored()
+    """A workload run again under every policy at a load gives what is stored."""
+    work = Work(replace(Plan(), loads=(0.7,)), stored_arrivals())
+    number = [*PATTERNS].index(pattern)
+    found = np.array(work(Task("cluster", number, replication)))
+    kept = study.cluster.slowdown[:, study.cluster.loads.index(0.7), number, replication]
+    assert np.allclose(kept, found[:, 0], rtol=NEAR)
+
+
+@pytest.mark.slow
+def test_grid_runs_come_out_again(study: Minh2012Arrivals) -> None:
+    """All combinations of a replication at a load, run again, give what is stored."""
+    work = Work(Plan(), stored_arrivals())
+    found = np.array(work(Task("grid", 0, 7)))
+    assert (len(MEASURES), 3, 3) == found.shape
+    assert np.allclose(study.grid.slowdown[:, 0, :, :, 7], found, rtol=NEAR)
+
+
+# ---- ending and going on ---------------------------------------------------------------------
 
 
 def test_interrupted_run_says_what_it_kept(tmp_path: Path) -> None:
@@ -175,65 +146,45 @@ def test_interrupted_run_says_what_it_kept(tmp_path: Path) -> None:
 
 
 def test_kept_results_are_taken(tmp_path: Path) -> None:
-    """A task that is kept is not done again: what is there comes out."""
-    plan = Plan(**{**vars(SMALL), "cluster_replications": 2, "loads": (0.5,)})
-    work = Work(plan, stored_arrivals())
-    kept = Unfinished.beside(tmp_path / "out", whole_plan(work))
+    """A task that is kept is not done again; what is written removes it; other plans refuse it."""
+    work, out = Work(SMALL, stored_arrivals()), tmp_path / "out"
+    kept = Unfinished.beside(out, whole_plan(work))
+    sizes = {"cluster": (3, 2), "grid": (len(MEASURES), 3, 3)}
     for task in work.tasks():
-        kept.keep(task.name, np.full(np.shape(work(task)), 7.0).tolist())
-    study = reproduce_minh2012_arrivals(plan=plan, workers=1, out=tmp_path / "out")
+        kept.keep(task.name, np.full(sizes[task.experiment], 7.0).tolist())
+    study = reproduce_minh2012_arrivals(plan=SMALL, workers=1, out=out)
     assert {7.0} == {*study.grid.slowdown.ravel(), *study.cluster.slowdown.ravel()}
-
-
-def test_another_plan_does_not_go_on(tmp_path: Path) -> None:
-    """Results of another seed are refused, in one line."""
-    other = Work(Plan(**{**vars(SMALL), "seed": 9}), stored_arrivals())
-    Unfinished.beside(tmp_path / "out", whole_plan(other))
     with pytest.raises(HpcrowdError, match="results of another plan or version; remove it"):
-        reproduce_minh2012_arrivals(plan=SMALL, workers=1, out=tmp_path / "out")
+        reproduce_minh2012_arrivals(plan=replace(SMALL, seed=9), workers=1, out=out)
+    study.write(out)
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_command_writes_and_prints(
-    small: Minh2012Arrivals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+# ---- the plan --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "plan"),
+    [
+        (WORDS, SMALL),
+        (["--quick", "--seed", "4", "--local-load", "0.3"],
+         Plan(quick=True, seed=4, local_load=0.3)),
+    ],
+    ids=["small", "quick"],
+)  # fmt: skip
+def test_command_line_makes_the_plan(
+    monkeypatch: pytest.MonkeyPatch, call: Any, words: list[str], plan: Plan
 ) -> None:
-    """With --json one object is printed, which the folder holds; nothing is left next to it."""
-    out = tmp_path / "study"
-    reached = run_study(
-        lambda progress: reproduce_minh2012_arrivals(
-            None, progress, plan=SMALL, workers=1, out=out
-        ),
-        out=out,
-        as_json=True,
-    )
-    data = json.loads(capsys.readouterr().out)
-    assert data == json.loads((out / "minh2012-arrivals.json").read_text()) == small.to_json()
-    assert data["reached"] is reached
-    assert ["study"] == [path.name for path in tmp_path.iterdir()]
-
-
-# ---- the command, and what is refused --------------------------------------------------------
-
-
-def test_command_line_makes_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Options reach the study."""
-    told: dict[str, object] = {}
+    told: list[object] = []
 
-    def run(work: Work, tasks: object, processes: int, *_: object, **__: object) -> None:
-        told.update(plan=work.plan, processes=processes, log=work.arrivals.log["name"])
+    def run(work: Work, *_: object, **__: object) -> None:
+        told.extend((work.plan, work.arrivals.log["name"]))
         raise QuantityError("that is enough")
 
     monkeypatch.setattr("hpcrowd.scenarios.studies.minh2012_arrivals.study.run_tasks", run)
-    command = ["hpcrowd", "reproduce", "minh2012-arrivals"]
-    monkeypatch.setattr("sys.argv", [*command, *WORDS, "--json"])
-    with pytest.raises(SystemExit):
-        main()
-    assert {"plan": SMALL, "processes": 1, "log": "Thunder"} == told
-    monkeypatch.setattr(
-        "sys.argv", [*command, "--quick", "--seed", "4", "--local-load", "0.3", "--json"]
-    )
-    with pytest.raises(SystemExit):
-        main()
-    assert Plan(quick=True, seed=4, local_load=0.3) == told["plan"]
+    assert 2 == call("reproduce", NAME, *words, "--json")[0]
+    assert [plan, "Thunder"] == told
 
 
 def test_quick_form_has_fewer_workloads_of_as_many_jobs() -> None:
@@ -258,13 +209,273 @@ def test_quick_form_has_fewer_workloads_of_as_many_jobs() -> None:
         ({"grid_widest": 65}, "grid_widest 65: must be from 1 to 64"),
     ],
 )
-def test_wrong_plans_are_refused(changes: dict[str, object], words: str) -> None:
+def test_wrong_plans_are_refused(changes: dict[str, Any], words: str) -> None:
     """A plan that cannot be run is reported before anything is drawn."""
     with pytest.raises(QuantityError, match=re.escape(words)):
-        Plan(**changes)  # type: ignore[arg-type]
+        Plan(**changes)
 
 
-def test_no_process_is_an_error() -> None:
-    """At least one process has to do the work."""
-    with pytest.raises(QuantityError, match="workers 0: at least 1"):
-        reproduce_minh2012_arrivals(workers=0)
+# ---- workloads with their arrivals, and the grid that runs them ------------------------------
+
+#: A plan that takes a moment.
+BRIEF = Plan(jobs=2_000)
+
+
+def test_patterns_share_everything_but_arrivals() -> None:
+    """Uniform run times and sizes, the same load; Poisson gaps have a CV of 1, others more."""
+    workload = drawn(stored_arrivals().models, 5_000, 64, Streams(1), longest_s=100)
+    for values, most in ((workload.run_time, 100), (workload.processors, 64)):
+        assert (1, most) == (values.min(), values.max())
+        error = (most - 1) / np.sqrt(12 * 5_000)
+        assert abs(values.mean() - (most + 1) / 2) < 4 * error
+    assert [*PATTERNS] == [*workload.arrivals]
+    gap = workload.mean_gap(0.8, 64)
+    for pattern in PATTERNS:
+        submits = workload.submits(pattern, gap)
+        assert (np.diff(submits) >= 0).all()
+        assert round(5_000 * gap) == submits[-1]
+    work = (workload.run_time * workload.processors).sum()
+    assert pytest.approx(0.8, rel=1e-3) == work / (64 * submits[-1])
+    again = drawn(stored_arrivals().models, 5_000, 64, Streams(1), longest_s=100)
+    assert (workload.run_time == again.run_time).all()
+    cvs = {}
+    for pattern in PATTERNS:
+        gaps = [
+            np.diff(drawn(stored_arrivals().models, 20_000, 4, Streams(seed)).arrivals[pattern])
+            for seed in range(4)
+        ]
+        cvs[pattern] = float(np.mean([one.std() / one.mean() for one in gaps]))
+    assert pytest.approx(1.0, abs=0.05) == cvs["N"]
+    assert cvs["L"] > 1.3
+    assert cvs["LB"] > 1.5 * cvs["L"]
+
+
+def test_loads_on_the_grid_are_what_they_are_called() -> None:
+    """Offered work is the load at home and on the rest; the background is always the same."""
+    workloads = grid_workloads(BRIEF, stored_arrivals(), 0)
+    run = GridRun(BRIEF, workloads, 0.4, "LB", "L")
+    jobs, clusters = run.model.jobs, das3_clusters()
+    for name, one in clusters.items():
+        rows = run.rows[name]
+        # Run times in the table are of the cluster's nodes once a job is submitted to it.
+        work = float((jobs.run_time[rows] * jobs.processors[rows]).sum())
+        offered = work / (one.processors * float(jobs.recorded_submit[rows[-1]]))
+        assert pytest.approx(0.5, rel=2e-3) == offered
+        assert jobs.processors[rows].max() <= one.processors // 4
+    rows = run.rows[GRID]
+    free = 0.5 * sum(row.processors for row in DAS3)
+    work = float((jobs.run_time[rows] * jobs.processors[rows]).sum())
+    assert pytest.approx(0.4, rel=1e-3) == work / (free * float(jobs.recorded_submit[rows[-1]]))
+    assert jobs.processors[rows].max() <= 64
+    first, second = (
+        GridRun(BRIEF, workloads, load, own, "L") for load, own in ((0.4, "N"), (0.8, "LB"))
+    )
+    for name in das3_clusters():
+        rows = first.rows[name]
+        both = [run.model.jobs.recorded_submit[rows] for run in (first, second)]
+        assert (both[0] == both[1]).all()
+
+
+def test_grid_jobs_run_everywhere_and_local_jobs_at_home() -> None:
+    """Every job completes; what begins after another has ended has nothing to measure."""
+    run = GridRun(BRIEF, grid_workloads(BRIEF, stored_arrivals(), 1), 0.8, "N", "LB")
+    run.model.run()
+    jobs = run.model.jobs
+    assert len(jobs) == jobs.count(State.COMPLETED) == 6 * BRIEF.jobs
+    for number, name in enumerate(das3_clusters()):
+        assert (jobs.cluster[run.rows[name]] == number).all()
+    assert {0, 1, 2, 3, 4} == set(jobs.cluster[run.rows[GRID]].tolist())
+    found = dict(zip(MEASURES, run.slowdowns(), strict=True))
+    rows = run.rows[GRID]
+    waits = (jobs.start - jobs.submit)[rows].mean()
+    assert pytest.approx(1 + waits / jobs.run_time[rows].mean()) == found["grid all"]
+    rows = run.rows["LU"][jobs.submit[run.rows["LU"]] <= run.together]
+    assert 0 < len(rows) < BRIEF.jobs
+    waits = (jobs.start - jobs.submit)[rows].mean()
+    assert pytest.approx(1 + waits / jobs.run_time[rows].mean()) == found["LU"]
+    run = GridRun(BRIEF, grid_workloads(BRIEF, stored_arrivals(), 0), 0.4, "N", "N")
+    run.model.run()
+    run.together = -1
+    with pytest.raises(QuantityError, match=r"jobs 2,000: no job of some workload .* take more"):
+        run.slowdowns()
+
+
+# ---- arrivals and their log ------------------------------------------------------------------
+
+
+def test_arrivals_are_stored(tmp_path: Path) -> None:
+    """Another log needs its trace; what is damaged is named."""
+    assert stored_arrivals() == arrivals_of(None)
+    with pytest.raises(QuantityError, match="log HPC2N: only the arrivals of Thunder are stored"):
+        arrivals_of(None, "HPC2N")
+    with pytest.raises(QuantityError, match="log 'Mira': not known; choose HPC2N, "):
+        arrivals_of(None, "Mira")
+    with pytest.raises(TraceError, match=r"LLNL-Thunder.*not found; fetch it from"):
+        arrivals_of(tmp_path)
+    data = stored_arrivals().to_json()
+    with pytest.raises(ModelFileError, match="mine: damaged, 'LB'; fit them again"):
+        Arrivals.from_json({**data, "models": {k: data["models"][k] for k in "NL"}}, "mine")
+    data["models"]["L"]["sd"] = -1.0
+    with pytest.raises(ModelFileError, match="mine: damaged, 1 validation error"):
+        Arrivals.from_json(data, "mine")
+
+
+@pytest.mark.slow
+@pytest.mark.traces
+def test_stored_arrivals_are_those_of_thunder(read_trace: Callable[[str], Trace]) -> None:
+    """The log fitted again gives what is stored."""
+    trace = read_trace("LLNL-Thunder-2007-1.1-cln")
+    stored = stored_arrivals()
+    assert trace.sha256 == stored.log["sha256"]
+    fitted = fit_arrivals(Workload.from_trace(trace).submit, stored.log)
+    assert LOG == stored.log["name"]
+    for pattern in PATTERNS:
+        both = (one.models[pattern].model_dump() for one in (stored, fitted))
+        first, second = ({**one, "notes": ()} for one in both)
+        assert first.keys() == second.keys()
+        for name, value in first.items():
+            if isinstance(value, str):
+                assert value == second[name]
+            else:
+                assert np.allclose(value, second[name], rtol=1e-9)
+
+
+# ---- statements and required orders on made-up results ---------------------------------------
+
+
+#: Replications of made-up results.
+COUNT = 8
+
+LOADS, GRID_LOADS = (0.5, 0.7, 0.8, 0.9), (0.2, 0.4, 0.6, 0.8, 1.0)
+
+#: Slowdown of each pattern where dependence and bursts harm.
+HARM = {"N": 2.0, "L": 20.0, "LB": 30.0}
+
+Cluster = Callable[[str, float, str], float]
+Grid = Callable[[str, float, str, str], float]
+
+
+def made_up(cluster: Cluster, grid: Grid, noise: float = 0.01) -> Minh2012Arrivals:
+    """Return a study with given slowdowns, which differ a little between replications."""
+    random = np.random.default_rng(5)
+
+    def spread(value: float) -> np.ndarray:
+        return value * np.exp(noise * random.standard_normal(COUNT))
+
+    return Minh2012Arrivals(
+        cluster=ClusterRuns(
+            64, tuple(POLICIES), LOADS, tuple(PATTERNS),
+            np.array([[[spread(cluster(policy, load, pattern)) for pattern in PATTERNS]
+                       for load in LOADS] for policy in POLICIES]),
+        ),
+        grid=GridRuns(
+            MEASURES, GRID_LOADS, tuple(PATTERNS),
+            np.array([[[[spread(grid(measure, load, own, behind)) for behind in PATTERNS]
+                        for own in PATTERNS] for load in GRID_LOADS] for measure in MEASURES]),
+        ),
+        jobs=1_000,
+        seed=0,
+        settings={},
+        log={},
+    )  # fmt: skip
+
+
+def as_told_cluster(policy: str, load: float, pattern: str) -> float:
+    """Return a slowdown on the cluster as the thesis describes them."""
+    value = HARM[pattern]
+    if policy == "conservative":
+        value *= 1.05 if pattern == "LB" else 0.8 if load > 0.8 else 1.0
+    return value
+
+
+def as_told_grid(measure: str, load: float, own: str, behind: str) -> float:
+    """Return a slowdown on the grid as the thesis describes them."""
+    if measure not in ("grid", "grid all"):
+        return HARM[behind]
+    gone = load >= {"N": 0.8, "L": 0.6, "LB": 0.4}[own]
+    felt = {"N": 1.0, "L": 0.8, "LB": 0.4}[own]
+    effect = 1.0 if gone else {"N": 1.0, "L": 1.5, "LB": 2.2}[behind] ** felt
+    return {"N": 2.0, "L": 20.0, "LB": 200.0}[own] * effect
+
+
+def test_statements_hold_fail_and_stay_open() -> None:
+    """As told all hold, but where no effect is left; reversed none; with noise most stay open."""
+    study = made_up(as_told_cluster, as_told_grid)
+    found = [claim for claim in statements.all_claims(study) if not claim.holds]
+    assert {(claim.name.rpartition(": ")[2], claim.setting) for claim in found} <= {
+        ("alleviates", "grid load 0.8"),
+        ("alleviates", "grid load 1"),
+    }
+    assert study.reached
+    assert 9 == len(study.requirements)
+    study = made_up(
+        lambda policy, load, pattern: 1e3 / as_told_cluster(policy, load, pattern),
+        lambda measure, load, own, behind: 1e4 / as_told_grid(measure, load, own, behind),
+    )
+    orders = [
+        claim for claim in statements.all_claims(study) if "1 up to a tenth" not in claim.what
+    ]
+    held = {(claim.name, claim.setting) for claim in orders if claim.holds}
+    assert set() == held
+    broken = sum(claim.holds is False for claim in orders)
+    assert broken > 0.9 * len(orders)
+    assert len(study.requirements) - 1 == len(study.failures)  # the grid leaves local jobs alone
+    study = made_up(lambda *_: 5.0, lambda *_: 5.0, noise=3.0)
+    claims = statements.all_claims(study)
+    assert sum(claim.holds is None for claim in claims) > 0.85 * len(claims)
+
+
+def test_effects_of_the_grid_on_local_jobs_are_seen() -> None:
+    """Local jobs half again as slow with a bursty grid break the rule that nothing changes."""
+    factor = {"N": 1.0, "L": 1.0, "LB": 1.5}
+    study = made_up(
+        as_told_cluster,
+        lambda measure, load, own, behind: (
+            as_told_grid(measure, load, own, behind) * (factor[own] if measure == "LU" else 1.0)
+        ),
+    )
+    unmoved = [claim for claim in statements.all_claims(study) if claim.name.endswith("unmoved")]
+    assert 15 == len(unmoved)
+    assert all(claim.holds is False for claim in unmoved)
+    assert ["0.91 to 1.10"] == [one.required for one in study.failures]
+    assert pytest.approx(1.5, rel=0.05) == unmoved[0].numbers["ratio_2"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "one_is_larger", "about_one"),
+    [
+        (1.2, 1.3, True, False),
+        (1.01, 1.05, True, True),
+        (0.95, 1.05, None, True),
+        (0.9, 1.3, None, None),
+        (0.6, 0.7, False, False),
+    ],
+)
+def test_intervals_decide(
+    low: float, high: float, one_is_larger: bool | None, about_one: bool | None
+) -> None:
+    """A ratio is larger than 1, about 1, neither, or nobody knows, by its whole interval."""
+    ratio = Estimate((log(low) + log(high)) / 2, log(low), log(high), COUNT)
+    assert one_is_larger is statements.larger(ratio)[2]
+    assert about_one is statements.alike(ratio)[2]
+    assert (one_is_larger is True or None) == (statements.in_order(ratio, larger_one())[2] or None)
+
+
+def larger_one() -> Estimate:
+    """Return a ratio that is surely above 1."""
+    return Estimate(log(2.0), log(1.9), log(2.1), COUNT)
+
+
+def test_ratios_are_geometric_and_paired() -> None:
+    """Halves and doubles cancel, common factors do not widen; each rule has a name and a place."""
+    halved, doubled = np.array([2.0, 8.0]), np.array([4.0, 4.0])
+    assert pytest.approx(0.0, abs=1e-12) == log_ratio(halved, doubled).mean
+    wide = np.array([1.0, 10.0, 1000.0])
+    estimate = log_ratio(3 * wide, wide)
+    assert pytest.approx([log(3.0)] * 2) == [estimate.low, estimate.high]
+    rules = (*statements.CLUSTER_RULES, *statements.GRID_RULES)
+    assert len(rules) == len({rule.name for rule in rules}) == len({rule.what for rule in rules})
+    assert all(rule.section.startswith("6.4.") for rule in rules)
+    for tried, loads in ((statements.CLUSTER_RULES, LOADS), (statements.GRID_RULES, GRID_LOADS)):
+        applies = [rule.applies for rule in tried if rule.applies is not None]
+        assert all(any(each(None, load) for load in loads) for each in applies)

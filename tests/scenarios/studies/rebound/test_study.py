@@ -6,12 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hpcrowd.environment.errors import QuantityError, TraceError
+from hpcrowd.agents import Work
+from hpcrowd.agents.work.units import Units
+from hpcrowd.environment.clock import WEEK
+from hpcrowd.environment.errors import ModelFitError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.rebound import run as rebound
 from hpcrowd.scenarios.studies.rebound.measures import MEASURES, Rebound, rebound_of
+from hpcrowd.scenarios.studies.rebound.pauses import pause_slope
 from hpcrowd.scenarios.studies.rebound.run import REPLAY, USERS, run_rebound, slopes_rows
 from hpcrowd.scenarios.studies.rebound.tables import (
     absolute_rows,
@@ -22,10 +27,9 @@ from hpcrowd.scenarios.studies.rebound.tables import (
     tables,
     variant_table,
 )
-from hpcrowd.scenarios.studies.refresh import refresh
 from hpcrowd.scenarios.studies.render import page_parts
 
-from tests.support.populations import small_log
+from tests.support.populations import record, small_log
 
 SPEEDS = (0.5, 1.0, 2.0)
 
@@ -51,13 +55,15 @@ def made(**used: list[float]) -> Rebound:
     return Rebound("made", {"users": accounts}, {"seeds": 2, "scheduler": "easy"})
 
 
-def test_rebound_is_the_part_of_the_saving_that_is_used() -> None:
-    """Half the hours at twice the speed is none, as many as before all, more still more."""
-    assert 0 == rebound_of(50, 100, 2)
-    assert 0.5 == rebound_of(75, 100, 2)
-    assert 1 == rebound_of(100, 100, 2)
-    assert 1.2 == pytest.approx(rebound_of(110, 100, 2))
-    assert -0.2 == pytest.approx(rebound_of(10, 100, 4))
+@pytest.mark.parametrize(
+    ("used", "speed", "expected"),
+    [(50, 2, 0), (75, 2, 0.5), (100, 2, 1), (110, 2, 1.2), (10, 4, -0.2)],
+)
+def test_rebound_is_the_part_of_the_saving_that_is_used(
+    used: float, speed: float, expected: float
+) -> None:
+    """Half of 100 hours at twice the speed is none, as many as before all, more still more."""
+    assert expected == pytest.approx(rebound_of(used, 100, speed))
 
 
 def test_multiples_are_taken_seed_by_seed() -> None:
@@ -69,7 +75,7 @@ def test_multiples_are_taken_seed_by_seed() -> None:
 
 
 def test_every_kind_of_users_runs_at_every_speed(found: Rebound) -> None:
-    """With every seed; the replay once."""
+    """The replay once; rigid users submit the same; tables and picture show all."""
     assert [*USERS, REPLAY] == list(found.accounts)
     assert list(SPEEDS) == found.speeds
     for users, by_speed in found.accounts.items():
@@ -79,33 +85,28 @@ def test_every_kind_of_users_runs_at_every_speed(found: Rebound) -> None:
         for users in found.accounts
     }
 
-
-def test_rigid_users_submit_the_same_at_any_speed(found: Rebound) -> None:
-    """Jobs per week as submitted; closed loops submit more on a faster machine."""
-
     def submitted(users: str, speed: float) -> list[float]:
         return found.values(users, speed, "jobs_per_week_mean")
 
     assert submitted("rigid", 0.5) == submitted("rigid", 1.0) == submitted("rigid", 2.0)
     for users in ("think-time", "semi-open"):
         assert sum(submitted(users, 0.5)) < sum(submitted(users, 1.0)) < sum(submitted(users, 2.0))
-
-
-def test_tables_have_a_row_for_each_kind_of_users(found: Rebound) -> None:
-    """And a column for each speed."""
     for rows in (relative_rows(found, "throughput_jobs_per_week"), rebound_rows(found)):
         assert list(found.accounts) == [row[0] for row in rows]
         assert {1 + len(SPEEDS)} == {len(row) for row in rows}
     assert len(MEASURES) * len(found.accounts) == len(absolute_rows(found))
+    figure = draw_rebound(found)
+    assert 3 == len(figure.axes)
+    (legend,) = figure.legends
+    assert {*USERS, REPLAY} == {text.get_text() for text in legend.get_texts()}
 
 
-def test_the_page_has_a_place_for_every_part(found: Rebound, log: Trace, root: Path) -> None:
+def test_the_page_has_a_place_for_every_part(found: Rebound, log: Trace, page: str) -> None:
     """What is generated is on the page, and nothing else is."""
     variants = run_rebound(
         log, {"habit": {"satisfaction": "habit"}}, (0.5, 1.0), seeds=2, replayed=False
     )
     assert 1 == len(variant_table(variants).rows)
-    page = (root / "docs/studies/rebound.md").read_text()
     parts = page_parts(summary_lines(found), [*tables(found), variant_table(variants)])
     assert {*parts, "draws", "logs", "slopes"} == {
         line.split()[2] for line in page.splitlines() if line.startswith("<!-- generated: ")
@@ -113,21 +114,10 @@ def test_the_page_has_a_place_for_every_part(found: Rebound, log: Trace, root: P
     assert all(parts.values())
 
 
-def test_the_picture_shows_all_users(found: Rebound) -> None:
-    """Three panels with a line for each kind of users, named in the legend."""
-    figure = draw_rebound(found)
-    assert 3 == len(figure.axes)
-    (legend,) = figure.legends
-    assert {*USERS, REPLAY} == {text.get_text() for text in legend.get_texts()}
-
-
 def test_the_script_prints_tables(
-    log: Trace,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    log: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For the trace that it is given; what is wrong is reported in one line."""
+    """For the trace given; what is wrong is one line; slopes have a row for each log."""
     write_swf(log, tmp_path / "log.swf")
     monkeypatch.setattr(rebound, "run_rebound", partial(run_rebound, speeds=SPEEDS, seeds=1))
     assert 0 == rebound.main([str(tmp_path / "log.swf")])
@@ -138,15 +128,39 @@ def test_the_script_prints_tables(
     assert capsys.readouterr().err.startswith("rebound: ")
     assert 2 == rebound.main([])
     assert "usage: python -m hpcrowd.scenarios.studies.rebound.run TRACE" in capsys.readouterr().err
-
-
-def test_the_page_is_computed_from_the_logs_that_are_there(log: Trace, tmp_path: Path) -> None:
-    """Slopes have a row for each; without KTH, or without a folder, it is reported in one line."""
     write_swf(log, tmp_path / "log.swf")
     table = slopes_rows({"small": tmp_path / "log.swf"})
     assert "| log | between sessions | between batches |" == table.splitlines()[0]
     assert table.splitlines()[-1].startswith("| small | ")
-    with pytest.raises(TraceError, match=r"KTH-SP2-1996-2\.1-cln\.swf\[\.gz\]: not found"):
-        refresh("rebound", traces=tmp_path)
-    with pytest.raises(QuantityError, match="study rebound: its page is made from traces"):
-        refresh("rebound")
+
+
+# ---- How much longer users pause after longer responses, in a log ----------------------------
+
+
+def pausing(slope: float, *, users: int = 3, scale: float = 1.0) -> Units:
+    """Return sessions of users who pause by a power of the response before; each at its level."""
+    rows, random = [], np.random.default_rng(2)
+    for user in range(1, users + 1):
+        at = 0
+        for _ in range(30):
+            run = int(random.integers(4000, 50_000))
+            rows.append((user, at, run, 1, 0))
+            at += run + round(scale * user * 4000 * (run / 4000) ** slope)
+    rows.sort(key=lambda row: row[1])
+    return Work.of(record(rows)).by_session
+
+
+@pytest.mark.parametrize("slope", [0.3, 0.5, 0.8])
+def test_the_slope_is_found_again(slope: float) -> None:
+    """Whatever the level of each user."""
+    assert pytest.approx(slope, abs=0.01) == pause_slope(pausing(slope), grace=0)
+
+
+def test_absences_do_not_count() -> None:
+    """Pauses of a week and more are left out; without different responses there is no slope."""
+    units = pausing(0.8, users=1, scale=30)
+    assert (units.think_time >= WEEK).any()
+    assert pytest.approx(0.8, abs=0.01) == pause_slope(units, grace=0)
+    rows = [(1, k * 100_000, 5000, 1, 0) for k in range(5)]
+    with pytest.raises(ModelFitError, match="pauses: 4 of them: no user paused after two"):
+        pause_slope(Work.of(record(rows)).by_session)

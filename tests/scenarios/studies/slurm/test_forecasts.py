@@ -24,15 +24,7 @@ from hpcrowd.environment.simulation import Simulation
 from hpcrowd.environment.state.begin import begin_from
 from hpcrowd.environment.state.checks import check_state
 from hpcrowd.environment.state.state import ClusterState
-from hpcrowd.scenarios.studies.slurm.forecasts import (
-    FORECAST_TABLE,
-    HELD,
-    Case,
-    Forecasts,
-    Scene,
-    case_at,
-    recalibrated,
-)
+from hpcrowd.scenarios.studies.slurm import forecasts
 from hpcrowd.scenarios.studies.slurm.records import load
 from hpcrowd.scenarios.studies.slurm.tries import Key
 
@@ -143,27 +135,27 @@ def test_the_first_start_of_a_job_that_is_stopped() -> None:
 # ---- judging -----------------------------------------------------------------------------------
 
 
-def made_case(moment: int, came: list[int], spread: float = 100.0) -> Case:
+def made_case(moment: int, came: list[int], spread: float = 100.0) -> forecasts.Case:
     """Return a case whose futures are around 1,000 s, with ends a spread away."""
     futures = np.linspace(1000 - spread, 1000 + spread, 21)[:, None] + np.zeros(len(came))
     keys = tuple(Key(job, UNKNOWN) for job in range(len(came)))
-    return Case(moment, keys, np.full(len(came), 1500), np.array(came), futures)
+    return forecasts.Case(moment, keys, np.full(len(came), 1500), np.array(came), futures)
 
 
 def test_recalibration_knows_only_what_has_come() -> None:
     """Bounds of a case follow from earlier cases, as far as they are known at its moment."""
     before = [made_case(at * 900, [3000, 3500, 2500]) for at in range(40)]
     cases = [made_case(at * 900, [3000 + at, 3500, UNKNOWN]) for at in range(6)]
-    bounds = recalibrated(cases, before)
-    assert np.array_equal(cases[0].bounds, recalibrated(cases, [])[0])
+    bounds = forecasts.recalibrated(cases, before)
+    assert np.array_equal(cases[0].bounds, forecasts.recalibrated(cases, [])[0])
     assert bounds[0][0, 2] > 2000  # the median has learned from the run before
     changed = [*cases[:3], made_case(2700, [9999, 9999, 9999]), *cases[4:]]
     # At 3,600 s nobody knows more of the jobs of 2,700 s than that they wait.
     for place in range(5):
-        assert np.array_equal(bounds[place], recalibrated(changed, before)[place])
+        assert np.array_equal(bounds[place], forecasts.recalibrated(changed, before)[place])
     sooner = [*cases[:3], made_case(2700, [10, 10, 10]), *cases[4:]]
-    assert np.array_equal(bounds[3], recalibrated(sooner, before)[3])
-    assert not np.array_equal(bounds[4], recalibrated(sooner, before)[4])
+    assert np.array_equal(bounds[3], forecasts.recalibrated(sooner, before)[3])
+    assert not np.array_equal(bounds[4], forecasts.recalibrated(sooner, before)[4])
 
 
 def test_scores_by_class() -> None:
@@ -173,7 +165,7 @@ def test_scores_by_class() -> None:
     far.said[:] = 9000
     other = made_case(0, [1000])
     cases = {("fresh", "a"): [case, far], ("fresh", "b"): [other]}
-    found = Forecasts(cases, {"a": "b", "b": "a"}, 21)
+    found = forecasts.Forecasts(cases, {"a": "b", "b": "a"}, 21)
     scores = found.scores("fresh")
     near = scores["a", "below 30 min"]
     assert (3, 1) == (near.jobs, near.missing)
@@ -184,7 +176,7 @@ def test_scores_by_class() -> None:
     assert ("a", "30 min to 2 h") not in scores
     assert scores["a", "beyond 2 h"].slurm == pytest.approx((7960, 7960, 7960))
     assert 4 == scores["all", "below 30 min"].jobs
-    assert {len(FORECAST_TABLE)} == {len(row) for row in found.rows()}
+    assert {len(forecasts.FORECAST_TABLE)} == {len(row) for row in found.rows()}
     assert 0.5 == LEVELS[2]
 
 
@@ -192,19 +184,24 @@ def test_scores_by_class() -> None:
 
 
 @pytest.fixture(scope="module")
-def scene(referee_runs: object) -> Scene:
+def scene(referee_runs: object) -> forecasts.Scene:
     """Run C with run A a week before."""
     from pathlib import Path
 
     folder = Path(str(referee_runs))
-    return Scene(load(folder / "runC"), load(folder / "runA"))
+    return forecasts.Scene(load(folder / "runC"), load(folder / "runA"))
 
 
-def test_what_was_known(scene: Scene) -> None:
+def test_what_was_known(scene: forecasts.Scene) -> None:
     """A state has the jobs of the sample, those that were over, and those of the week before."""
     record = scene.record
     moments = sorted(scene.expected)
     assert len(moments) > 30
+    # Tasks that wait together have the start of their line in ``squeue --start``.
+    starts = [(one, key) for one in scene.expected.values() for key in one]
+    assert all(one[key] > 0 for one, key in starts)
+    following = [one.get(Key(key.plan, key.task + 1)) == one[key] for one, key in starts]
+    assert 20 < sum(following)
     for moment in moments[2::9]:
         known = scene.known_at(moment)
         state, jobs = known.state, known.state.jobs
@@ -224,25 +221,16 @@ def test_what_was_known(scene: Scene) -> None:
         week_before = [row for row in state.over.tolist() if row not in known.key_of]
         assert len(week_before) > 500
         assert jobs.recorded_end[week_before].max() < WEEK
-        assert set(state.held.values()) <= HELD
+        assert set(state.held.values()) <= forecasts.HELD
         for row, parents in known.awaits.items():
             line = record.lines[known.key_of[row].plan]
             assert {known.key_of[one.row].plan for one in parents} == {line.parent}
 
 
-def test_arrays_have_one_expected_start(scene: Scene) -> None:
-    """Tasks that wait together have the start of their line in ``squeue --start``."""
-    together = 0
-    for starts in scene.expected.values():
-        for key, start in starts.items():
-            assert start > 0
-            together += starts.get(Key(key.plan, key.task + 1)) == start
-    assert together > 20
-
-
-def test_nearer_than_slurm_itself(scene: Scene) -> None:
+@pytest.mark.slow
+def test_nearer_than_slurm_itself(scene: forecasts.Scene) -> None:
     """At two moments of a run, with few futures, ours are much nearer beyond two hours."""
-    cases = [case_at(scene, moment, "rigid", 4) for moment in (9001, 18001)]
+    cases = [forecasts.case_at(scene, moment, "rigid", 4) for moment in (9001, 18001)]
     slurm, ours = [], []
     for case in cases:
         far = (case.came != UNKNOWN) & (case.said > 7200)
@@ -250,5 +238,5 @@ def test_nearer_than_slurm_itself(scene: Scene) -> None:
         ours += (case.bounds[far, 2] - case.came[far]).tolist()
     assert len(ours) > 5
     assert np.abs(ours).mean() < 0.6 * np.abs(slurm).mean()
-    again = case_at(scene, cases[0].moment, "rigid", 4)
+    again = forecasts.case_at(scene, cases[0].moment, "rigid", 4)
     assert np.array_equal(cases[0].futures, again.futures)

@@ -11,17 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.scenarios.studies.slurm.measures import (
-    agreed_order,
-    agreement,
-    compare,
-    correlation,
-    distance,
-    priorities,
-    ranks,
-    shares,
-    waits_by,
-)
+from hpcrowd.scenarios.studies.slurm import measures
 from hpcrowd.scenarios.studies.slurm.records import Record, load
 from hpcrowd.scenarios.studies.slurm.schedules import Schedule, schedule_of
 from hpcrowd.scenarios.studies.slurm.tries import Key, Try
@@ -48,14 +38,14 @@ def recorded(referee_runs: Path) -> Callable[[str], tuple[Record, Schedule]]:
 
 
 def test_starts_are_compared_without_the_sign() -> None:
-    """Starts 10 s earlier, as early, and 61 s later are 23.7 s apart in the mean; waits tie."""
+    """10 s earlier, as early, 61 s later: 23.7 s; nothing in common is nan; ties share ranks."""
     pairs = [
         (tried(J[0], 0, 110), tried(J[0], 0, 100)),
         (tried(J[1], 5, 200), tried(J[1], 5, 200, "n2")),
         (tried(J[2], 9, 300), tried(J[2], 8, 361)),
         (tried(J[3], 9, -1), tried(J[3], 9, 50)),
     ]
-    found = distance(pairs, 6)
+    found = measures.distance(pairs, 6)
     assert (3, 3) == (found.jobs, found.only)
     assert math.isclose(71 / 3, found.mean)
     assert (10, 10, 61) == (found.median, found.p90, found.most)
@@ -64,45 +54,31 @@ def test_starts_are_compared_without_the_sign() -> None:
     assert (110 + 195 + 291) / 3 == found.waits[0]
     assert (2 / 3, 1) == pytest.approx((found.nodes, found.states))
     assert 1 == pytest.approx(found.spearman)
-
-
-def test_nothing_in_common_is_not_a_number() -> None:
-    """Without a job that started in both, means and correlations are nan."""
-    found = distance([(tried(J[0], 0, -1), tried(J[0], 0, 5))])
+    found = measures.distance([(tried(J[0], 0, -1), tried(J[0], 0, 5))])
     assert (0, 1) == (found.jobs, found.only)
     assert all(map(math.isnan, (found.mean, found.median, found.p90, found.pearson, found.nodes)))
+    assert math.isnan(measures.correlation(np.ones(5), np.arange(5.0)))
+    assert [1.5, 4, 1.5, 3] == measures.ranks(np.array([2.0, 9, 2, 5])).tolist()
 
 
-def test_equal_values_share_their_rank() -> None:
-    """Ranks are those of the definition by Spearman, as scipy has them."""
-    assert [1.5, 4, 1.5, 3] == ranks(np.array([2.0, 9, 2, 5])).tolist()
-    assert math.isnan(correlation(np.ones(5), np.arange(5.0)))
-
-
-def test_reasons_are_compared_where_both_wait() -> None:
-    """Samples belong together within a minute; a job that waits in one only is counted apart."""
+def test_reasons_priorities_and_the_order_of_users() -> None:
+    """Samples within a minute; near within 1 % or 2 points; pairs on which the runs agree."""
     mine = {901: {J[0]: "Priority", J[1]: "Resources"}, 5000: {J[0]: "Priority"}}
     theirs = {900: {J[0]: "Priority", J[1]: "Priority", J[2]: "Priority"}, 1800: {J[0]: "Priority"}}
-    found = agreement(mine, theirs)
+    found = measures.agreement(mine, theirs)
     assert (2, 1, 2, 0.5) == (found.compared, found.same, found.others, found.share)
     assert {("Priority", "Priority"): 1, ("Resources", "Priority"): 1} == found.pairs
-
-
-def test_priorities_are_near_within_a_percent_or_two_points() -> None:
-    """1010 is within 1 % of 1000, 12 within 2 points of 10; an array's row takes its first task."""
     mine = {0: {Key(1, 3): {"AGE": 12.0}, Key(1, 4): {"AGE": 99.0}, J[2]: {"AGE": 1010.0},
                 J[3]: {"AGE": 1011.0}}}  # fmt: skip
     theirs = {0: {J[1]: {"AGE": 10.0}, J[2]: {"AGE": 1000.0}, J[3]: {"AGE": 1000.0}}}
-    found = priorities(mine, theirs)["AGE"]
+    found = measures.priorities(mine, theirs)["AGE"]
     assert (3, 11) == (found.compared, found.most)
     assert math.isclose(2 / 3, found.near)
-
-
-def test_the_order_of_users_counts_where_the_runs_agree() -> None:
-    """Ada waits longest in both runs; the runs differ about Bo and Cy, so that pair is left out."""
     runs = [{"ada": 9.0, "bo": 5.0, "cy": 4.0}, {"ada": 9.0, "bo": 4.0, "cy": 5.0}]
-    assert (2, 2, []) == agreed_order({"ada": 7.0, "bo": 1.0, "cy": 2.0}, runs)
-    assert (1, 2, [("ada", "cy")]) == agreed_order({"ada": 7.0, "bo": 1.0, "cy": 8.0}, runs)
+    assert (2, 2, []) == measures.agreed_order({"ada": 7.0, "bo": 1.0, "cy": 2.0}, runs)
+    assert (1, 2, [("ada", "cy")]) == measures.agreed_order(
+        {"ada": 7.0, "bo": 1.0, "cy": 8.0}, runs
+    )
 
 
 def numbers(text: str) -> list[float]:
@@ -120,7 +96,7 @@ def test_recorded_runs_give_their_stored_statistics(
     lines = text.partition("\n==")[0].splitlines()
     one, other = pair.split("-")
     record, schedule = recorded(one)
-    found = compare(schedule, recorded(other)[1], record.plan)
+    found = measures.compare(schedule, recorded(other)[1], record.plan)
     starts = found.starts
     jobs, only, again, mean, median, _, p90, most, *within = numbers(lines[0])
     assert (jobs, only, jobs) == (starts.jobs, starts.only, again)
@@ -145,60 +121,36 @@ def test_recorded_runs_give_their_stored_statistics(
 
 
 def test_a_run_agrees_with_itself(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
-    """The distance of a run to itself is zero in every measure."""
+    """The distance of a run to itself is zero in every measure; a job left out is counted."""
     record, schedule = recorded("C")
-    found = compare(schedule, schedule, record.plan)
+    found = measures.compare(schedule, schedule, record.plan)
     assert (0, 0, 0) == (found.starts.mean, found.tries.most, found.starts.shift)
     assert 1 == pytest.approx(found.starts.pearson)
     assert (1, 0) == (found.reasons.share, found.reasons.others)
-    parts = priorities(schedule.priorities, schedule.priorities)
+    parts = measures.priorities(schedule.priorities, schedule.priorities)
     assert {1.0} == {one.near for one in parts.values()}
     assert {"PRIORITY", "AGE", "FAIRSHARE", "JOBSIZE", "PARTITION", "QOS"} <= parts.keys()
-    assert (405, 1, 0) == (lambda one: (one.compared, one.near, one.most))(
-        shares(schedule.shares, schedule.shares)
-    )
+    one = measures.shares(schedule.shares, schedule.shares)
+    assert (405, 1, 0) == (one.compared, one.near, one.most)
+    fewer = replace(schedule, tries=schedule.tries[5:])
+    gone = len(schedule.jobs) - len(fewer.jobs)
+    assert gone > 0
+    assert found.starts.jobs - gone == measures.compare(fewer, schedule, record.plan).starts.jobs
 
 
-def test_parts_of_a_priority_add_up(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
-    """The parts of each sampled priority, read by column, sum to it within rounding."""
-    for jobs in recorded("A")[1].priorities.values():
-        for parts in jobs.values():
-            assert 4 >= abs(parts["PRIORITY"] - sum(v for k, v in parts.items() if k != "PRIORITY"))
-
-
-def test_priorities_show_that_fair_share_moves(
-    recorded: Callable[[str], tuple[Record, Schedule]],
-) -> None:
-    """Between two runs, job size, partition and QOS are the same, fair share is not."""
-    found = priorities(recorded("A")[1].priorities, recorded("B")[1].priorities)
+def test_what_a_recorded_run_holds(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
+    """Parts of a priority add up within rounding; preempted tries have a reason; waits by group."""
+    record, schedule = recorded("A")
+    sampled = [one for jobs in schedule.priorities.values() for one in jobs.values()]
+    assert sampled
+    for parts in sampled:
+        assert 4 >= abs(parts["PRIORITY"] - sum(v for k, v in parts.items() if k != "PRIORITY"))
+    found = measures.priorities(schedule.priorities, recorded("B")[1].priorities)
     assert [1, 1, 1] == [found[name].near for name in ("JOBSIZE", "PARTITION", "QOS")]
     assert 0.9 > found["FAIRSHARE"].near
-
-
-def test_preempted_tries_are_known_with_their_reason(
-    recorded: Callable[[str], tuple[Record, Schedule]],
-) -> None:
-    """Each preempted try of the accounting has its line in the controller's log."""
-    schedule = recorded("A")[1]
     preempted = {(one.key, one.trial) for one in schedule.tries if one.state == "PREEMPTED"}
     assert preempted == set(schedule.preempted_for)
     assert 34 == len(preempted)
-
-
-def test_waits_are_grouped(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
-    """Mean waits by partition are those of the record's statistics, over all started jobs."""
-    record, schedule = recorded("A")
-    found = waits_by(schedule, record.plan, "partition")
+    waits = measures.waits_by(schedule, record.plan, "partition")
     expected = {"normal": 1471, "debug": 636, "gpu": 4656, "long": 5641, "scavenger": 2181}
-    assert expected == {name: round(value) for name, value in found.items()}
-
-
-def test_a_missed_job_counts(recorded: Callable[[str], tuple[Record, Schedule]]) -> None:
-    """A job that a schedule leaves out is counted, and left out of the means."""
-    record, schedule = recorded("C")
-    fewer = replace(schedule, tries=schedule.tries[5:])
-    found = compare(fewer, schedule, record.plan)
-    whole = compare(schedule, schedule, record.plan)
-    gone = len(schedule.jobs) - len(fewer.jobs)
-    assert gone > 0
-    assert whole.starts.jobs - gone == found.starts.jobs
+    assert expected == {name: round(value) for name, value in waits.items()}

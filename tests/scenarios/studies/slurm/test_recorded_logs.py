@@ -63,10 +63,7 @@ def test_the_record_is_the_plan(folder: Path) -> None:
     assert [10, 8, 70 + 120, 0] == jobs.run_time.tolist()  # a timeout would have gone on
     assert [120] * 4 == jobs.requested_time.tolist()
     assert [2] * 4 == jobs.processors.tolist()
-    assert ([200] * 4, [3] * 4) == (
-        asked[Ask.MEMORY_PER_CORE].tolist(),
-        asked[Ask.GPUS].tolist(),
-    )
+    assert ([200] * 4, [3] * 4) == (asked[Ask.MEMORY_PER_CORE].tolist(), asked[Ask.GPUS].tolist())
     assert [-1, 1, -1, -1] == asked[Ask.EXCLUSIVE].tolist()
     assert {1: (Parent(0, Condition.OK),)} == workload.rules.parents
     assert [0, 0, 60, 0] == workload.rules.delay.tolist()
@@ -84,19 +81,15 @@ def test_the_record_is_the_plan(folder: Path) -> None:
     ],
 )
 def test_another_json_is_one_line(folder: Path, old: str, new: str, expected: str) -> None:
-    """JSON of another kind is refused with its file and what it lacks."""
+    """JSON of another kind is refused with file and what it lacks; so is a folder without it."""
     path = folder / "sacct.json"
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(TraceError) as caught:
         load_any(folder)
     assert expected in str(caught.value)
     assert "sacct.json" in str(caught.value)
-
-
-def test_a_folder_without_records_is_one_line(tmp_path: Path) -> None:
-    """A folder without a plan and without an accounting is refused."""
     with pytest.raises(TraceError, match="neither plan"):
-        load_any(tmp_path)
+        load_any(folder / "dumps")
 
 
 def test_the_log_of_eight_nodes_is_read(slurm_dumps: Path) -> None:

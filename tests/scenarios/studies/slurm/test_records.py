@@ -70,8 +70,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_try_is_read_by_job(folder: Path) -> None:
-    """A requeued task has two tries; tasks that wait together are one each; others are left out."""
+def test_a_plan_becomes_jobs(folder: Path) -> None:
+    """A requeued task has two tries; every task is a row with requests, limit and dependencies."""
     record = load(folder)
     assert (1000, 2600, 20) == (record.origin, record.end, record.factor)
     expected = [(1, 0, 0, 12), (1, 0, 1, 180), (1, 1, 0, -1), (1, 2, 0, -1), (3, -1, 0, 500)]
@@ -81,34 +81,23 @@ def test_every_try_is_read_by_job(folder: Path) -> None:
     assert (("n1", "n2"), "PREEMPTED", 50) == (first.nodes, first.state, first.end)
     assert Key(1, 0) == record.key_of[8]
     assert Key(1, -1) == record.key_of[7]
-
-
-def test_a_plan_becomes_jobs(folder: Path) -> None:
-    """Every task is a row with its requests, limit, run time and dependencies."""
     workload = workload_of(load(folder))
     jobs, asked = workload.jobs, workload.requests
     assert [Key(1, 0), Key(1, 1), Key(1, 2), Key(2, -1), Key(3, -1)] == list(workload.keys)
-    assert [10, 10, 10, 21, 30] == jobs.recorded_submit.tolist()
-    assert [100, 110, 120, 700, 60] == jobs.run_time.tolist()
-    assert [1200, 1200, 1200, 600, 300] == jobs.requested_time.tolist()
-    assert [4, 4, 4, 4, 1] == jobs.processors.tolist()
+    for expected, found in (
+        ([10, 10, 10, 21, 30], jobs.recorded_submit), ([100, 110, 120, 700, 60], jobs.run_time),
+        ([1200, 1200, 1200, 600, 300], jobs.requested_time), ([4, 4, 4, 4, 1], jobs.processors),
+        ([2, 2, 2, -1, 1], asked[Ask.NODES]), ([0, 1, 2, -1, -1], asked[Ask.TASK]),
+        ([1, 1, 1, -1, -1], asked[Ask.THROTTLE]), ([-1, -1, -1, 2, -1], asked[Ask.GPUS_PER_NODE]),
+        ([-1, -1, -1, -1, 500], asked[Ask.BEGIN]), ([-1, -1, -1, -1, 1], asked[Ask.EXCLUSIVE]),
+        ([-1, -1, -1, 900, -1], workload.cancel), ([0, 0, 0, 0, 470], workload.rules.delay),
+    ):  # fmt: skip
+        assert expected == found.tolist()
     assert ["u1", "u2"] == [jobs.who(jobs.user[row]) for row in (0, 3)]
     assert "skylake|milan" == asked.word(Ask.FEATURES, 0)
-    assert [2, 2, 2, -1, 1] == asked[Ask.NODES].tolist()
-    assert [0, 1, 2, -1, -1] == asked[Ask.TASK].tolist()
-    assert [1, 1, 1, -1, -1] == asked[Ask.THROTTLE].tolist()
-    assert [-1, -1, -1, 2, -1] == asked[Ask.GPUS_PER_NODE].tolist()
-    assert [-1, -1, -1, -1, 500] == asked[Ask.BEGIN].tolist()
-    assert [-1, -1, -1, -1, 1] == asked[Ask.EXCLUSIVE].tolist()
-    assert [-1, -1, -1, 900, -1] == workload.cancel.tolist()
-    assert [0, 0, 0, 0, 470] == workload.rules.delay.tolist()
     assert {3: tuple(Parent(row, Condition.OK) for row in range(3))} == workload.rules.parents
     assert {0: 1} == workload.rules.throttle
-
-
-def test_recorded_starts_do_not_reach_the_workload(folder: Path) -> None:
-    """The table of jobs holds no start and no end of the record."""
-    jobs = workload_of(load(folder)).jobs
+    # Recorded starts do not reach the workload.
     assert {-1} == set(jobs.recorded_start) | set(jobs.recorded_end) | set(jobs.start)
 
 
@@ -122,36 +111,34 @@ def test_recorded_starts_do_not_reach_the_workload(folder: Path) -> None:
         ("plan.csv", "afterok", "after", "afterok, afterany or afternotok"),
         ("clock.txt", "t=0", "t=1", "does not say when the plan starts"),
         ("submitted.csv", "jobid", "job", "no column jobid"),
+        ("plan.csv", None, None, "plan.csv"),
+        ("submitted.csv", None, None, "submitted.csv"),
+        ("clock.txt", None, None, "clock.txt"),
+        ("sacct-allstates.json", None, None, "sacct-allstates.json"),
     ],
 )
-def test_what_is_malformed_is_one_line(
-    folder: Path, name: str, old: str, new: str, expected: str
+def test_what_is_malformed_or_missing_is_one_line(
+    folder: Path, name: str, old: str | None, new: str | None, expected: str
 ) -> None:
-    """A malformed cell is named with file, line, field, value and rule."""
-    path = folder / name
-    path.write_text(path.read_text().replace(old, new))
+    """A malformed cell is named with file, line, field, value and rule; a missing file is named."""
+    (path,) = folder.glob(f"{name}*")
+    if old is None or new is None:
+        path.unlink()
+    else:
+        path.write_text(path.read_text().replace(old, new))
     with pytest.raises(TraceError) as caught:
         load(folder)
     assert expected in str(caught.value)
     assert name in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["plan.csv", "submitted.csv", "clock.txt", "sacct-allstates.json"])
-def test_what_is_missing_is_one_line(folder: Path, name: str) -> None:
-    """A missing file is named."""
-    next(folder.glob(f"{name}*")).unlink()
-    with pytest.raises(TraceError, match=name):
-        load(folder)
-
-
-def test_a_folder_must_be_one(folder: Path) -> None:
-    """A file in the place of a folder is refused with the cure."""
     with pytest.raises(TraceError, match="give the folder of a recorded run"):
-        load(folder / "plan.csv")
+        load(Path(__file__))
 
 
-def test_recorded_runs_are_read_whole(referee_runs: Path) -> None:
-    """The accounting and the table made from it agree, and all jobs belong to the plan."""
+def test_recorded_runs_are_read_whole(referee_runs: Path, tmp_path: Path) -> None:
+    """All jobs belong to the plan, and came within a second of it; so does the table of a run.
+
+    A run without the accounting in JSON is read from schedule.csv, with the same tries.
+    """
     record = load(referee_runs / "runA")
     assert (380, 649, 39661) == (len(record.plan), len(record.tries), record.end)
     states = Counter(one.state for one in record.tries)
@@ -160,19 +147,6 @@ def test_recorded_runs_are_read_whole(referee_runs: Path) -> None:
     assert expected == states
     assert record.same_plan(load(referee_runs / "runB"))
     assert not record.same_plan(load(referee_runs / "runC"))
-
-
-def test_the_table_takes_the_place_of_the_accounting(referee_runs: Path, tmp_path: Path) -> None:
-    """A run without the accounting in JSON is read from schedule.csv, with the same tries."""
-    run = referee_runs / "runC"
-    for name in ("plan.csv", "submitted.csv", "clock.txt", "schedule.csv"):
-        (tmp_path / name).symlink_to(run / name)
-    assert load(run).tries == load(tmp_path).tries
-
-
-def test_submissions_have_the_seconds_of_the_controller(referee_runs: Path) -> None:
-    """When the controller had the jobs is at most a second off, and 95 % are exact."""
-    record = load(referee_runs / "runA")
     workload = workload_of(record)
     off = [
         int(workload.jobs.recorded_submit[workload.row_of[key]]) - tries[0].submit
@@ -180,3 +154,7 @@ def test_submissions_have_the_seconds_of_the_controller(referee_runs: Path) -> N
     ]
     assert {0, 1} >= {abs(one) for one in off}
     assert 0.95 < off.count(0) / len(off)
+    run = referee_runs / "runC"
+    for name in ("plan.csv", "submitted.csv", "clock.txt", "schedule.csv"):
+        (tmp_path / name).symlink_to(run / name)
+    assert load(run).tries == load(tmp_path).tries

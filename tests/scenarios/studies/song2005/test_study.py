@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,115 +9,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hpcrowd.analysis.features.workload import Workload
-from hpcrowd.environment.clock import DAY
-from hpcrowd.environment.errors import QuantityError, TraceError
-from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.studies.published import published_rows
-from hpcrowd.scenarios.studies.song2005.measures import (
-    BORDER_MET,
-    COUNTS,
-    GROUPED,
-    KINDS,
-    ONE,
-    SHARES,
-    SHUFFLED,
-    Jobs,
-    Quality,
-    TraceOutcomes,
-    published_groups,
-    published_log,
-    published_quality,
-)
+from hpcrowd.scenarios.studies.song2005 import measures
 from hpcrowd.scenarios.studies.song2005.statements import RULES
 from hpcrowd.scenarios.studies.song2005.study import STUDIED, Song2005, reproduce_song2005
 
-from tests.scenarios.studies.study_cases import KTH_FILE, rows_of_folder, shown
-
-
-def grouped_log(make_trace: Callable[..., Trace], seed: int, jobs: int = 400) -> Trace:
-    """Return a log of users with habits: each has a size and a run time of its own."""
-    random = np.random.default_rng(seed)
-    size, log_run = 2 ** random.integers(0, 5, 15), random.uniform(2, 14, 15)
-    made = []
-    for submit in np.sort(random.integers(0, 20 * DAY, jobs)).tolist():
-        user = min(int(random.exponential(4)), 14)
-        processors = int(size[user]) if random.random() < 0.8 else int(random.integers(1, 17))
-        made.append(
-            {
-                "submit": submit,
-                "wait": 0,
-                "run": int(2 ** (log_run[user] + random.normal())),
-                "allocated_processors": processors,
-                "requested_processors": processors,
-                "status": 1,
-                "user": user + 1,
-            }
-        )
-    return make_trace(*made, header="; MaxProcs: 20")
-
-
-@pytest.fixture(scope="module")
-def small_folder(
-    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """Return a folder with small logs in the place of KTH, and of two versions of LANL-CM5."""
-    folder = tmp_path_factory.mktemp("traces")
-    write_swf(grouped_log(make_trace, 1), folder / KTH_FILE)
-    write_swf(grouped_log(make_trace, 2), folder / "LANL-CM5-1994-4.1-cln.swf")
-    write_swf(grouped_log(make_trace, 3, 300), folder / "LANL-CM5-1994-3.1-cln.swf")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def small(small_folder: Path) -> Song2005:
-    """Return the study on the small logs."""
-    return reproduce_song2005(small_folder, seeds=2, workers=1)
-
-
-# ---- published data --------------------------------------------------------------------------
-
-
-def test_published_tables_are_whole() -> None:
-    """Six logs; 72 groups whose shares add up to all; a few lines as printed."""
-    logs = [row["trace"] for row in published_rows("song2005_table1")]
-    assert logs == list(STUDIED)
-    assert 6 * (2 + 4 + 6) == len(published_rows("song2005_table3"))
-    for log in logs:
-        users = int(published_log(log)["users"])
-        for count in COUNTS:
-            groups = published_groups(log, count)
-            assert count == len(groups)
-            for share in SHARES:
-                total = sum(group[share].value for group in groups)
-                assert 100 == pytest.approx(total, abs=0.05 * count + 1e-9)
-            # A single user is 100 / users %, which tells the blocks of the table apart.
-            for group in groups:
-                whole = round(group["users"].value * users / 100)
-                off = abs(group["users"].value - 100 * whole / users)
-                assert off <= 0.06
-        area = [group["area"].value for group in published_groups(log, 6)]
-        assert sorted(area, reverse=True) == area
-    assert ["1.1", "8.4", "0.5"] == [one.text for one in published_groups("KTH", 6)[4].values()]
-    assert "-0.00" == published_quality("KTH")["correlation_synthetic"].text
-    assert 100 == pytest.approx(
-        sum(float(row["users_percent"]) for row in published_rows("song2005_table2")), abs=0.02
-    )
-
+from tests.scenarios.studies.study_cases import shown
 
 # ---- measures --------------------------------------------------------------------------------
 
 
-def two_groups() -> Jobs:
+def two_groups() -> measures.Jobs:
     """Return three users of short serial jobs, two of long parallel ones."""
     user = np.repeat([1, 2, 3, 8, 9], [10, 20, 30, 5, 15])
     large = user > 5
     run_time = np.where(large, 5000, 10)
-    return Jobs(Workload.of(np.arange(80), run_time, np.where(large, 8, 1), user=user, machine=16))
+    return measures.Jobs(
+        Workload.of(np.arange(80), run_time, np.where(large, 8, 1), user=user, machine=16)
+    )
 
 
 def test_shares_of_groups_add_up() -> None:
-    """The group with more area is first; area, jobs and users are shares of all."""
+    """Areas go down; names of groups do not matter for who stays; Table II counts users by jobs."""
     jobs = two_groups()
     grouping = jobs.grouping(2, [0, 1])
     assert [1, 1, 1, 0, 0] == grouping.label.tolist()
@@ -129,36 +42,18 @@ def test_shares_of_groups_add_up() -> None:
     assert first.area > 99
     assert 100 == grouping.staying
     assert grouping.ranges(0, "jobs") == (25, 25)
-
-
-def test_jobs_that_stay_are_counted_in_matched_groups() -> None:
-    """Names of groups do not matter; the jobs of users that change are what is left."""
     jobs = two_groups()
     label = np.array([1, 1, 1, 0, 0])
     assert 100 == jobs._staying(label, 1 - label)
     assert 100 * (80 - 10) / 80 == jobs._staying(label, np.array([0, 1, 1, 0, 0]))
-
-
-def test_users_are_counted_by_their_jobs() -> None:
-    """Table II counts users from the printed borders on, or with another one."""
     counts = [1, 99, 100, 350, 500, 2500]
     user = np.repeat(np.arange(6), counts)
-    jobs = Jobs(Workload.of(np.arange(len(user)), 10.0, user=user))
-    one = TraceOutcomes("KTH", jobs, {}, {})
+    jobs = measures.Jobs(Workload.of(np.arange(len(user)), 10.0, user=user))
+    one = measures.TraceOutcomes("KTH", jobs, {}, {})
     sixth = 100 / 6
     assert [2 * sixth, 2 * sixth, sixth, 0, sixth] == pytest.approx(one.users_percent())
-    moved = one.users_percent(BORDER_MET)
+    moved = one.users_percent(measures.BORDER_MET)
     assert [2 * sixth, sixth, 2 * sixth, 0, sixth] == pytest.approx(moved)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_seed_repeats_a_quality(kind: str) -> None:
-    """The same seed gives the same figures; distances lie between 0 and 1."""
-    jobs = two_groups()
-    found = jobs.quality(kind, 3)
-    assert found == jobs.quality(kind, 3)
-    assert 0 <= found.ks_processors < 1
-    assert 0 <= found.ks_run_time < 1
 
 
 @pytest.mark.slow
@@ -167,20 +62,24 @@ def test_groups_come_nearer_than_one_group_where_users_have_habits() -> None:
     random = np.random.default_rng(1)
     user = random.integers(0, 24, 4000)
     run_time = np.exp2(1 + 0.6 * user + random.normal(0, 0.02, 4000))
-    jobs = Jobs(Workload.of(np.arange(4000), run_time, 2 ** (user % 4), user=user, machine=16))
+    jobs = measures.Jobs(
+        Workload.of(np.arange(4000), run_time, 2 ** (user % 4), user=user, machine=16)
+    )
     found = {
         kind: np.mean([jobs.quality(kind, seed).ks_run_time for seed in range(3)])
-        for kind in (GROUPED, ONE)
+        for kind in (measures.GROUPED, measures.ONE)
     }
-    assert found[GROUPED] < found[ONE]
+    assert found[measures.GROUPED] < found[measures.ONE]
 
 
 # ---- what is required ------------------------------------------------------------------------
 
 
-def quality_of(one: TraceOutcomes, ours: Quality, shuffled: Quality) -> dict[str, bool]:
+def quality_of(
+    one: measures.TraceOutcomes, ours: measures.Quality, shuffled: measures.Quality
+) -> dict[str, bool]:
     """Return what is required of qualities, and whether it is reached."""
-    other = replace(one, qualities={"groups": [ours], SHUFFLED: [shuffled]})
+    other = replace(one, qualities={"groups": [ours], measures.SHUFFLED: [shuffled]})
     return {need.what: need.holds for need in other.requirements if "Table III" not in need.what}
 
 
@@ -203,12 +102,17 @@ def test_bounds_have_two_sides(
     """Distances at most 0.05, nearer than with shuffled users, correlation within 0.06."""
     one = small.traces["LANL-CM5"]
     correlation = one.jobs.correlation + np.sign(off) * (abs(off) - 1e-9)
-    found = quality_of(one, Quality(*ours, correlation), Quality(*shuffled, 0.0))
+    found = quality_of(one, measures.Quality(*ours, correlation), measures.Quality(*shuffled, 0.0))
     assert holds == list(found.values())
 
 
-def test_shares_are_required_of_kth_alone(small: Song2005) -> None:
-    """Six shares of the two groups of KTH, none of other logs; more groups are only shown."""
+def test_what_is_measured(small: Song2005) -> None:
+    """What is absent is told; six shares of two groups are required of KTH alone."""
+    assert [row["trace"] for row in published_rows("song2005_table1")] == list(STUDIED)
+    text = " ".join(shown(small).split())
+    assert "Not available: SDSC96, CTC, SDSC-SP2, SDSC95" in text
+    assert "150 jobs, 28,490 in Table I: another version of the log" in text
+    assert "LANL-CM5-1994-4.1-cln.swf is measured, not LANL-CM5-1994-3.1-cln.swf" in text
     needs = {name: one.requirements for name, one in small.traces.items()}
     groups = {
         name: [need.what for need in found if "Table III" in need.what]
@@ -218,89 +122,39 @@ def test_shares_are_required_of_kth_alone(small: Song2005) -> None:
     assert all("2 groups" in what for what in groups["KTH"])
     one = small.traces["KTH"]
     assert [] == replace(one, trace="CTC").requirements
-
-
-# ---- on small logs ---------------------------------------------------------------------------
-
-
-def test_what_is_not_there_is_reported(small: Song2005) -> None:
-    """Logs that are absent, other versions, and how many jobs Table I has."""
-    text = " ".join(shown(small).split())
-    assert "Not available: SDSC96, CTC, SDSC-SP2, SDSC95" in text
-    assert "400 jobs, 28,490 in Table I: another version of the log" in text
-    assert "LANL-CM5-1994-4.1-cln.swf is measured, not LANL-CM5-1994-3.1-cln.swf" in text
-
-
-@pytest.mark.slow
-def test_folder_is_whole(small: Song2005, tmp_path: Path) -> None:
-    """The folder holds data, table, maps of the groups, page and provenance."""
-    rows = rows_of_folder(small, tmp_path)
-    assert {"III", "IV", "V"} == {row["table"] for row in rows}
-    assert {
-        "kth-2-groups.png", "kth-4-groups.png", "kth-6-groups.png", "lanl-cm5-4-groups.png"
-    } == {path.name for path in (tmp_path / "study").glob("*.png")}  # fmt: skip
-    data = json.loads((tmp_path / "study" / "song2005.json").read_text())
-    assert set(KINDS) == set(data["traces"]["KTH"]["generated"])
-    assert 2 == len(data["traces"]["KTH"]["generated"][SHUFFLED])
-
-
-def test_statements_are_checked_where_they_are_made(small: Song2005) -> None:
-    """Every statement on the logs it is about; users that are not there leave one open."""
+    data = small.to_json()["traces"]["KTH"]["generated"]
+    assert set(measures.KINDS) == set(data)
+    assert 1 == len(data[measures.SHUFFLED])
+    assert {"III", "IV", "V"} == {row[small.rows()[0].index("table")] for row in small.rows()[1]}
     found = {(claim.name, claim.setting): claim for claim in small.claims}
     assert len(found) == sum(2 if rule.settings is None else 1 for rule in RULES)
     named = found["parallel and serial users", "KTH"]
     assert (None, "users not there") == (named.holds, named.text)
 
 
-@pytest.mark.slow
-def test_processes_do_not_change_the_results(small: Song2005, small_folder: Path) -> None:
-    """Two processes give what one gives, and a log alone what it gives with others."""
-    again = reproduce_song2005(small_folder, seeds=2, workers=2, only=["KTH"])
-    assert ["KTH"] == list(again.traces)
-    assert small.to_json()["traces"]["KTH"] == again.to_json()["traces"]["KTH"]
-
-
-def test_parts_of_the_page_are_marked(small: Song2005, root: Path) -> None:
-    """Every generated part has its place on the page."""
-    page = (root / "docs" / "studies" / "song2005.md").read_text()
-    for name in small.page_parts():
-        assert 1 == page.count(f"<!-- generated: {name} -->")
-        assert 1 == page.count(f"<!-- end of {name} -->")
-
-
-def test_what_cannot_be_run_is_refused(small_folder: Path, tmp_path: Path) -> None:
-    """No log, or no seed."""
-    with pytest.raises(TraceError, match=r"no trace of SDSC96, CTC, .* fetch one"):
-        reproduce_song2005(tmp_path)
-    with pytest.raises(QuantityError, match="seeds 0: must be 1 or more"):
-        reproduce_song2005(small_folder, seeds=0)
+# ---- on small logs ---------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_command_line(
-    small_folder: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
+def test_a_log_alone_gives_what_it_gives_with_others(
+    input_of: Callable[[str], Path], small: Song2005
 ) -> None:
-    """The command writes the folder, prints one JSON object, and shows what is not reached."""
-    out = tmp_path / "out"
-    code, printed, _ = call(
-        "reproduce", "song2005", "--traces", small_folder, "--seeds", 1, "--out", out, "--json"
-    )
-    data = json.loads(printed)
-    assert (0 if data["reached"] else 1) == code
-    assert ("song2005", 1) == (data["study"], data["seeds"])
-    assert (out / "provenance.json").exists()
-    code, _, error = call("reproduce", "song2005", "--traces", tmp_path)
-    assert (2, True) == (code, "no trace of SDSC96" in error)
+    """The study on KTH alone."""
+    alone = reproduce_song2005(input_of(small.name), seeds=1, workers=1, only=["KTH"])
+    assert ["KTH"] == list(alone.traces)
+    assert small.to_json()["traces"]["KTH"] == alone.to_json()["traces"]["KTH"]
 
 
 @pytest.mark.slow
 @pytest.mark.traces
 def test_kth_is_grouped_as_published(kth: Trace) -> None:
     """Table II to the digit with a border of 300, and the two groups of Table III."""
-    jobs = Jobs(Workload.from_trace(kth, "all"))
-    one = TraceOutcomes("KTH", jobs, {2: jobs.grouping(2, [])}, {})
+    jobs = measures.Jobs(Workload.from_trace(kth, "all"))
+    one = measures.TraceOutcomes("KTH", jobs, {2: jobs.grouping(2, [])}, {})
     printed = [row["users_percent"] for row in published_rows("song2005_table2")]
-    assert printed == [f"{share:.2f}" for share in one.users_percent(BORDER_MET)]
-    for ours, theirs in zip(one.groupings[2].shares, published_groups("KTH", 2), strict=True):
-        for share in SHARES:
+    assert printed == [f"{share:.2f}" for share in one.users_percent(measures.BORDER_MET)]
+    for ours, theirs in zip(
+        one.groupings[2].shares, measures.published_groups("KTH", 2), strict=True
+    ):
+        for share in measures.SHARES:
             assert getattr(ours, share) == pytest.approx(theirs[share].value, abs=4)

@@ -2,57 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
-import matplotlib.pyplot as plt
+import numpy as np
 import pytest
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment import Clock, parse_swf
+from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.studies.published import published_rows
 from hpcrowd.scenarios.studies.render import VERDICTS
-from hpcrowd.scenarios.studies.running import run_study
 from hpcrowd.scenarios.studies.study import claims_of
-from hpcrowd.scenarios.studies.zakay2015 import readings
-from hpcrowd.scenarios.studies.zakay2015.figures import pictures_of
-from hpcrowd.scenarios.studies.zakay2015.measures import (
-    COLUMNS,
-    MODELS,
-    SIMULATIONS,
-    cells_of,
-)
+from hpcrowd.scenarios.studies.zakay2015 import measures, readings
 from hpcrowd.scenarios.studies.zakay2015.statements import RULES
-from hpcrowd.scenarios.studies.zakay2015.study import (
-    SEEDS,
-    Zakay2015,
-    reproduce_zakay2015,
-    study_log,
-    table1_row,
-)
-from matplotlib.figure import Figure
+from hpcrowd.scenarios.studies.zakay2015.study import SEEDS, Zakay2015, study_log, table1_row
 
-from tests.scenarios.studies.study_cases import KTH_FILE, rows_of_folder, shown, small_log
+from tests.scenarios.studies.study_cases import KTH_FILE, log_of_one_job, shown, small_log
 
-CEA_FILE = "CEA-Curie-2011-2.1-cln.swf"
-
-
-@pytest.fixture(scope="module")
-def small_folder(
-    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """Return a folder with small logs under the names of two."""
-    folder = tmp_path_factory.mktemp("traces")
-    write_swf(small_log(make_trace, 1), folder / f"{KTH_FILE}.gz")
-    write_swf(small_log(make_trace, 2), folder / CEA_FILE)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def small(small_folder: Path) -> Zakay2015:
-    """Return the study on the small logs."""
-    return reproduce_zakay2015(small_folder, seeds=2)
+#: Statements that hold on KTH.
+HOLDING = (
+    "identity", "adjusted flattens the week", "distribution has peaks", "fluid keeps the week",
+    "fluid keeps the throughput", "FIFO far from EASY without", "feedback narrows the gap",
+    "shorter queues with feedback",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -61,207 +35,256 @@ def study(kth: Trace) -> Zakay2015:
     return Zakay2015({"KTH": study_log("KTH", kth)})
 
 
-@pytest.fixture(scope="module")
-def page(root: Path) -> list[str]:
-    """Return the lines of the page on the study."""
-    return (root / "docs" / "studies" / "zakay2015.md").read_text().splitlines()
-
-
 # ---- on the real traces ----------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_required_figures_are_reached_on_kth(study: Zakay2015) -> None:
-    """Fluid / adjusted is 0.76 within 0.05, fluid < adjusted < conventional, no job moved."""
+def test_what_is_required_and_stated_of_kth(study: Zakay2015) -> None:
+    """Fluid / adjusted is 0.76 within 0.05, fluid < adjusted < conventional, no job moved.
+
+    What the text says of all logs holds on KTH.
+    """
     required = list(study.traces["KTH"].requirements)
     assert 3 == len(required)
-    assert [] == [one for one in required if not one.holds]
+    assert [] == study.failures
     fluid = study.traces["KTH"].ratio("fluid", "adjusted").mean
     assert pytest.approx(0.76, abs=0.05) == fluid
-    assert study.reached
+    claims = {one.name: one.holds for one in claims_of(RULES, study.traces)}
+    assert [] == [name for name in HOLDING if not claims[name]]
 
 
 @pytest.mark.slow
 @pytest.mark.traces
-@pytest.mark.parametrize(
-    "name",
-    [
-        "identity",
-        "adjusted flattens the week",
-        "distribution has peaks",
-        "fluid keeps the week",
-        "fluid keeps the throughput",
-        "FIFO far from EASY without",
-        "feedback narrows the gap",
-        "shorter queues with feedback",
-    ],
-)
-def test_statement_holds_on_kth(study: Zakay2015, name: str) -> None:
-    """What the text says of all logs holds on KTH."""
-    (claim,) = (one for one in claims_of(RULES, study.traces) if one.name == name)
-    assert claim.holds, claim
-
-
-@pytest.mark.slow
-@pytest.mark.traces
-def test_page_shows_the_computed_figures(study: Zakay2015, page: list[str]) -> None:
+def test_page_shows_the_computed_figures(study: Zakay2015, page: str) -> None:
     """Table I and the statements on KTH are those that the code computes, digit by digit."""
     log = study.traces["KTH"]
-    for cell in cells_of(log):
-        assert f"| {' | '.join(table1_row(cell))} |" in page
-    heading = next(line for line in page if line.startswith("| statement"))
+    lines = page.splitlines()
+    for cell in measures.cells_of(log):
+        assert f"| {' | '.join(table1_row(cell))} |" in lines
+    heading = next(line for line in lines if line.startswith("| statement"))
     column = [text.strip() for text in heading.split("|")].index("KTH")
     for rule, claim in zip(RULES, claims_of(RULES, {"KTH": log}), strict=True):
-        (line,) = (line for line in page if line.startswith(f"| {rule.what} ({rule.section}) |"))
+        (line,) = (line for line in lines if line.startswith(f"| {rule.what} ({rule.section}) |"))
         assert f"{VERDICTS[claim.holds]}: {claim.text}" == line.split("|")[column].strip()
 
 
 @pytest.mark.slow
 @pytest.mark.traces
-def test_page_shows_the_effects(kth: Trace, page: list[str]) -> None:
-    """What makes fluid users wait longer or shorter on KTH is as the page says."""
-    assert f"| {' | '.join(readings.effect_row('KTH', kth))} |" in page
-
-
-@pytest.mark.slow
-@pytest.mark.traces
-def test_page_shows_other_readings(kth: Trace, page: list[str]) -> None:
-    """Table I of KTH under another setting is as the page says."""
-    for row in readings.reading_rows("KTH", kth, readings.READINGS[:2]):
-        assert f"| {' | '.join(row)} |" in page
-
-
-# ---- what is published -----------------------------------------------------------------------
-
-
-def test_published_table_has_every_figure() -> None:
-    """Table I has four user models on eight logs."""
-    rows = published_rows("zakay2015_table1")
-    assert [*MODELS] == [row["user_model"] for row in rows]
-    for row in rows:
-        assert {*COLUMNS.values(), "user_model"} == set(row)
-        assert all(int(row[column]) > 0 for column in COLUMNS.values())
+def test_page_shows_effects_and_other_readings(kth: Trace, page: str) -> None:
+    """What makes fluid users of KTH wait longer or shorter, and Table I under other settings."""
+    effects = readings.effect_row("KTH", kth)
+    for row in (effects, *readings.reading_rows("KTH", kth, readings.READINGS[:2])):
+        assert f"| {' | '.join(row)} |" in page.splitlines()
 
 
 # ---- the study on small logs -----------------------------------------------------------------
 
 
 def test_every_simulation_is_run(small: Zakay2015) -> None:
-    """Four user models under EASY, two under FIFO, each with its seeds; absent logs are named."""
+    """Four user models under EASY, two under FIFO, each with its seeds; a panel for each log."""
     for log in small.traces.values():
-        assert {*SIMULATIONS} == set(log.outcomes)
+        assert {*measures.SIMULATIONS} == set(log.outcomes)
         assert [0, 1] == [one.seed for one in log.of("fluid", "fcfs")]
+        assert 0 == log.moved
     assert ["KTH", "CEA"] == list(small.traces)
-    assert {*COLUMNS} - {"KTH", "CEA"} == set(small.absent)
+    rows = published_rows("zakay2015_table1")
+    assert [*measures.MODELS] == [row["user_model"] for row in rows]
+    assert {*measures.COLUMNS.values(), "user_model"} == set(rows[0])
     assert {"80640", None} == {log.settings.get("processors") for log in small.traces.values()}
-
-
-def test_identity_holds_on_small_logs(small: Zakay2015) -> None:
-    """Under the recorded schedule no adjusted user moves a job."""
-    assert [0, 0] == [log.moved for log in small.traces.values()]
+    data = small.to_json()
+    assert (2 * 4, 2 * len(RULES), 2 + 2) == tuple(
+        len(data[name]) for name in ("table1", "statements", "required")
+    )
+    assert f"{KTH_FILE}.gz" == data["logs"]["KTH"]["trace"]["source"]
+    assert "Logs of Table I that are not available" in shown(small)
+    for picture in small.pictures():
+        figure = picture.draw()
+        titles = [panel.get_title(loc="left") for panel in figure.axes]
+        assert ["KTH", "CEA"] == titles
+        assert picture.name.removeprefix("figure") in figure.texts[0].get_text()
 
 
 def test_same_seeds_same_figures(make_trace: Callable[..., Trace], small: Zakay2015) -> None:
-    """A study run again gives the same; seeds differ from each other."""
+    """A study run again gives the same; seeds differ; a log of few lines gets ten."""
     again = study_log("KTH", small_log(make_trace, 1), 2)
     waits = small.traces["KTH"].waits("distribution")
     assert waits.tolist() == again.waits("distribution").tolist()
     assert waits[0] != waits[1]
+    assert SEEDS == study_log("KTH", log_of_one_job(make_trace)).seeds
 
 
-def test_small_logs_get_more_seeds(make_trace: Callable[..., Trace]) -> None:
-    """Ten seeds for a log of few lines."""
-    jobs = ({"submit": at, "run": 5, "allocated_processors": 1, "user": 1} for at in (0, 9))
-    trace = make_trace(*jobs, header="; MaxProcs: 4")
-    assert SEEDS == study_log("KTH", trace).seeds
+# ---- measures, statements and readings -------------------------------------------------------
 
 
-def test_no_seed_is_an_error(tmp_path: Path) -> None:
-    """A wrong number of seeds is reported before anything is read."""
-    with pytest.raises(QuantityError, match="seeds 0: at least 1"):
-        reproduce_zakay2015(tmp_path, seeds=0)
+def test_queues_slots_and_distances() -> None:
+    """Two jobs wait for 2 of 10 s, one for 6; 6:30 to 8:30 is a slot; CDFs are compared."""
+    shares = measures.queue_shares(np.array([0, 2, 9]), np.array([4, 8, 9]), 0, 10)
+    assert [pytest.approx(share) for share in (0.2, 0.6, 0.2)] == shares.tolist()
+    assert [0.0, 1.0] == measures.queue_shares(np.array([0]), np.array([99]), 10, 20).tolist()
+    assert [1.0] == measures.queue_shares(np.array([0]), np.array([99]), 10, 10).tolist()
+    half = HOUR // 2
+    times = np.array([6 * HOUR + half, 18 * HOUR + half - 1, 6 * HOUR + half - 1, 8 * HOUR + half])
+    assert 0.5 == measures.slot_share(times + 3 * DAY, Clock())
+    assert 0.25 == measures.share_distance(np.array([1.0]), np.array([0.75, 0.0, 0.25]))
+    assert [0.5, 0.25, 0.25] == measures.mean_shares(
+        [np.array([1.0]), np.array([0, 0.5, 0.5])]
+    ).tolist()
 
 
-def test_progress_tells_every_step(small_folder: Path) -> None:
-    """One step to read a log, one for the identity, one per simulation; the last says done."""
-    calls: list[tuple[str, int, int]] = []
-    reproduce_zakay2015(small_folder, lambda *call: calls.append(call), seeds=1, only=["KTH"])
-    assert [(done, 8) for done in range(9)] == [call[1:] for call in calls]
-    assert f"KTH: reading {KTH_FILE}.gz" == calls[0][0]
-    assert ("KTH: conventional, EASY, 1 seeds", "done") == (calls[2][0], calls[-1][0])
+# ---- statements ------------------------------------------------------------------------------
 
 
-def test_json_holds_everything(small: Zakay2015) -> None:
-    """The data are plain: table, statements, what was required, every simulation with its seed."""
-    data = json.loads(json.dumps(small.to_json(), allow_nan=False))
-    assert "zakay2015" == data["study"]
-    assert 2 * 4 == len(data["table1"])
-    assert 2 * len(RULES) == len(data["statements"])
-    assert 2 + 2 == len(data["required"])
-    assert 2 * len(SIMULATIONS) == len(data["logs"]["CEA"]["simulations"])
-    assert f"{KTH_FILE}.gz" == data["logs"]["KTH"]["trace"]["source"]
-
-
-def test_tables_are_shown(small: Zakay2015) -> None:
-    """The terminal shows the table, each statement, and what is required; nothing is cut off."""
-    text = shown(small)
-    for words in ("Table I", "distribution", "Required", "Logs of Table I that are not available"):
-        assert words in text
-    assert 2 * len(RULES) == text.count(": holds: ") + text.count(": does not hold: ")
-    assert max(map(len, text.splitlines())) <= 100
-
-
-def test_markdown_has_every_figure(small: Zakay2015) -> None:
-    """Each table has a line for each row, the same number of cells each."""
-    parts = small.page_parts()
-    for part, rows in (("table 1", 2 * 4), ("statements", len(RULES)), ("required", 2 + 2)):
-        lines = parts[part].splitlines()
-        assert 2 + rows == len(lines)
-        assert 1 == len({line.count("|") for line in lines})
-
-
-def test_log_of_one_job(make_trace: Callable[..., Trace], tmp_path: Path) -> None:
-    """A log with nearly nothing in it still gives data, tables and pictures."""
-    job = {"submit": 0, "run": 5, "allocated_processors": 4, "user": 1, "wait": 0}
-    write_swf(make_trace(job, header="; MaxProcs: 4"), tmp_path / KTH_FILE)
-    study = reproduce_zakay2015(tmp_path, seeds=1)
-    json.dumps(study.to_json(), allow_nan=False)
-    assert "| - | - | 0.76 |" in study.page_parts()["table 1"]
-    study.write(tmp_path / "study")
-    assert not study.reached
-
-
-@pytest.mark.parametrize("name", [f"figure{number}" for number in range(5, 11)])
-def test_figures_are_drawn(small: Zakay2015, name: str) -> None:
-    """Each figure has a labelled panel per log with something in it, and leaves pyplot alone."""
-    logs = list(small.traces.values())
-    figure = next(one.draw() for one in pictures_of(logs) if one.name == name)
-    assert isinstance(figure, Figure)
-    assert [log.log for log in logs] == [panel.get_title(loc="left") for panel in figure.axes]
-    assert all(panel.has_data() for panel in figure.axes)
-    assert figure.axes[-1].get_xlabel()
-    assert name.removeprefix("figure") in figure.texts[0].get_text()
-    assert [] == plt.get_fignums()
-
-
-def test_folder_is_whole_or_absent(small: Zakay2015, tmp_path: Path) -> None:
-    """The folder holds data, pictures and a page; one of another user is left alone."""
-    assert 2 * 2 * len(SIMULATIONS) == len(rows_of_folder(small, tmp_path))
-    pictures = {path.name for path in (tmp_path / "study").glob("*.png")}
-    assert {f"figure{number}.png" for number in range(5, 11)} == pictures
-
-
-def test_command_prints_one_json_object(
-    small_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With JSON asked for, stdout is one object and stderr empty; the answer says what failed."""
-    reached = run_study(
-        lambda progress: reproduce_zakay2015(small_folder, progress, seeds=1),
-        out=None,
-        as_json=True,
+def outcome(**changes: Any) -> measures.Outcome:
+    """Return what a log was like with office hours on Mondays, five users, an empty queue."""
+    profile = np.zeros(168)
+    profile[8:18] = 0.1
+    usual = measures.Outcome(
+        seed=0,
+        wait_mean_s=100.0,
+        lateness_mean_s=0.0,
+        profile=profile,
+        slot_share=0.1,
+        after_last_share=0.0,
+        activity_s=np.arange(1, 6) * 10 * DAY,
+        queue=np.array([1.0]),
     )
-    captured = capsys.readouterr()
-    data = json.loads(captured.out)
-    assert data["reached"] is reached
-    assert "" == captured.err
+    return replace(usual, **changes)
+
+
+def check(name: str, moved: int = 0, **outcomes: measures.Outcome) -> bool:
+    """Return whether a statement holds on a log; simulations not given are as recorded."""
+    of = {
+        key: [outcomes.get("_".join(key), outcomes.get(key[0], outcome()))]
+        for key in measures.SIMULATIONS
+    }
+    jobs = np.array([1, 1, 1, 1, 50])
+    log = measures.LogOutcomes("KTH", outcome(), of, moved, jobs)
+    (rule,) = (rule for rule in RULES if rule.name == name)
+    return bool(rule.check(log)[2])
+
+
+FLAT = np.full(168, 1 / 168)
+LONG = np.array([10, 20, 30, 40, 90]) * DAY
+LONG_OTHER = np.array([90, 20, 30, 40, 50]) * DAY
+BUSY, FULL = np.array([0.5, 0.5]), np.array([0.0] * 9 + [1.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "outcomes", "holds"),
+    [
+        ("identity", {}, True),
+        ("adjusted flattens the week", {"adjusted": outcome(profile=FLAT)}, True),
+        ("adjusted flattens the week", {}, False),
+        ("adjusted waits less", {"adjusted": outcome(wait_mean_s=99.0)}, True),
+        ("adjusted waits less", {}, False),
+        ("distribution has peaks", {"distribution": outcome(slot_share=0.2)}, True),
+        ("distribution has peaks", {"distribution": outcome(slot_share=0.14)}, False),
+        ("distribution waits long", {"distribution": outcome(wait_mean_s=101.0)}, True),
+        ("distribution waits long", {}, False),
+        ("distribution has high throughput", {"distribution": outcome(activity_s=LONG // 2)}, True),
+        ("distribution has high throughput", {}, False),
+        ("hyperactive users take long", {"distribution": outcome(activity_s=LONG)}, True),
+        ("hyperactive users take long", {"distribution": outcome(activity_s=LONG_OTHER)}, False),
+        ("hyperactive users take long", {}, False),
+        ("fluid keeps the week", {"adjusted": outcome(profile=FLAT)}, True),
+        ("fluid keeps the week", {"fluid": outcome(profile=FLAT)}, False),
+        ("fluid keeps the throughput", {}, True),
+        ("fluid keeps the throughput", {"fluid": outcome(activity_s=2 * LONG)}, False),
+        ("a few fluid users take long", {}, False),
+        ("order of waits", {"conventional": outcome(wait_mean_s=300.0)}, False),
+        (
+            "order of waits",
+            {"fluid": outcome(wait_mean_s=50.0), "conventional": outcome(wait_mean_s=300.0)},
+            True,
+        ),
+        ("FIFO close to EASY with feedback", {}, True),
+        ("FIFO close to EASY with feedback", {"fluid_fcfs": outcome(queue=BUSY)}, False),
+        ("FIFO far from EASY without", {}, False),
+        ("FIFO far from EASY without", {"conventional_fcfs": outcome(queue=FULL)}, True),
+        ("feedback narrows the gap", {"conventional_fcfs": outcome(queue=FULL)}, True),
+        ("feedback narrows the gap", {}, False),
+        ("shorter queues with feedback", {"conventional": outcome(queue=BUSY)}, True),
+        ("shorter queues with feedback", {}, False),
+    ],
+)
+def test_statement_follows_from_the_measures(
+    name: str, outcomes: dict[str, measures.Outcome], holds: bool
+) -> None:
+    """Each rule holds and fails where its measure says so."""
+    assert holds is check(name, **outcomes)
+
+
+def test_one_job_that_moved_breaks_the_identity() -> None:
+    """And without waits there are no ratios: nothing is divided by zero, and nothing holds."""
+    assert check("identity", moved=1) is False
+    nobody = {"conventional": outcome(wait_mean_s=None), "adjusted": outcome(wait_mean_s=None)}
+    assert check("adjusted waits less", **nobody) is False
+
+
+# ---- other readings --------------------------------------------------------------------------
+
+#: A user with sessions at 0 to 60 s and from 50,000 s on; the first one's last job runs for long,
+#: so that the second session waits for nothing and is released by the last submission before.
+TRACE = parse_swf(
+    "; MaxProcs: 9\n"
+    "1 0 0 50 1 -1 -1 1 99 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+    "2 60 0 90000 1 -1 -1 1 90000 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+    "3 50000 0 10 1 -1 -1 1 99 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+)
+
+
+def submits(users: Any) -> list[int]:
+    """Return the submissions of that user."""
+    return replay(TRACE, users=users).jobs.submit.tolist()
+
+
+@pytest.mark.parametrize(
+    ("users", "third"),
+    [
+        ("fluid", 120),
+        (readings.fluid_with(readings.OverAtLast), 50_000),
+        (readings.fluid_with(readings.RecordedSessions, readings.SessionsApart), 50_000),
+        (readings.fluid_with(readings.UntilJobsEnd), 120),
+    ],
+    ids=["fluid", "over at last", "recorded, apart", "until jobs end"],
+)
+def test_when_the_third_job_comes(users: Any, third: int) -> None:
+    """Released at 60 within the session, after the user's own pause; or with its own session.
+
+    A session open at its last submission lets the next one in; one that is over there does not.
+    If sessions last until their jobs end, the second batch ends within the second session.
+    """
+    assert [0, 60, third] == replay(TRACE, users=users).jobs.submit.tolist()
+
+
+def test_sessions_that_run_together_are_counted() -> None:
+    """The second session began within an hour under fluid users, and did not in the record."""
+    assert 1.0 == readings.run_together(replay(TRACE, users="fluid"))
+    assert 0.0 == readings.run_together(replay(TRACE, users="rigid"))
+
+
+def test_nights_may_begin_on_their_days() -> None:
+    """All weekday nights: Monday 3:00 belongs to Sunday's night, Saturday 3:00 to Friday's."""
+
+    class Nights(readings.EveningPattern):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shifts = replace(self.shifts, day_share=0.0, weekday_share=1.0, shift=0)
+
+    seen = []
+
+    class Watch(Nights):
+        def is_open(self, user: Any, at: int) -> bool:
+            seen.append([super(Watch, self).is_open(user, day * DAY + 3 * HOUR) for day in (0, 5)])
+            return super().is_open(user, at)
+
+    def users(work: Any) -> Any:
+        from hpcrowd.agents.behaviours.composed import Composed
+        from hpcrowd.agents.behaviours.think import Continuation
+        from hpcrowd.agents.behaviours.when import BatchOrder
+
+        return Composed(BatchOrder(work), Continuation(work.by_batch), Watch(), waits=True)
+
+    replay(TRACE, users=users)
+    assert [False, True] == seen[0]

@@ -1,0 +1,233 @@
+"""What holds for every command: help, wrong options, absent files, mistakes in one line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hpcrowd.environment.simulation import Simulation
+from hpcrowd.scenarios.cli import CommandFiles
+from typer.testing import CliRunner
+
+Call = Callable[..., tuple[int, str, str]]
+
+COMMANDS = [*CommandFiles()]
+
+#: Sixty jobs of three users in four days from 1 January 2004 on.
+LOG = "; MaxProcs: 8\n; UnixStartTime: 1072911600\n; TimeZoneString: Europe/Stockholm\n" + "".join(
+    f"{n} {n * 5400} 60 3600 {n % 4 + 1} -1 -1 {n % 4 + 1} 7200 -1 1 {n % 3 + 1} 1 1 1 -1 -1 -1\n"
+    for n in range(60)
+)
+
+#: Every command that takes files, with what else it needs; the file does not exist.
+ABSENT = {
+    "replay": "replay none.swf", "resample": "resample none.swf", "grid": "grid none.toml",
+    "forecast": "forecast none.swf", "run": "run none.toml", "sweep": "sweep none.toml",
+    "inspect": "inspect none.swf", "report": "report none", "compare": "compare none run",
+    "gantt": "gantt none.swf -o g.png", "explain": "explain none --user 1",
+    "sessions": "sessions none.swf", "machine": "machine none.conf", "stats": "stats none.swf",
+    "convert": "convert none.swf out.csv", "clean": "clean none.swf",
+    "window": "window none.swf --from 0 -o out.swf", "fit": "fit lublin none.swf -o m.json",
+    "generate": "generate none.json -o x.swf", "judge": "judge lublin none.swf",
+    "populate": "populate none.json", "predict": "predict none.swf",
+    "validate": "validate none.swf", "events": "events none.swf",
+    "calibrate": "calibrate none.toml log.swf",
+}  # fmt: skip
+
+#: Commands that take no file; fetch asks a server, and is tested with one.
+WITHOUT = {"demo", "behaviours", "policies", "models", "reproduce", "fetch"}
+
+#: What cannot be done: the request, and words of the one line that says so.
+MISTAKES = [
+    # clean
+    ("clean log.swf -o out.swf", "no rule is given; choose --flurries"),
+    ("clean log.swf --no-user -o .", "is a folder; -o names a file"),
+    ("clean log.swf --no-user -o no/out.swf", "no folder no to write it in"),
+    ("clean log.swf --flurries many", "flurries 'many': not jobs per time"),
+    ("clean log.swf --first 0", "first 0 days: must be more than 0"),
+    # compare
+    ("compare run", "two or more"),
+    ("compare run nowhere", "nowhere: no such folder of results"),
+    ("compare run both", "contains several runs"),
+    ("compare run log.swf --out run", "--out run"),
+    # convert
+    ("convert", "needs IN and OUT"),
+    ("convert log.swf log.xyz", "--output-format"),
+    ("convert log.swf log.csv --output-format excel", "'excel': not known"),
+    ("convert mine.csv new.swf --map none.toml", "none.toml: cannot be read"),
+    ("convert log.swf a.txt --output-format table", "--map"),
+    ("convert log.swf none/a.csv", "no folder none"),
+    ("convert log.swf - --output-format csv --json", "name a file"),
+    ("convert both x.csv", "no trace.swf.gz in it"),
+    # explain
+    ("explain run --user 17", "nearest of 3 users: 1, 2, 3"),
+    ("explain run --user 1 --from 2h --to 1h", "2h to 1h: is empty; --to has to come after"),
+    ("explain both/bare --user 1", "no decisions.parquet in it; run it again with "),
+    ("replay log.swf --log-decisions", "the log is part of the results; give --out FOLDER"),
+    ("grid grid.toml --log-decisions", "--out"),
+    ("run run.toml --log-decisions", "--out"),
+    # fit, generate, judge, populate
+    ("fit feitelson97:a=1 log.swf -o m.json", "'a=1' is not an option of"),
+    ("fit feitelson97 log.swf -o .", "is a folder; --out names a file"),
+    ("generate soup -o x.swf", "model 'soup': no such file or model"),
+    ("generate feitelson96 -o x.swf", "need the size of the machine, in processors"),
+    ("generate feitelson96 --processors 8 -o x.swf", "include an amount; give --jobs or --days"),
+    ("generate feitelson96 --processors 8 -o x.txt", "ends in .swf, .csv or .parquet"),
+    ("judge log.swf log.swf", "log.swf: damaged, not JSON"),
+    ("judge feitelson96 log.swf --seeds 0", "seeds 0: must be 1"),
+    ("populate feitelson96", "need the size of the machine"),
+    # predict
+    ("predict log.swf --model history", "model 'history': has not been trained; add --train"),
+    ("predict log.swf --model last-two --train", '--train trains the model "history"'),
+    ("predict log.swf --out model.json", "only a trained model is written; add --train"),
+    ("predict log.swf --train --out model.txt", "the name of a model has to end in .json"),
+    ("predict log.swf --train --out none/m.json", "none is not a writable folder"),
+    ("predict log.swf --split 200", "split '200': trains with 200 jobs of 60"),
+    ("predict log.swf --years now", "years 'now'"),
+    ("predict log.swf --years 2010", "no job to predict"),
+    ("predict log.swf --train --budget 0s", "budget 0.0: must be more than 0"),
+    # replay --estimates
+    ("replay log.swf --estimates history", "history: used before it was trained; name published"),
+    ("replay log.swf --estimates nearest --scheduler recorded", "schedule uses no predictions"),
+    # replay --gantt
+    ("replay log.swf --gantt a.txt", ".png, .svg, .pdf"),
+    ("replay log.swf --gantt nowhere/a.png", "no folder nowhere"),
+    ("replay log.swf --gantt folder.png", "folder.png is a folder"),
+    ("replay log.swf --gantt /proc/a.png", "/proc/a.png: cannot be written"),
+    ("replay log.swf --window 1..2", "--gantt FILE"),
+    ("replay log.swf --gantt a.png --window 1..2..3", "FROM..TO"),
+    ("replay log.swf --gantt a.png --window soon..2d", "1996-10-14 16:00"),
+    ("replay log.swf --gantt a.png --window 2d..1d", "is empty"),
+    # report
+    ("report run/summary.json", "summary.json"),
+    ("report run -o mine.html", "mine.html: exists, and nothing in it shows"),
+    ("report run -o both", "both: is a folder; --out names a file"),
+    ("report run --figures mine", "choose another --figures"),
+    ("report sweep", "keeps the metrics of its runs but not what a report draws; see its summary"),
+    ("report run --figures run", "--figures run"),
+    # stats
+    ("stats", "no trace given"),
+    ("stats log.swf --distance", "--distance: 1 trace given; it compares two"),
+    ("stats log.swf --out no/where.html", "no folder no to write it in"),
+    ("stats log.swf run --distance --out x", "--out: no report is drawn with --distance"),
+    ("stats log.swf --bag-gap soon", "duration 'soon'"),
+    ("stats log.swf --time-scale 0", "time_scale_s 0: must be positive"),
+    # validate
+    ("validate log.swf --origins 0", "origins 0: shares of the submissions before each origin"),
+    ("validate log.swf --origins half", "origins 'half': shares of"),
+    ("validate log.swf --elsewhere", "elsewhere: there is one trace only"),
+    ("validate log.swf --users adjusted,nobody", "users 'nobody': not known; choose rigid"),
+    ("validate log.swf --users fluid,fluid", "users 'fluid': named twice"),
+    ("validate log.swf --pauses none", "pauses 'none'"),
+    # window
+    ("window log.swf -o p.swf", "no part is given; choose one with --from, --to, --only-users or"),
+    ("window log.swf --from soon -o p.swf", "moment 'soon'"),
+    ("window log.swf --from 2d --to 1d -o p.swf", "empty; it must end after it begins"),
+    ("window log.swf --only-users 7 -o p.swf", "user 7: has no job in log.swf"),
+    ("window log.swf --only-users 5-3 -o p.swf", "user '5-3': a range goes upwards"),
+    ("window log.swf --only-states done -o p.swf", "'done': not known; choose comp"),
+    ("window log.swf --only-processors 8-3 -o p.swf", "write 64, 1-64 or 128-"),
+    ("window log.swf --only-queues gpu -o p.swf", "the log has no names of queues"),
+    ("window log.swf --only-users 7-9 -o p.swf", "no job is left of 60: 60 of other users"),
+    ("window log.swf --from 9000-12-31 -o p.swf", "no job is left of 60"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a log, runs of it, a table, and files of somebody else."""
+    from hpcrowd.analysis.results import write_results
+    from hpcrowd.environment.traces.formats.swf import read_swf
+
+    place = tmp_path_factory.mktemp("commands")
+    for name, text in {
+        "log.swf": LOG,
+        "mine.csv": "who,begin\nalice,2024-01-08 08:00:00\n",
+        "mine.html": "<html>my own page</html>",
+        "run.toml": '[scenario]\nkind = "replay"\ntrace = "log.swf"\n',
+        "grid.toml": 'users = "rigid"\n[clusters.a]\nprocessors = 8\ntrace = "log.swf"\n',
+        "mine/thesis.txt": "three years",
+        "sweep/study.json": "{}",
+        "folder.png/letter.txt": "dear",
+    }.items():
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text(text)
+    from hpcrowd.agents.behaviours.decisions import DecisionLog
+    from hpcrowd.scenarios.kinds.replay import replay
+
+    (place / "both").mkdir()
+    for name, log in (("run", DecisionLog()), ("both/bare", None), ("both/other", None)):
+        run = replay(read_swf(place / "log.swf"), users="think-time", log=log)
+        write_results(run, place / name, plots=False)
+    return place
+
+
+@pytest.fixture
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to that folder, where nothing is simulated."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(Simulation, "run", lambda *_, **__: pytest.fail("simulated"))
+    return folder
+
+
+def refused(call: Call, here: Path, line: str) -> str:
+    """Return the one line of a request that is refused with exit code 2; nothing is touched."""
+    before = {path: path.stat().st_mtime_ns for path in here.rglob("*")}
+    code, out, err = call(*shlex.split(line))
+    told = [one for one in err.splitlines() if not one.startswith(("Reading", "Compiling"))]
+    assert (2, "", 1) == (code, out, len(told)), err
+    assert told[0].startswith("hpcrowd: ")
+    assert before == {path: path.stat().st_mtime_ns for path in here.rglob("*")}
+    return told[0]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_tells_every_option(call: Call, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """It exits with 0, shows the use, what the command does, and each of its options."""
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, err = call(name, "--help")
+    assert (0, "") == (code, err)
+    assert f"hpcrowd {name}" in out
+    command: Any = CommandFiles()[name]
+    assert command.help.splitlines()[0] in " ".join(out.split())
+    options = {one for parameter in command.params for one in parameter.opts if one[:2] == "--"}
+    assert [] == [one for one in options if one not in out]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_option_that_is_not_there(call: Call, name: str) -> None:
+    """A wrong option ends with 2, its name and where help is; nothing is on standard output."""
+    code, out, err = call(name, "--nonsense")
+    assert (2, "") == (code, out)
+    assert "No such option: --nonsense" in err
+    assert f"hpcrowd {name} -h" in err
+
+
+def test_every_command_that_takes_files_is_tried() -> None:
+    """With a file that is not there, below."""
+    assert {*COMMANDS} == {*ABSENT} | WITHOUT
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_file_that_is_not_there(call: Call, here: Path, name: str) -> None:
+    """One line names it."""
+    assert "none" in refused(call, here, ABSENT[name])
+
+
+@pytest.mark.parametrize(("line", "words"), MISTAKES, ids=[line for line, _ in MISTAKES])
+def test_mistakes_are_one_line(call: Call, here: Path, line: str, words: str) -> None:
+    """What cannot be done is told with value and cure before anything is simulated or written."""
+    assert words in refused(call, here, line)
+
+
+@pytest.mark.parametrize("name", ["reproduce", "nonsense"])
+def test_commands_that_are_not_there(name: str) -> None:
+    """A command, or a study, that does not exist is a wrong use: exit code 2."""
+    from hpcrowd.scenarios.cli import app
+
+    done = CliRunner().invoke(app, [name, "madon1999"])
+    assert 2 == done.exit_code
+    assert "No such command" in done.output
