@@ -16,9 +16,17 @@ from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.populations import outcome, pool_of, simulated, submissions
+from tests.support.populations import TWO_USERS, outcome, pool_of, simulated, submissions
 
 LONG, SHORT = 0, 1  # places of components in the pool of two users
+
+#: A temporary user (2) of three Mondays, who is there in the second of six weeks; and a user of a
+#: session that lasts over the end of the third week.
+THREE = [(1, 0, 60, 1, 0), (1, 6 * WEEK, 60, 1, 0)] + [
+    (2, week * WEEK, 60, 1, 0) for week in (1, 2, 3)
+]
+LATE = [(1, 0, 60, 1, 0), *[(1, 3 * WEEK - 900 + 600 * k, 60, 1, 0) for k in range(4)]]
+CAME = 4 * WEEK + DAY + 9 * HOUR
 
 
 def only(component: int, shift: int, number: int = 7) -> Roster:
@@ -27,76 +35,56 @@ def only(component: int, shift: int, number: int = 7) -> Roster:
 
 
 @pytest.mark.parametrize("behaviour", [AsRecorded, ClosedLoop])
-def test_a_long_term_user_wraps_around(behaviour: Any) -> None:
-    """After the last of its three weeks the first one comes again, on the same day and hour."""
-    jobs, living, _ = simulated(pool_of(), only(LONG, 0), behaviour=behaviour())
-    monday = [0, 2, 3, 5]
-    hours = [10, 11, 10, 11]
-    expected = [week * WEEK + hour * HOUR for week, hour in zip(monday, hours, strict=True)]
-    assert expected == submissions(jobs, 7)
-    assert expected == jobs.recorded_submit.tolist()
-    assert 1 == living.visits.counts()["there"]
+@pytest.mark.parametrize(
+    ("rows", "who", "weeks", "expected", "visits"),
+    [
+        pytest.param(
+            TWO_USERS, (LONG, 0), 6,
+            [week * WEEK + hour * HOUR for week, hour in ((0, 10), (2, 11), (3, 10), (5, 11))],
+            [(0, 7, "there")], id="a long-term user wraps around",
+        ),
+        pytest.param(TWO_USERS, (LONG, -1), 4, [WEEK + 11 * HOUR, 2 * WEEK + 10 * HOUR],
+                     [(0, 7, "there")], id="and begins at some week of its own"),
+        pytest.param(TWO_USERS, (SHORT, 3), 6, [CAME, CAME + 5 * HOUR],
+                     [(CAME, 7, "arrived"), (CAME + 6 * HOUR, 7, "done")],
+                     id="a temporary user comes and leaves"),
+        pytest.param(THREE, (SHORT, -2), 6, [0, WEEK], [(0, 7, "there"), (WEEK + 60, 7, "done")],
+                     id="who came before is there with what is left"),
+        pytest.param(LATE, (LONG, 0), 3, [0, 3 * WEEK - 900, 3 * WEEK - 300], [(0, 7, "there")],
+                     id="a session ends at the horizon"),
+    ],
+)  # fmt: skip
+def test_what_one_user_does(
+    behaviour: Any, rows: Any, who: tuple[int, int], weeks: int, expected: Any, visits: Any
+) -> None:
+    """Recorded work comes again on the same days and hours, and the user with it."""
+    jobs, living, users = simulated(pool_of(rows), only(*who), weeks=weeks, behaviour=behaviour())
+    assert expected == submissions(jobs, 7) == jobs.recorded_submit.tolist()
+    assert visits == living.visits.notes
+    assert [visits[-1][2] == "done"] == [user.done for user in users]
 
 
-@pytest.mark.parametrize("behaviour", [AsRecorded, ClosedLoop])
-def test_a_long_term_user_begins_at_some_week_of_its_own(behaviour: Any) -> None:
-    """One that begins in its second week continues with its third, then with its first."""
-    jobs, _, _ = simulated(pool_of(), only(LONG, -1), weeks=4, behaviour=behaviour())
-    assert [WEEK + 11 * HOUR, 2 * WEEK + 10 * HOUR] == submissions(jobs, 7)
+def test_closed_loops_follow_the_speed_of_the_machine() -> None:
+    """At half the speed each unit comes as much later as those before took longer.
 
-
-@pytest.mark.parametrize("behaviour", [AsRecorded, ClosedLoop])
-def test_a_temporary_user_comes_and_leaves(behaviour: Any) -> None:
-    """It comes on its Tuesday of another week, and leaves when its work is done."""
-    jobs, living, users = simulated(pool_of(), only(SHORT, 3), behaviour=behaviour())
-    came = 4 * WEEK + DAY + 9 * HOUR
-    assert [came, came + 5 * HOUR] == submissions(jobs, 7)
-    assert [(came, 7, "arrived"), (came + 6 * HOUR, 7, "done")] == living.visits.notes
-    assert [True] == [user.done for user in users]
-
-
-def test_who_came_before_is_there_with_what_is_left() -> None:
-    """Of a user who came before the first week only what follows is submitted."""
-    rows = [(1, 0, 60, 1, 0), (1, 6 * WEEK, 60, 1, 0)]
-    rows += [(2, WEEK + week * WEEK, 60, 1, 0) for week in range(3)]
-    jobs, living, _ = simulated(pool_of(rows), only(SHORT, -2))
-    assert [0, WEEK] == submissions(jobs, 7)
-    assert [(0, 7, "there"), (WEEK + 60, 7, "done")] == living.visits.notes
-
-
-def test_a_slow_machine_delays_users_who_wait() -> None:
-    """At half the speed each unit comes as much later as those before took longer."""
-    pool = pool_of(speed=0.5)
-    rigid, _, _ = simulated(pool, only(LONG, 0), behaviour=AsRecorded())
-    waiting, _, _ = simulated(pool, only(LONG, 0))
-    late = np.array(submissions(waiting, 7)) - np.array(submissions(rigid, 7))
+    Without waits and at a thousand times the speed, rounds follow sooner, but pauses stay.
+    """
+    rigid, _, _ = simulated(pool_of(speed=0.5), only(LONG, 0), behaviour=AsRecorded())
+    slow, _, _ = simulated(pool_of(speed=0.5), only(LONG, 0))
+    late = np.array(submissions(slow, 7)) - np.array(submissions(rigid, 7))
     assert [0, HOUR, 2 * HOUR, 3 * HOUR] == late.tolist()
-    assert late.tolist() == (waiting.submit - waiting.recorded_submit).tolist()
-
-
-def test_a_fast_machine_brings_more_work() -> None:
-    """Without waits, and at a thousand times the speed, rounds follow sooner, but pauses stay."""
-    pool = pool_of(speed=1000)
-    waiting, _, _ = simulated(pool, only(LONG, 0))
-    assert [10 * HOUR, 2 * WEEK + 10 * HOUR + 4] == submissions(waiting, 7)[:2]
-
-
-def test_nobody_submits_from_the_horizon_on() -> None:
-    """A session that lasts over it loses the jobs beyond."""
-    rows = [(1, 0, 60, 1, 0), *[(1, 3 * WEEK - 900 + 600 * k, 60, 1, 0) for k in range(4)]]
-    rows = [(user, at, run, n, wait) for user, at, run, n, wait in rows]
-    jobs, _, _ = simulated(pool_of(rows), only(LONG, 0), weeks=3)
-    assert [0, 3 * WEEK - 900, 3 * WEEK - 300] == submissions(jobs, 7)
+    assert late.tolist() == (slow.submit - slow.recorded_submit).tolist()
+    fast, _, _ = simulated(pool_of(speed=1000), only(LONG, 0))
+    assert [10 * HOUR, 2 * WEEK + 10 * HOUR + 4] == submissions(fast, 7)[:2]
 
 
 def test_graph_holds_units_and_think_times() -> None:
     """Nodes are the sessions of the component, edges what waited for what."""
     _, _, (user,) = simulated(pool_of(), only(LONG, 0))
-    graph = user.graph
-    first, second = graph.nodes
-    assert {"start": 10 * HOUR, "jobs": 1} == graph.nodes[first]
-    assert {"think_time": 2 * WEEK} == graph.edges[first, second]
-    assert {"user": 7} == graph.graph
+    first, second = user.graph.nodes
+    assert {"start": 10 * HOUR, "jobs": 1} == user.graph.nodes[first]
+    assert {"think_time": 2 * WEEK} == user.graph.edges[first, second]
+    assert {"user": 7} == user.graph.graph
 
 
 def test_windows_keep_day_and_hour_on_a_slow_machine() -> None:

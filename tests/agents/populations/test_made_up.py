@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hpcrowd.agents.behaviours.activity import Shifts
-from hpcrowd.agents.generative.generated import GeneratedUser
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
 from hpcrowd.agents.generative.shmueli import SiteModel
 from hpcrowd.agents.populations.component_users import ClosedLoop
@@ -15,7 +12,7 @@ from hpcrowd.agents.populations.components import Pool
 from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, SiteWork
 from hpcrowd.agents.populations.openness import Consequences, Openness
 from hpcrowd.agents.populations.satisfaction import Requested
-from hpcrowd.agents.populations.semi_open import Roster, add_members, draw_roster
+from hpcrowd.agents.populations.semi_open import add_members, draw_roster
 from hpcrowd.environment import JobTable, Simulation, Streams
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
@@ -28,11 +25,8 @@ ROWS = [
     *[(2, week * WEEK + 3 * DAY, 2 * HOUR, 2, 0) for week in range(6)],
     *[(3, 2 * WEEK + day * DAY, HOUR, 3, 0) for day in range(3)],
 ]
-BATCHES = {
-    1: BatchPool(
-        np.array([0, 1, 3]), np.array([600, 60, 60]), np.array([900] * 3), np.array([1, 2, 2])
-    )
-}
+JOBS = np.array([600, 60, 60]), np.array([900] * 3), np.array([1, 2, 2])
+BATCHES = {1: BatchPool(np.array([0, 1, 3]), *JOBS)}
 
 
 @pytest.fixture(scope="module")
@@ -51,47 +45,31 @@ def groups(pool: Pool) -> GroupWork:
     return GroupWork(pool, [member(1, DAY), member(2, DAY), member(3, HOUR)], BATCHES)
 
 
-def lived(living: Any, roster: Roster, weeks: int, **more: Any) -> tuple[JobTable, list[Any]]:
-    """Return the jobs of a run on a large machine, and the users."""
-    model = Simulation(JobTable(), 100, "easy", clock=living.pool.clock, seed=4)
-    users = add_members(model, living, roster, horizon=weeks * WEEK, **more)
-    model.run()
-    return model.jobs, users
+def test_members_come_and_go(pool: Pool) -> None:
+    """Long-term ones continue to the end; a temporary one leaves like the user it is made after.
 
-
-def test_members_of_groups_come_and_go(pool: Pool) -> None:
-    """Long-term ones draw batches to the end; a temporary one leaves after as many as its model."""
-    living = groups(pool)
-    roster = draw_roster(pool, 8, Openness(full=False, arrivals="even"), Streams(1))
-    jobs, users = lived(living, roster, 8)
-    counts = living.visits.counts()
-    assert (2, 1, 1) == (counts["there"], counts["arrived"], counts["done"])
-    for user in users:
-        mine = jobs.submit[jobs.user == user.number]
-        if user.number in (1, 2):
-            assert not user.done
-            assert mine.max() > 8 * WEEK - 2 * DAY
-        else:
-            assert user.done
-            assert 3 == user.submitted
-            assert DAY > np.ptp(mine)
-            assert 0 == (mine.min() - 2 * WEEK) % WEEK  # on the Monday, 00:00, of some week
-
-
-def test_members_of_a_site_come_and_go(pool: Pool) -> None:
-    """They continue with sessions as long as they are there; a temporary one for its three days."""
+    Of a group it draws as many batches; of a site it stays as many days, with jobs of its like.
+    """
     weekdays = Shifts(opens=0, closes=DAY, shift=0, day_share=1, weekday_share=1)
-    living = SiteWork(pool, SiteModel(shifts=weekdays))
     roster = draw_roster(pool, 8, Openness(full=False, arrivals="even"), Streams(1))
-    jobs, users = lived(living, roster, 8)
-    assert all(isinstance(user, GeneratedUser) for user in users)
-    counts = living.visits.counts()
-    assert (2, 1, 1) == (counts["there"], counts["arrived"], counts["done"])
-    for user in users:
-        mine = jobs.submit[jobs.user == user.number]
-        if user.number not in (1, 2):
-            assert (2 * DAY + 1) >= np.ptp(mine)
-            assert {3} == set(jobs.processors[jobs.user == user.number].tolist())  # of its like
+    for living in (groups(pool), SiteWork(pool, SiteModel(shifts=weekdays))):
+        model = Simulation(JobTable(), 100, "easy", clock=pool.clock, seed=4)
+        users = add_members(model, living, roster, horizon=8 * WEEK)
+        model.run()
+        counts = living.visits.counts()
+        assert (2, 1, 1) == (counts["there"], counts["arrived"], counts["done"])
+        (guest,) = (user for user in users if user.number not in (1, 2))
+        jobs = model.jobs.take(np.flatnonzero(model.jobs.user == guest.number))
+        assert [guest] == [user for user in users if user.done]
+        assert np.ptp(jobs.submit) <= 2 * DAY + 1
+        if isinstance(living, SiteWork):
+            assert {3} == set(jobs.processors.tolist())
+        else:
+            assert 3 == guest.submitted
+            assert np.ptp(jobs.submit) < DAY
+            assert 0 == (jobs.submit.min() - 2 * WEEK) % WEEK  # on the Monday, 00:00, of some week
+            last = [model.jobs.submit[model.jobs.user == number].max() for number in (1, 2)]
+            assert min(last) > 8 * WEEK - 2 * DAY
 
 
 def test_not_all_need_do_the_same(pool: Pool) -> None:
@@ -131,9 +109,3 @@ def test_who_is_not_a_member_is_named(pool: Pool) -> None:
         GroupWork(pool, [member(1, DAY)], BATCHES)
     with pytest.raises(QuantityError, match="user 1: no batches of its group 1"):
         GroupWork(pool, [member(number, DAY) for number in (1, 2, 3)], {})
-
-
-def test_batches_run_faster_on_a_faster_machine() -> None:
-    """Run times are divided, requested times stay."""
-    fast = BATCHES[1].at_speed(4)
-    assert ([150, 15, 15], [900] * 3) == (fast.run_time.tolist(), fast.requested_time.tolist())

@@ -64,15 +64,12 @@ def test_weeks_begin_on_mondays_over_a_change_of_the_clocks() -> None:
 def test_visits_are_counted() -> None:
     """Who came, who left and why, and who is there at the end."""
     visits = Visits()
-    for at, (user, what) in enumerate(
-        (
-            (1, Happening.THERE), (2, Happening.THERE), (3, Happening.ARRIVED),
-            (1, Happening.WENT_AWAY), (1, Happening.CAME_BACK), (2, Happening.DONE),
-            (3, Happening.GAVE_UP), (4, Happening.ARRIVED), (4, Happening.WENT_AWAY),
-            (4, Happening.DONE),  # by a job that it had left behind
-        )
+    # User 4 is done by a job that it had left behind.
+    for user, what in (
+        (1, "there"), (2, "there"), (3, "arrived"), (1, "went away"), (1, "came back"), (2, "done"),
+        (3, "gave up"), (4, "arrived"), (4, "went away"), (4, "done"),
     ):  # fmt: skip
-        visits.note(at, user, what)
+        visits.note(len(visits.notes), user, Happening(what))
     found = accounts(ran((3 * WEEK, 0, 60)), visits)
     names = ("there", "arrived", "done", "gave_up", "went_away", "came_back", "went_on")
     assert [2, 2, 2, 1, 2, 1, 0] == [found[f"users_{name}"] for name in names]
@@ -88,21 +85,15 @@ def test_an_empty_machine_is_told() -> None:
     visits.note(WEEK, 1, Happening.GAVE_UP)
     jobs = ran((0, 0, 60), (10, 0, 60))
     (note,) = accounts(jobs, visits, expected=2)["notes"]  # type: ignore[misc]
-    assert note.startswith(
-        "the machine runs empty: 0.0 jobs per week in the last 1 week, 2.0 expected with recorded "
-        "waits: 1 user gave up and 0 went away, the last in week 2; a better machine"
-    )
+    assert "0.0 jobs per week in the last 1 week, 2.0 expected with recorded waits" in note
+    assert "1 user gave up and 0 went away, the last in week 2; a better machine" in note
     (note,) = accounts(jobs, expected=2)["notes"]  # type: ignore[misc]
     assert note.endswith("few users are left; give more users or fewer weeks")
     assert [] == accounts(ran((0, 0, 60), (4 * WEEK - 60, 0, 60)), visits, expected=2)["notes"]
-
-
-def test_a_run_without_jobs_or_weeks_is_refused() -> None:
-    """One line each."""
     with pytest.raises(QuantityError, match="no jobs submitted in 4 weeks"):
         accounts(JobTable())
     with pytest.raises(QuantityError, match="warm-up of 4 weeks: none of 4 weeks is left"):
-        accounts(ran((0, 0, 60)), warmup=4)
+        accounts(jobs, warmup=4)
 
 
 def test_week_distance_is_the_share_that_would_have_to_move() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,9 +54,9 @@ def test_arrivals_may_be_even(pool: Pool) -> None:
 @pytest.mark.parametrize("mean", [0.3, 4.0, 700.0])
 def test_arrivals_have_the_mean_and_variance_of_a_poisson_process(mean: float) -> None:
     """Also where the sum over its terms would be of numbers too small to hold."""
-    drawn = np.array([arrivals_in(week, mean, Openness(), Streams(3)) for week in range(4000)])
-    assert pytest.approx(mean, abs=4 * np.sqrt(mean / 4000)) == drawn.mean()
-    assert pytest.approx(mean, rel=0.15) == drawn.var()
+    drawn = np.array([arrivals_in(week, mean, Openness(), Streams(3)) for week in range(1500)])
+    assert pytest.approx(mean, abs=4 * np.sqrt(mean / 1500)) == drawn.mean()
+    assert pytest.approx(mean, rel=0.2) == drawn.var()
 
 
 def test_load_is_set_by_the_number_of_users(pool: Pool) -> None:
@@ -119,9 +120,8 @@ def test_the_first_weeks_are_like_the_others(pool: Pool) -> None:
     """Temporary users who came before are there at first, unless it begins empty."""
     full = draw_roster(pool, WEEKS, Openness(9), Streams())
     empty = draw_roster(pool, WEEKS, Openness(9, full=False), Streams())
-    before = [m for m in full.temporary if m not in empty.temporary]
     assert set(empty.temporary) < set(full.temporary)
-    for member in before:
+    for member in set(full.temporary) - set(empty.temporary):
         one = pool.components[member.component]
         assert one.first_week + member.shift < 0 <= one.last_week + member.shift
 
@@ -133,12 +133,13 @@ def test_shuffled_users_keep_neither_day_nor_hour(pool: Pool) -> None:
     assert 0 <= min(later) < max(later) < WEEK
 
 
-def test_an_empty_population_is_refused() -> None:
+def test_an_empty_population_is_refused(pool: Pool) -> None:
     """Where there are only temporary users and few weeks nobody may be there at all."""
-    rows = [(user, user * WEEK, 60, 1, 0) for user in range(1, 8)]
-    pool = pool_of([(0, 0, 60, 1, 0), *rows, (9, 9 * WEEK, 60, 1, 0)])
+    rows = [(0, 0, 60, 1, 0), *[(user, user * WEEK, 60, 1, 0) for user in (*range(1, 8), 9)]]
     with pytest.raises(QuantityError, match=r"users 0.001x: no users in 1 weeks; the log has 0"):
-        draw_roster(pool, 1, Openness(0.001), Streams(1))
+        draw_roster(pool_of(rows), 1, Openness(0.001), Streams(1))
+    with pytest.raises(QuantityError, match=r"^weeks 0: "):
+        draw_roster(pool, 0, Openness(), Streams())
 
 
 @pytest.mark.parametrize(
@@ -149,13 +150,7 @@ def test_an_empty_population_is_refused() -> None:
         ({"arrivals": "x"}, "arrivals"),
     ],
 )
-def test_choices_that_make_no_sense(choice: dict[str, float], what: str) -> None:
+def test_choices_that_make_no_sense(choice: dict[str, Any], what: str) -> None:
     """The choice, its value and the rule."""
     with pytest.raises(QuantityError, match=f"^{what}"):
-        Openness(**choice)  # type: ignore[arg-type]
-
-
-def test_too_short_a_run_is_refused(pool: Pool) -> None:
-    """At least a week."""
-    with pytest.raises(QuantityError, match=r"^weeks 0: "):
-        draw_roster(pool, 0, Openness(), Streams())
+        Openness(**choice)

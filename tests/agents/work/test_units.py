@@ -17,14 +17,8 @@ MakeJobs = Callable[..., JobTable]
 #: Three sessions like those of Figure 4 of Zakay and Feitelson 2015, and a fourth: (submission,
 #: run time, processors). Batches f1 f2 f3, s1 s2, t1 t2, u1; s2 still runs when t begins.
 FIGURE_4 = [
-    (0, 100, 1),
-    (200, 100, 1),
-    (400, 100, 1),
-    (5000, 100, 1),
-    (6000, 20_000, 1),
-    (10_000, 100, 1),
-    (10_200, 100, 1),
-    (40_000, 100, 1),
+    (submit, 20_000 if submit == 6000 else 100, 1)
+    for submit in (0, 200, 400, 5000, 6000, 10_000, 10_200, 40_000)
 ]
 F1, F2, F3, S1, S2, T1, T2, U1 = range(8)
 
@@ -40,24 +34,21 @@ def edges(units: Units) -> set[tuple[int, int]]:
     return set(zip(found.predecessor.tolist(), found.successor.tolist(), strict=True))
 
 
-def test_dependencies_of_figure_4(make_jobs: MakeJobs) -> None:
-    """The first batch of a session waits for the last one of each that had ended, others inside."""
+def test_figure_4(make_jobs: MakeJobs) -> None:
+    """The first batch of a session waits for the last one of each that had ended, others inside.
+
+    Think times begin at the latest end of what was waited for, the other at the submission.
+    """
     units = batches(make_jobs(*FIGURE_4))
     inside = {(F1, F2), (F2, F3), (S1, S2), (T1, T2)}
     assert inside | {(F3, S1), (F3, T1), (S2, U1), (T2, U1)} == edges(units)
     assert [0, 0, 0, 1, 1, 2, 2, 3] == units.session.tolist()
     assert [0, 1, 1, 0, 1, 0, 1, 0] == units.continues.tolist()
-
-
-def test_times_of_figure_4(make_jobs: MakeJobs) -> None:
-    """Think times begin at the latest end of what was waited for, the other at the submission."""
-    units = batches(make_jobs(*FIGURE_4))
     assert [-1, 100, 100, 4500, 900, 9500, 100, 14_000] == units.think_time.tolist()
     assert [-1, 200, 200, 4600, 1000, 4000, 200, 29_800] == units.inter_arrival.tolist()
     assert [-1, F1, F2, F3, S1, F3, T1, S2] == units.awaited.tolist()
-    assert units.think_time[units.dependencies.successor].tolist() == (
-        units.dependencies.think.tolist()
-    )
+    found = units.dependencies
+    assert units.think_time[found.successor].tolist() == found.think.tolist()
 
 
 def test_batch_of_several_jobs(make_jobs: MakeJobs) -> None:
@@ -67,11 +58,8 @@ def test_batch_of_several_jobs(make_jobs: MakeJobs) -> None:
     """
     units = batches(make_jobs((0, 100, 1), (10, 20, 1), (50, 50, 1), (500, 5, 1)))
     assert [0, 3, 4] == units.first.tolist()
-    assert ([0, 500], [50, 500], [100, 505]) == (
-        units.start.tolist(),
-        units.last.tolist(),
-        units.end.tolist(),
-    )
+    times = units.start, units.last, units.end
+    assert [[0, 500], [50, 500], [100, 505]] == [column.tolist() for column in times]
     assert [50, 5] == units.response.tolist()
     assert [-1, 450] == units.inter_arrival.tolist()
     assert [-1, 400] == units.think_time.tolist()
@@ -86,13 +74,6 @@ def test_users_do_not_wait_for_each_other(make_jobs: MakeJobs) -> None:
     assert [0, 0, 1, 1] == units.user.tolist()
     assert {(0, 1), (2, 3)} == edges(units)
     assert [-1, 8996, -1, 9000] == units.inter_arrival.tolist()
-
-
-def test_jobs_of_no_length_at_one_instant(make_jobs: MakeJobs) -> None:
-    """Each is its own batch that waits for the one before, with no time to think."""
-    units = batches(make_jobs((5, 0, 1), (5, 0, 1), (5, 0, 1)))
-    assert {(0, 1), (1, 2)} == edges(units)
-    assert [-1, 0, 0] == units.think_time.tolist()
 
 
 def test_batches_wait_for_earlier_ones_only(make_jobs: MakeJobs) -> None:
