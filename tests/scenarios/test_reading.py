@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import hpcrowd as hc
 import pytest
@@ -44,13 +43,9 @@ READERS: dict[str, tuple[str, ...]] = {
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of Slurm in two queues, and a table, in the folder of the test."""
     monkeypatch.chdir(tmp_path)
-    Path("jobs.txt").write_bytes(
-        text(
-            {"JobID": "1", "User": "ada", "QOS": "high"},
-            {"JobID": "2", "User": "bob", "QOS": "low"},
-            {"JobID": "3", "User": "ada", "QOS": "low"},
-        )
-    )
+    jobs = (("1", "ada", "high"), ("2", "bob", "low"), ("3", "ada", "low"))
+    rows = [dict(zip(("JobID", "User", "QOS"), job, strict=True)) for job in jobs]
+    Path("jobs.txt").write_bytes(text(*rows))
     Path("mine.txt").write_text(TABLE)
     Path("mine.toml").write_text(MAPPING)
 
@@ -65,13 +60,11 @@ def test_every_command_reads_a_table(call: Call, command: str) -> None:
 @pytest.mark.parametrize("command", READERS)
 @pytest.mark.parametrize(
     ("option", "words"),
-    [
-        (("--zone", "Mars"), "zone 'Mars': not known"),
-        (("--queue", "qqs"), "queue 'qqs': not known; did you mean qos?"),
-        (("--input-format", "slrum"), "format 'slrum': not known"),
-        (("--map", "none.toml"), "none.toml"),
-    ],
-)
+    [(("--zone", "Mars"), "zone 'Mars': not known"),
+     (("--queue", "qqs"), "queue 'qqs': not known; did you mean qos?"),
+     (("--input-format", "slrum"), "format 'slrum': not known"),
+     (("--map", "none.toml"), "none.toml")],
+)  # fmt: skip
 def test_every_command_refuses_the_same(
     call: Call, command: str, option: tuple[str, str], words: str
 ) -> None:
@@ -104,9 +97,11 @@ def test_files_have_the_same_settings() -> None:
     scenario.check()
     run = scenario.run(scenario.prepare())
     assert ["ada", "bob"] == run.users()["name"].tolist()
-    for name, more in (("a", ""), ("b", 'queue = "qos"\n')):
-        Path(f"{name}.toml").write_text(f'[scenario]\nkind = "replay"\ntrace = "jobs.txt"\n{more}')
-    assert read_scenario(Path("a.toml")).sharing() != read_scenario(Path("b.toml")).sharing()
+    Path("run.toml").write_text('[scenario]\nkind = "replay"\ntrace = "jobs.txt"\n')
+    before = read_scenario(Path("run.toml")).sharing()
+    with Path("run.toml").open("a") as file:
+        file.write('queue = "qos"\n')
+    assert before != read_scenario(Path("run.toml")).sharing()
 
 
 def test_python_takes_them_with_a_path() -> None:
@@ -118,13 +113,12 @@ def test_python_takes_them_with_a_path() -> None:
         hc.replay(hc.read_trace("jobs.txt"), zone="Europe/Paris")
 
 
-@pytest.mark.parametrize("more", [{}, {"map": "mine.toml"}])
-def test_clusters_of_a_grid_have_them(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("trace", ["jobs.txt", 'mine.txt"\nmap = "mine.toml'])
+def test_clusters_of_a_grid_have_them(trace: str) -> None:
     """Each trace has its own."""
-    setting = "".join(f'{name} = "{value}"\n' for name, value in more.items())
-    source = "mine.txt" if more else "jobs.txt"
-    site = f'[scenario.clusters.A]\nprocessors = 64\ntrace = "{source}"\n{setting}'
-    Path("grid.toml").write_text(f'[scenario]\nkind = "grid"\n{site}')
+    Path("grid.toml").write_text(
+        f'[scenario]\nkind = "grid"\n[scenario.clusters.A]\nprocessors = 64\ntrace = "{trace}"\n'
+    )
     scenario = read_scenario(Path("grid.toml"))
     scenario.check()
     assert 3 == len(scenario.run(scenario.prepare()).jobs)

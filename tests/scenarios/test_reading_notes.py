@@ -35,27 +35,25 @@ NO_SIZE = (
 )
 NO_CLOCK = "start not in the trace: its origin counts as Monday 00:00"
 
-#: Settings of each kind, beside the trace.
+#: Settings of each kind, beside the trace, and the notes of each.
 KINDS = {
-    "replay": 'kind = "replay"\ntrace = "log.swf"\n',
-    "replay-sized": 'kind = "replay"\ntrace = "log.swf"\nprocessors = 9\n',
-    "recorded": 'kind = "replay"\ntrace = "log.swf"\nscheduler = "recorded"\n',
-    "grid": 'kind = "grid"\n[clusters.a]\nprocessors = 8\ntrace = "log.swf"\n',
-    "grid-made-up": 'kind = "grid"\n[clusters.a]\nprocessors = 8\nmodel = "lublin"\ndays = 1\n'
-    "load = 0.2\n",
-    "populate": 'kind = "populate"\nmodel = "lublin"\ndays = 1\nmodel_processors = 64\n',
-    "resample": 'kind = "resample"\ntrace = "weeks.swf"\nusers = "rigid"\n',
-}
-
-#: The notes of each.
-TOLD = {
-    "replay": [NEVER_RAN, NO_REQUEST, NO_SIZE, NO_CLOCK],
-    "replay-sized": [NEVER_RAN, NO_REQUEST, NO_CLOCK],
-    "recorded": [NEVER_RAN, NO_REQUEST, NO_SIZE, NO_CLOCK],
-    "grid": [NEVER_RAN, NO_REQUEST, NO_CLOCK],
-    "grid-made-up": [],
-    "populate": [],
-}
+    "replay": (
+        'kind = "replay"\ntrace = "log.swf"', [NEVER_RAN, NO_REQUEST, NO_SIZE, NO_CLOCK]),
+    "replay-sized": (
+        'kind = "replay"\ntrace = "log.swf"\nprocessors = 9', [NEVER_RAN, NO_REQUEST, NO_CLOCK]),
+    "recorded": (
+        'kind = "replay"\ntrace = "log.swf"\nscheduler = "recorded"',
+        [NEVER_RAN, NO_REQUEST, NO_SIZE, NO_CLOCK]),
+    "grid": (
+        'kind = "grid"\n[clusters.a]\nprocessors = 8\ntrace = "log.swf"',
+        [NEVER_RAN, NO_REQUEST, NO_CLOCK]),
+    "grid-made-up": (
+        'kind = "grid"\n[clusters.a]\nprocessors = 8\nmodel = "lublin"\ndays = 1\nload = 0.2', []),
+    "populate": ('kind = "populate"\nmodel = "lublin"\ndays = 1\nmodel_processors = 64', []),
+    "resample": ('kind = "resample"\ntrace = "weeks.swf"\nusers = "rigid"', None),
+    "resample-sized": (
+        'kind = "resample"\ntrace = "weeks.swf"\nusers = "rigid"\nprocessors = 64', None),
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -83,15 +81,15 @@ def test_lines() -> None:
     assert ["of it; set it with --processors", "UTC"] == assumed("of it", "UTC")
 
 
-def test_notes_of_a_trace(folder: Path) -> None:
-    """Reading assumes size and clock; what cannot be simulated is known when jobs are made."""
+def test_notes_of_a_trace(folder: Path, make_trace: Callable[..., Trace]) -> None:
+    """Reading assumes size and clock; what cannot be simulated is known when jobs are made.
+
+    There are no notes if the log gives everything.
+    """
     trace = read_trace("log.swf")
     assert [NO_SIZE, NO_CLOCK] == trace.notes
     assert [NEVER_RAN, NO_REQUEST] == jobs_from_trace(trace).notes
-
-
-def test_notes_of_a_complete_trace(make_trace: Callable[..., Trace]) -> None:
-    """There are none if the log gives everything."""
+    assert KINDS["replay"][1] == read_recorded("log.swf").notes
     header = "; MaxProcs: 4\n; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm"
     assert [] == make_trace({"submit": 0}, header=header).notes
 
@@ -112,37 +110,24 @@ def test_notes_of_another_format(folder: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_notes_are_known_before_a_run_and_kept_in_its_folder(folder: Path, kind: str) -> None:
     """The staged simulation, the run and the folder have the same lines."""
-    scenario = scenario_of(tomllib.loads(KINDS[kind]), folder)
+    setting, told = KINDS[kind]
+    scenario = scenario_of(tomllib.loads(setting), folder)
     staged = scenario.stage(scenario.prepare())
     before = list(staged.notes)
     run = staged.run()
     write_results(run, folder / "run", plots=False)
     assert before == run.notes == read_results(folder / "run").notes
-    if kind in TOLD:
-        assert TOLD[kind] == before
-
-
-def test_notes_of_a_population(folder: Path) -> None:
-    """There are notes on users who are not in the pool, and on an assumed size of the machine."""
-    notes = hc.resample("weeks.swf", users="rigid").notes
-    assert any("the peak of its recorded use" in line for line in notes)
-    short = hc.resample("weeks.swf", users="rigid", processors=64).notes
-    assert not any("recorded use" in line for line in short)
-
-
-def test_notes_of_a_recorded_trace(folder: Path) -> None:
-    """A log that is looked at as a run has them, too."""
-    assert [NEVER_RAN, NO_REQUEST, NO_SIZE, NO_CLOCK] == read_recorded("log.swf").notes
+    if told is None:  # there are notes on users who are not in the pool
+        assert (kind == "resample") == any("the peak of its recorded use" in one for one in before)
+    else:
+        assert told == before
 
 
 def test_console_prints_the_notes(call: Call, folder: Path) -> None:
     """The summary of a run has each line."""
     code, out, _ = call("replay", "log.swf")
-    assert 0 == code
-    told = [line.strip() for line in out.splitlines()]
-    assert [NEVER_RAN, NO_REQUEST, NO_SIZE, NO_CLOCK] == [
-        line for line in told if line in TOLD["replay"]
-    ]
+    lines, notes = [line.strip() for line in out.splitlines()], KINDS["replay"][1]
+    assert (0, notes) == (code, [line for line in lines if line in notes])
 
 
 def test_names_of_every_field(folder: Path) -> None:

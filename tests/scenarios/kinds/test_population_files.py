@@ -134,7 +134,7 @@ MISTAKES = [
     ('reactions = [{ do = "switch", to = "x", when = "recent-waits", wait = "1h" }]',
      "users[0]: switch to 'x': no such cluster"),
     ('reactions = [{ do = "fly", when = "recent-waits", wait = "1h" }]',
-     "users[0].reactions[0]"),
+     "users[0]: reactions[0]: do 'fly'"),
     ('reactions = [{ do = "delay", when = "signal", file = "no.csv", above = 3 }]',
      "no.csv: cannot be read"),
     ("[clusters.b]\nprocessors = 0", "clusters.b.processors 0"),

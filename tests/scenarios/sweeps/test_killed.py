@@ -10,13 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes
+from hpcrowd.scenarios.sweeps.engines import Dask, Inline, Processes
 from hpcrowd.scenarios.sweeps.loop import TRIES, WorkerDied, each_of
 from hpcrowd.scenarios.sweeps.runs import sweep
 from hpcrowd.scenarios.sweeps.study import read_study
@@ -57,7 +56,7 @@ def begin(study: Path, out: Path, root: Path, workers: int) -> subprocess.Popen[
         )
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 def test_killed_ten_times_the_results_are_the_same(
     study: Path, undisturbed: dict[str, bytes], root: Path, tmp_path: Path
 ) -> None:
@@ -86,8 +85,12 @@ def test_killed_ten_times_the_results_are_the_same(
     assert known == {name: finished[name] for name in known}
 
 
+@pytest.mark.slow
 def test_torn_index_is_made_again(study: Path, undisturbed: dict[str, bytes]) -> None:
-    """An index that ends in half a line, lacks runs or is gone is made again from their files."""
+    """An index that ends in half a line, lacks runs or is gone is made again from their files.
+
+    A run whose file is gone is done again, whatever the index says.
+    """
     out = study.parent / "torn"
     sweep(read_study(study), out)
     index = out / "index.jsonl"
@@ -100,12 +103,6 @@ def test_torn_index_is_made_again(study: Path, undisturbed: dict[str, bytes]) ->
         assert before == landed(out)
         assert undisturbed == results(out)
         assert 88 == len(index.read_bytes().splitlines())
-
-
-def test_lost_file_of_a_run_is_made_again(study: Path, undisturbed: dict[str, bytes]) -> None:
-    """A run whose file is gone is done again, whatever the index says."""
-    out = study.parent / "lost"
-    sweep(read_study(study), out)
     next(iter((out / "runs").glob("*.parquet"))).unlink()
     assert 87 == sweep(read_study(study), out, resume=True).kept
     assert undisturbed == results(out)
@@ -129,30 +126,23 @@ class Killer(threading.Thread):
                 self.killed += 1
 
 
-@pytest.mark.slow
-def test_processes_may_die(study: Path, undisturbed: dict[str, bytes], tmp_path: Path) -> None:
-    """Workers that are killed are replaced, and no run is lost or failed for it."""
-    engine = Processes(2)
-    killer = Killer(lambda: list(getattr(engine._executor, "_processes", None) or ()), 2)
-    try:
-        found = sweep(read_study(study), tmp_path / "out", engine=engine, progress=_once(killer))
-    finally:
-        engine.close()
-    assert (0, 88) == (found.failed, found.over)
-    assert killer.killed > 0
-    assert undisturbed == results(tmp_path / "out")
+def pids_of(engine: Any) -> list[int]:
+    """Return the processes of an engine."""
+    if isinstance(engine, Dask):
+        return [one.pid for one in engine.cluster.workers.values() if one.pid is not None]
+    return list(getattr(engine._executor, "_processes", None) or ())
 
 
-@pytest.mark.slow
-@needs_dask
-def test_workers_of_a_dask_cluster_may_die(
-    study: Path, undisturbed: dict[str, bytes], tmp_path: Path
+@pytest.mark.endurance
+@pytest.mark.parametrize(
+    ("made", "times"), [(Processes, 2), pytest.param(Dask, 3, marks=needs_dask)]
+)
+def test_workers_may_die(
+    study: Path, undisturbed: dict[str, bytes], tmp_path: Path, made: Any, times: int
 ) -> None:
-    """A local Dask cluster whose workers are killed gives the results of an undisturbed sweep."""
-    engine = Dask(workers=2)
-    killer = Killer(
-        lambda: [w.pid for w in engine.cluster.workers.values() if w.pid is not None], 3
-    )
+    """Workers that are killed are replaced, and no run is lost or failed for it."""
+    engine = made(2) if made is Processes else made(workers=2)
+    killer = Killer(lambda: pids_of(engine), times)
     try:
         found = sweep(read_study(study), tmp_path / "out", engine=engine, progress=_once(killer))
     finally:
@@ -180,19 +170,15 @@ def die(task: int) -> int:
     return task
 
 
-@pytest.fixture
-def engine() -> Iterator[Engine]:
-    """Return two processes."""
-    made = Processes(2)
-    yield made
-    made.close()
-
-
 @pytest.mark.slow
-def test_who_kills_its_worker_fails_alone(engine: Engine) -> None:
+def test_who_kills_its_worker_fails_alone() -> None:
     """A task that kills its worker each time fails; those next to it are done."""
-    found = dict(each_of(engine, die, [1, 2, -1, 3, 4]))
-    assert {1: 1, 2: 2, 3: 3, 4: 4} == {task: one for task, one in found.items() if task > 0}
-    died = found[-1]
+    engine = Processes(2)
+    try:
+        found = dict(each_of(engine, die, [1, 2, -1, 3, 4]))
+    finally:
+        engine.close()
+    died = found.pop(-1)
+    assert {1: 1, 2: 2, 3: 3, 4: 4} == found
     assert isinstance(died, WorkerDied)
     assert TRIES == died.times

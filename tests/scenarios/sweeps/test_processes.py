@@ -9,6 +9,8 @@ import pytest
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
+pytestmark = pytest.mark.slow
+
 
 class Divide:
     """Divides a number; of several processes each gets its own copy."""
@@ -25,14 +27,10 @@ class Divide:
 
 @pytest.mark.parametrize("processes", [1, 2, 9])
 def test_every_task_is_done_once(processes: int) -> None:
-    """However many share it, each task comes with its result."""
+    """However many share it, each task comes with its result, and errors come as they are."""
     found = dict(each_in_processes(Divide(12), [1, 2, 3, 4], processes))
     assert {1: 12, 2: 6, 3: 4, 4: 3} == found
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_errors_come_through(processes: int) -> None:
-    """What goes wrong in a process is raised here, as it is; no process is left."""
+    assert [] == list(each_in_processes(Divide(1), [], processes))
     with pytest.raises(QuantityError, match="by 0: must not be 0"):
         list(each_in_processes(Divide(12), [1, 0, 2], processes))
     assert [] == multiprocessing.active_children()
@@ -46,19 +44,13 @@ def end_process(task: int) -> int:
 
 
 def test_a_killed_process_is_named() -> None:
-    """A task that kills its process again and again ends the loop instead of making it wait."""
+    """A task that kills its process again and again ends the loop instead of making it wait.
+
+    When the loop is left, as by Ctrl-C, no process continues.
+    """
     with pytest.raises(HpcrowdError, match="0: its process died 3 times"):
         list(each_in_processes(end_process, [1, 0, 2], 2))
     assert [] == multiprocessing.active_children()
-
-
-def test_nothing_to_do_needs_no_process() -> None:
-    """Without tasks there are no results."""
-    assert [] == list(each_in_processes(Divide(1), [], 2))
-
-
-def test_interruption_ends_the_workers() -> None:
-    """When the loop over the results is left, as by Ctrl-C, no process continues."""
     results = each_in_processes(Divide(12), list(range(1, 100)), 2)
     next(results)
     with pytest.raises(KeyboardInterrupt):
