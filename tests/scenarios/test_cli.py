@@ -5,11 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -193,28 +190,6 @@ def shell(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_interruption_leaves_nothing(tmp_path: Path) -> None:
-    """Ctrl-C in the middle of a long run: one line, exit code 130, no folder, whole or half."""
-    lines = [
-        f"{n} {n} 0 1000000 1 -1 -1 1 1000000 -1 1 {n % 7} 1 1 1 1 -1 -1" for n in range(1, 400_001)
-    ]
-    path = tmp_path / "long.swf"
-    path.write_text("; MaxProcs: 1\n" + "\n".join(lines) + "\n")
-    process = shell("replay", path, "--out", tmp_path / "out", "--sessions", "arrival:job")
-    libraries = Path(f"/proc/{process.pid}/maps")
-    for _ in range(300):  # a busy machine takes long to begin
-        if not libraries.exists() or "llvmlite" in libraries.read_text():
-            break
-        time.sleep(0.1)
-    time.sleep(1.5)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert 130 == process.returncode
-    assert "interrupted" in err.strip().splitlines()[-1]
-    assert ["long.swf"] == [entry.name for entry in tmp_path.iterdir()]
-
-
-@pytest.mark.slow
 def test_closed_pipe_is_quiet(trace: Path) -> None:
     """A reader that goes away, as in ``| head``, is not an error of ours."""
     process = shell("replay", trace, "--json")
@@ -224,17 +199,6 @@ def test_closed_pipe_is_quiet(trace: Path) -> None:
     assert "Traceback" not in process.stderr.read()
     process.stderr.close()
     process.wait(timeout=60)
-
-
-@pytest.mark.slow
-def test_cold_start_says_that_it_compiles(trace: Path, tmp_path: Path) -> None:
-    """The first run on a machine shows that it compiles; the second has it in the cache."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    said = []
-    for _ in range(2):
-        _, err = shell("replay", trace, "--json", env=environment).communicate(timeout=120)
-        said.append("Compiling" in err)
-    assert [True, False] == said
 
 
 class Terminal(io.StringIO):

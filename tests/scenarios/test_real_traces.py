@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from heapq import heappop, heappush
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.agents import SessionDefinition, Work, add_users
+from hpcrowd.agents import Work, add_users
 from hpcrowd.analysis import write_results
 from hpcrowd.analysis.run import Run
 from hpcrowd.environment import JobTable, Simulation, State, Trace, jobs_from_trace, read_swf
@@ -91,16 +90,6 @@ def test_rigid_users_are_never_late(kth: Trace, scheduler: str) -> None:
     assert [0.0, 1.0, 0.0] == [run.metrics[name] for name in names]
 
 
-def test_same_run_gives_the_same_bytes(kth: Trace, tmp_path: Path) -> None:
-    """Two runs of one scenario write the same jobs, trace and summary, byte for byte."""
-    for place in ("a", "b"):
-        write_results(replay(kth, seed=3), tmp_path / place, plots=False)
-    for name in ("jobs.parquet", "trace.swf.gz", "summary.json"):
-        first, second = ((tmp_path / place / name).read_bytes() for place in ("a", "b"))
-        assert len(first) > 500
-        assert first == second, name
-
-
 def written(run: Run, folder: Path) -> Trace:
     """The trace that a run leaves behind, read back."""
     write_results(run, folder / "out", plots=False)
@@ -173,30 +162,6 @@ def test_rigid_users_keep_recorded_fields_17_and_18(
     rows = run.source_row
     for name in ("preceding", "think_time", "memory", "average_cpu", "partition"):
         assert trace[name][rows].tolist() == again[name][by_number].tolist(), name
-
-
-def test_folder_of_a_run_is_readable_by_others(kth: Trace, tmp_path: Path) -> None:
-    """jobs.parquet opens with pandas and the trace with gzip, and both hold the same jobs."""
-    import pandas as pd
-
-    run = replay(kth)
-    write_results(run, tmp_path / "out", plots=False)
-    frame = pd.read_parquet(tmp_path / "out" / "jobs.parquet")
-    pd.testing.assert_frame_equal(run.jobs.to_frame(), frame, check_categorical=False)
-    text = gzip.decompress((tmp_path / "out" / "trace.swf.gz").read_bytes()).decode("latin-1")
-    jobs = [line.split() for line in text.splitlines() if not line.startswith(";")]
-    waits = sum(int(fields[2]) for fields in jobs) / len(jobs)
-    assert pytest.approx(run.metrics["wait_mean_s"]) == waits
-
-
-def test_sessions_of_a_run_are_those_of_the_record(kth: Trace) -> None:
-    """A run notes at each job the session and batch that it was recorded in."""
-    run = replay(kth, sessions="max:20m")
-    jobs = jobs_from_trace(kth).jobs
-    work = Work.of(jobs, SessionDefinition.parse("max:20m"))
-    assert np.array_equal(jobs.session, run.jobs.session)
-    assert np.array_equal(jobs.batch, run.jobs.batch)
-    assert len(work.sessions) == 1 + run.jobs.session.max()
 
 
 @pytest.mark.endurance

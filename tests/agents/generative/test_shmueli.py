@@ -94,13 +94,6 @@ def test_days_of_a_user(
     assert expected == model.jobs.submit.tolist()
 
 
-def test_nobody_comes_at_the_weekend(make_jobs: MakeJobs) -> None:
-    """From Friday evening the user sleeps until Monday."""
-    model, _ = one_user(make_jobs(*PLAIN), LEAVE, OFFICE, horizon=WEEK + 9 * HOUR)
-    model.run()
-    assert [0, 1, 2, 3, 4, 7] == np.unique(model.jobs.submit // DAY).tolist()
-
-
 def test_states_follow_each_other(make_jobs: MakeJobs) -> None:
     """Asleep in the night, waiting for the job, thinking after it; ``until`` says how long."""
     model, user = one_user(make_jobs(*PLAIN), STAY, OFFICE, horizon=DAY)

@@ -15,7 +15,7 @@ from hpcrowd.agents import (
     Work,
     add_users,
 )
-from hpcrowd.agents.generative.shmueli import CALIBRATED, PUBLISHED
+from hpcrowd.agents.generative.shmueli import PUBLISHED
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment import (
     JobTable,
@@ -130,22 +130,6 @@ def test_run_leaves_a_trace_to_replay(trace: Trace, tmp_path: Path) -> None:
     assert run.jobs.start.tolist() == again.jobs.start[np.argsort(again.jobs.number)].tolist()
 
 
-def test_one_more_user_leaves_the_others_alone(trace: Trace) -> None:
-    """On a machine where no job waits, a user does not change what others draw."""
-
-    def submitted(users: list[int]) -> JobTable:
-        work = Work.of(replay(trace, users="rigid").jobs)
-        model = Simulation(JobTable(), 10_000, "easy", seed=3)
-        behaviour = CALIBRATED(work)
-        for place in users:
-            behaviour.begin(behaviour.join(model, place))
-        model.run()
-        return model.jobs
-
-    some, everybody = submitted([0, 2, 3]), submitted(list(range(8)))
-    assert columns(some) == columns(everybody, np.isin(everybody.user, [1, 3, 4]))
-
-
 @pytest.mark.parametrize("users", GENERATIVE)
 def test_slower_machine_gets_fewer_jobs(trace: Trace, users: str) -> None:
     """Users who wait longer submit less: at half the speed clearly fewer jobs."""
@@ -181,21 +165,6 @@ def test_mixture_of_replay_and_generation(trace: Trace, behaviour: str) -> None:
     assert np.any(left["preceding"][~kept] > 0)
     assert (behaviour != "rigid") == bool(np.any(left["preceding"][kept] > 0))
     assert (behaviour == "rigid") == (run.metrics["lateness_mean_s"] == 0)
-
-
-def test_replaying_users_are_not_changed_by_their_neighbours(trace: Trace) -> None:
-    """On a machine where no job waits, who replays submits what it would submit alone."""
-    alone = replay(trace, users="fluid", processors="10000").jobs
-    mixed = replay(trace, users=population(behaviour="fluid"), processors="10000").jobs
-    assert columns(alone, alone.group != 2) == columns(mixed, mixed.recorded_submit >= 0)
-
-
-def test_everybody_generates_in_a_mixture(trace: Trace) -> None:
-    """A mixture in which nobody replays has no recorded job."""
-    parts = (UsersConfig(behaviour=name, share=0.5) for name in GENERATIVE[:2])
-    run = replay(trace, users=PopulationConfig(users=tuple(parts)))
-    assert np.all(run.jobs.recorded_submit == -1)
-    assert set(range(1, 9)) == set(run.jobs.user.tolist())
 
 
 def test_law_and_shifts_of_a_population() -> None:

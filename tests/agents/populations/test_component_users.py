@@ -78,15 +78,6 @@ def test_closed_loops_follow_the_speed_of_the_machine() -> None:
     assert [10 * HOUR, 2 * WEEK + 10 * HOUR + 4] == submissions(fast, 7)[:2]
 
 
-def test_graph_holds_units_and_think_times() -> None:
-    """Nodes are the sessions of the component, edges what waited for what."""
-    _, _, (user,) = simulated(pool_of(), only(LONG, 0))
-    first, second = user.graph.nodes
-    assert {"start": 10 * HOUR, "jobs": 1} == user.graph.nodes[first]
-    assert {"think_time": 2 * WEEK} == user.graph.edges[first, second]
-    assert {"user": 7} == user.graph.graph
-
-
 def test_windows_keep_day_and_hour_on_a_slow_machine() -> None:
     """Who waits until 1:00 continues at 9:00 as always; without windows at 21:00."""
     rows = [(1, day * DAY + 9 * HOUR, 4 * HOUR, 1, 0) for day in range(28) if day % 7 < 5]

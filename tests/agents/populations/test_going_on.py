@@ -312,13 +312,3 @@ def test_learned_users_go_on() -> None:
     assert not np.array_equal(first, second)
     assert np.array_equal(first, sent(outset, 0))
     assert ((first >= outset.state.now) & (first <= outset.state.now + 3 * DAY)).all()
-
-
-def test_a_busy_site_goes_on_about_as_busy() -> None:
-    """The jobs of a week are as many as in weeks before, on average, within a third."""
-    log = site_log()
-    now = 4 * WEEK
-    outset = Outset(state_at(now), WEEK, users="think-time")
-    counts = [len(sent(outset, number)) for number in range(12)]
-    weekly = np.histogram(log.recorded_submit, bins=np.arange(5) * WEEK)[0]
-    assert np.mean(weekly) == pytest.approx(np.mean(counts), rel=0.33)

@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work
 from hpcrowd.agents.populations.openness import Happening, Visits
 from hpcrowd.analysis.accounts.population import (
     ACCOUNTS,
@@ -16,13 +15,9 @@ from hpcrowd.analysis.accounts.population import (
     week_edges,
 )
 from hpcrowd.analysis.curves import profile_distance, weekly_profile
-from hpcrowd.analysis.features.distance import apart
 from hpcrowd.environment import Clock, JobTable, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.studies.rebound.draws import think_times
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support.populations import record
 
@@ -106,21 +101,3 @@ def test_week_distance_is_the_share_that_would_have_to_move() -> None:
     assert 0 == profile_distance(one, one)
     with pytest.raises(QuantityError, match="sum of 0"):
         profile_distance(one, weekly_profile(np.array([-1]), clock))
-
-
-@given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
-def test_ks_distance_is_the_largest_of_all(first: list[int], other: list[int]) -> None:
-    """Of the differences between two empirical distribution functions, value by value."""
-    one, two = np.array(first), np.array(other)
-    expected = max(abs(float((one <= at).mean() - (two <= at).mean())) for at in range(21))
-    assert pytest.approx(expected) == apart(one, two).ks
-
-
-def test_think_times_are_those_between_sessions() -> None:
-    """As simulated, or as recorded."""
-    jobs = ran((0, 0, HOUR), (DAY, 0, HOUR))
-    assert [DAY - HOUR] == think_times(jobs).tolist()
-    jobs.submit[1] += 500
-    jobs.end[1] += 500
-    assert [DAY - HOUR + 500] == think_times(jobs).tolist()
-    assert [DAY - HOUR] == think_times(jobs, Work.of(jobs.copy())).tolist()

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from hpcrowd.agents import SessionDefinition, Sessions, Work, longest_paths, user_graph
-from hpcrowd.environment import JobTable, QuantityError, Trace, jobs_from_trace
+from hpcrowd.environment import JobTable, QuantityError
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -92,25 +92,3 @@ def test_graph_of_a_user_knows_jobs_and_batches(make_jobs: MakeJobs) -> None:
     assert 7 == graph.graph["user"]
     with pytest.raises(QuantityError, match="user 9"):
         user_graph(jobs, work.sessions, work.dependencies, 9)
-
-
-@pytest.mark.traces
-@pytest.mark.slow
-@pytest.mark.parametrize("definition", ["arrival:60m", "arrival:job", "max:20m"])
-def test_graphs_on_kth(kth: Trace, definition: str) -> None:
-    """On a real log no edge is redundant, none is missing, and longest paths are right."""
-    jobs = jobs_from_trace(kth).jobs
-    work = Work.of(jobs, SessionDefinition.parse(definition))
-    sessions, found = work.sessions, work.dependencies
-    longest = longest_paths(sessions)
-    sizes = np.diff(sessions.user_first)
-    for place in np.flatnonzero(sizes <= 150):
-        graph = user_graph(jobs, sessions, found, int(sessions.users[place]))
-        first = sessions.user_first[place]
-        start = sessions.start[first : first + sizes[place]]
-        end = sessions.end[first : first + sizes[place]]
-        before = np.argwhere(end[:, None] <= start[None, :])
-        full = nx.DiGraph((first + before).tolist())
-        full.add_nodes_from(graph)
-        assert set(nx.transitive_reduction(full).edges) == set(graph.edges)
-        assert 1 + nx.dag_longest_path_length(graph) == longest[place]

@@ -46,13 +46,6 @@ def made() -> Generated:
     return generate(published("feitelson97", 64), jobs=1500, load=0.9)
 
 
-def test_an_empty_machine_gives_the_flat_list(made: Generated) -> None:
-    """Where no job waits, agents submit every job in the second that the model wrote down."""
-    jobs = run(jobs_from_trace(made.trace()).jobs, made.drawn.follows, 1500 * 64)
-    assert jobs.recorded_submit.tolist() == jobs.submit.tolist()
-    assert jobs.submit.tolist() == jobs.start.tolist()
-
-
 @pytest.mark.parametrize("how", [{}, {"plain": True}], ids=str)
 def test_on_a_loaded_machine_repetitions_wait_for_each_other(
     made: Generated, how: dict[str, bool]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from hpcrowd.agents import SessionDefinition, Units, Work, add_users
 from hpcrowd.environment import JobTable, Simulation, State
-from hpcrowd.environment.errors import QuantityError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,17 +63,6 @@ def test_batch_of_several_jobs(make_jobs: MakeJobs) -> None:
     assert [-1, 400] == units.think_time.tolist()
 
 
-def test_users_do_not_wait_for_each_other(make_jobs: MakeJobs) -> None:
-    """Units stand user by user; the first of each follows nothing."""
-    jobs = make_jobs((0, 10, 1, 10, 7), (5, 10, 1, 10, 3), (9000, 5, 1, 5, 7), (9001, 5, 1, 5, 3))
-    units = batches(jobs)
-    assert [1, 3, 0, 2] == units.rows.tolist()
-    assert ([3, 7], [0, 2, 4]) == (units.users.tolist(), units.user_first.tolist())
-    assert [0, 0, 1, 1] == units.user.tolist()
-    assert {(0, 1), (2, 3)} == edges(units)
-    assert [-1, 8996, -1, 9000] == units.inter_arrival.tolist()
-
-
 def test_batches_wait_for_earlier_ones_only(make_jobs: MakeJobs) -> None:
     """One of no length in the second of a longer one before it is not what that one waited for."""
     jobs = make_jobs((0, 0, 1), (0, 9, 1), (0, 0, 1))
@@ -105,12 +92,6 @@ def test_batches_of_last_may_overlap(make_jobs: MakeJobs) -> None:
     assert [0, 0, 0, 1] == units.session.tolist()
     assert {(1, 2), (0, 3), (2, 3)} == edges(units)
     assert [-1, -1, 10, 7950] == units.think_time.tolist()
-
-
-def test_no_jobs_no_sessions() -> None:
-    """An empty table is reported as such."""
-    with pytest.raises(QuantityError, match="jobs: none in the table"):
-        Work.of(JobTable())
 
 
 @given(

@@ -74,13 +74,3 @@ def test_a_resampled_population_asks_for_what_was_recorded(
     assert {"normal", "long", "gpu"} <= {one[1] for one in kinds_of(run.jobs)}
     assert kinds_of(run.jobs) <= recorded
     assert len(run.jobs) == run.jobs.count(State.COMPLETED) > 100
-
-
-def test_generated_users_of_a_replay_ask_for_what_was_recorded(
-    log: Trace, recorded: set[Any]
-) -> None:
-    """Users who generate their work submit recorded jobs again, with their requests."""
-    machine = made_up.made_up_machine()
-    found = kinds_of(replay(log, users="generative", machine=machine, scheduler="easy").jobs)
-    assert {"normal", "gpu"} <= {one[1] for one in found}
-    assert found <= recorded

@@ -6,15 +6,14 @@ import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.formats.swf import write_swf
 from hpcrowd.environment.traces.trace import Trace
-from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.kinds.files import read_scenario, scenario_toml
-from typer.testing import CliRunner
 
 from tests.scenarios.sweeps.sweep_cases import write_busy
 from tests.support.populations import small_log
@@ -79,21 +78,26 @@ def test_a_grid_is_known_by_what_its_files_hold(folder: Path) -> None:
     assert before != read_scenario(path).identity()
 
 
-def test_a_sweep_over_brokers_and_shares(folder: Path) -> None:
-    """Settings of a grid are axes, also inside of clusters; sites are columns of the frame."""
-    study = folder / "study.toml"
-    study.write_text(
-        GRID
-        + '[axes]\nbroker = ["first-fit", "least-loaded"]\ngrid_share = [0.0, 1.0]\n'
-        + '"clusters.south.processors" = [6, 8]\n'
-        + '[result]\nmetrics = ["wait_mean_s", "site.grid.wait_s", "site.south.utilization"]\n'
-    )
+def swept(folder: Path, call: Any, text: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the frame of a sweep, and what is told of it."""
+    (folder / "study.toml").write_text(text)
     out = folder / "out"
-    done = CliRunner().invoke(
-        app, ["sweep", str(study), "--out", str(out), "--executor", "inline", "--json"]
+    code, told, _ = call(
+        "sweep", folder / "study.toml", "--out", out, "--executor", "inline", "--json"
     )
-    assert 0 == done.exit_code, done.output
-    frame = pd.read_parquet(out / "frame.parquet")
+    assert 0 == code
+    return pd.read_parquet(out / "frame.parquet"), json.loads(told)
+
+
+def test_a_sweep_over_brokers_and_shares(folder: Path, call: Any) -> None:
+    """Settings of a grid are axes, also inside of clusters; sites are columns of the frame."""
+    metrics = ["wait_mean_s", "site.grid.wait_s", "site.south.utilization"]
+    frame, told = swept(
+        folder,
+        call,
+        f'{GRID}[axes]\nbroker = ["first-fit", "least-loaded"]\ngrid_share = [0.0, 1.0]\n'
+        f'"clusters.south.processors" = [6, 8]\n[result]\nmetrics = {metrics}\n',
+    )
     assert 8 == len(frame) == (frame["state"] == "done").sum()
     apart = frame[frame["grid_share"] == 0]
     assert apart["site.grid.wait_s"].isna().all()
@@ -101,50 +105,29 @@ def test_a_sweep_over_brokers_and_shares(folder: Path) -> None:
     mixed = frame[frame["grid_share"] == 1]
     assert (mixed["site.grid.jobs"] == mixed["jobs_completed"]).all()
     assert mixed["wait_mean_s"].max() < apart["wait_mean_s"].min()
-    told = json.loads(done.stdout)
-    assert {"wait_mean_s", "site.grid.wait_s", "site.south.utilization"} == {
-        line["metric"] for line in told["summary"]
-    }
-    assert (out / "site.grid.wait_s.png").exists()
+    assert set(metrics) == {line["metric"] for line in told["summary"]}
+    assert (folder / "out" / "site.grid.wait_s.png").exists()
 
 
-def test_a_sweep_over_components(folder: Path) -> None:
-    """Runs share their jobs; a split job is one of the grid's, so that waits can be compared."""
-    study = folder / "study.toml"
-    wide = GRID.replace("[scenario.clusters.n", "components = 9\n[scenario.clusters.n", 1)
-    study.write_text(
-        wide.replace("grid_share = 0.5", "grid_share = 1.0")
-        + "[axes]\ncomponents = [8, 6, 4]\n"
-        + '[result]\nmetrics = ["site.grid.wait_s", "site.grid.jobs_split"]\n'
-    )
-    out = folder / "out"
-    done = CliRunner().invoke(app, ["sweep", str(study), "--out", str(out), "--executor", "inline"])
-    assert 0 == done.exit_code, done.output
-    frame = pd.read_parquet(out / "frame.parquet").set_index("components")
-    split = frame["site.grid.jobs_split"]
-    assert 0 == split[8] < split[6] < split[4]
-    assert 1 == frame["site.grid.jobs"].nunique()
-    assert (frame["jobs_completed"] == 250 + split).all()
-    assert 3 == frame["site.grid.wait_s"].nunique()
-
-
-def test_a_sweep_of_populations(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
+def test_a_sweep_of_populations(
+    tmp_path: Path, make_trace: Callable[..., Trace], call: Any
+) -> None:
     """Seeds draw populations, paired between speeds; accounts of the population are columns."""
     write_swf(small_log(make_trace), tmp_path / "log.swf")
-    study = tmp_path / "study.toml"
-    study.write_text(
+    frame, _ = swept(
+        tmp_path,
+        call,
         '[scenario]\nkind = "resample"\ntrace = "log.swf"\ndays = 42\nwarm_up = "7d"\n'
         "[scenario.consequences]\nelasticity = 0.25\n"
         '[axes]\nspeed = ["1x", "2x"]\nseed = 3\n'
-        '[result]\nmetrics = ["population.throughput_jobs_per_week"]\n'
+        '[result]\nmetrics = ["population.throughput_jobs_per_week"]\n',
     )
-    out = tmp_path / "out"
-    done = CliRunner().invoke(app, ["sweep", str(study), "--out", str(out), "--executor", "inline"])
-    assert 0 == done.exit_code, done.output
-    frame = pd.read_parquet(out / "frame.parquet")
     counts = frame.pivot(index="seed", columns="speed", values="population.users_arrived")
     assert (counts["1x"] == counts["2x"]).all(), "the same people, whatever the machine"
     assert counts["1x"].nunique() > 1
+
+
+RESAMPLE = '[scenario]\nkind = "resample"\ntrace = "busy.swf"\n'
 
 
 @pytest.mark.parametrize(
@@ -153,15 +136,10 @@ def test_a_sweep_of_populations(tmp_path: Path, make_trace: Callable[..., Trace]
         (GRID.replace("processors = 6", "processors = 0"), "clusters.south.processors 0"),
         (GRID + 'colour = "red"', "clusters.south.colour: no such setting"),
         (GRID.replace('users = "think-time"', 'broker = "best"'), "broker 'best': not known"),
-        (GRID.replace("grid_share", "components = 0\ngrid_share"), "components 0: a component has"),
         (GRID.replace("busy", "idle"), "idle.swf': no such file"),
         ('[scenario]\nkind = "grid"\nsource = "none.toml"', "no such file"),
-        ('[scenario]\nkind = "resample"\ntrace = "busy.swf"\nusers = "many"', "users 'many'"),
-        ('[scenario]\nkind = "resample"\ntrace = "busy.swf"\nusers = "nothing"', "users"),
-        (
-            '[scenario]\nkind = "resample"\ntrace = "busy.swf"\n[scenario.pool]\nedge = 7',
-            "pool: edge 7",
-        ),
+        (RESAMPLE + 'users = "many"', "users 'many'"),
+        (RESAMPLE + "[scenario.pool]\nedge = 7", "pool: edge 7"),
     ],
 )
 def test_mistakes_are_reported_with_their_line(folder: Path, text: str, told: str) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from hpcrowd.scenarios.sweeps.engines import Dask, Inline, Processes
-from hpcrowd.scenarios.sweeps.loop import TRIES, WorkerDied, each_of
 from hpcrowd.scenarios.sweeps.runs import sweep
 from hpcrowd.scenarios.sweeps.study import read_study
 
@@ -161,24 +160,3 @@ def _once(killer: Killer) -> Any:
         time.sleep(0.03)  # a longer sweep, so that there is something to kill
 
     return tell
-
-
-def die(task: int) -> int:
-    """End the process over a task below 0."""
-    if task < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return task
-
-
-@pytest.mark.slow
-def test_who_kills_its_worker_fails_alone() -> None:
-    """A task that kills its worker each time fails; those next to it are done."""
-    engine = Processes(2)
-    try:
-        found = dict(each_of(engine, die, [1, 2, -1, 3, 4]))
-    finally:
-        engine.close()
-    died = found.pop(-1)
-    assert {1: 1, 2: 2, 3: 3, 4: 4} == found
-    assert isinstance(died, WorkerDied)
-    assert TRIES == died.times

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
+from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.errors import HpcrowdError
 from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.files.given import with_changes
@@ -117,18 +116,6 @@ def test_whole_nodes_are_taken_without_more_work(found: Runs) -> None:
     assert what_if.after["think-time"].metrics["lateness_mean_s"] > 0
 
 
-def test_sharing_is_switched_back(site: Site) -> None:
-    """On a machine with whole nodes, the question is what sharing would change."""
-    once = script("node_sharing").change(site).machine
-    assert all(one.exclusive for one in once.partitions)
-    again = script("node_sharing").change(Site(site.trace, once))
-    assert site.machine == again.machine
-    assert "Shared nodes" == again.title
-    linear = with_changes(site.machine, {"scheduling.whole-nodes": True})
-    shared = script("node_sharing").change(Site(site.trace, linear)).machine
-    assert not any((shared.scheduling.whole_nodes, *(one.exclusive for one in shared.partitions)))
-
-
 def test_debug_partition_takes_a_node_for_short_jobs(site: Site, found: Runs) -> None:
     """Only jobs of up to an hour of the default partition name it; its node is in no other."""
     run = found["debug_partition"].after["rigid"]
@@ -146,36 +133,21 @@ def test_debug_partition_takes_a_node_for_short_jobs(site: Site, found: Runs) ->
     assert run.machines["home"]["partitions"]["debug"]["jobs"] > 0
 
 
-def test_nothing_runs_on_the_rack_while_it_is_drained(site: Site) -> None:
-    """From 8 to 18 on the first Monday no job holds a node of the rack; otherwise jobs do."""
-    change = script("drain_rack").change(site)
-    (work,) = change.machine.reservations
+def test_the_rack_is_reserved_while_it_is_drained(site: Site) -> None:
+    """The work is on the rack's two nodes from 8 to 18 on the first Monday; sharing switches back.
+
+    On a machine with whole nodes, the question is what sharing would change.
+    """
+    (work,) = script("drain_rack").change(site).machine.reservations
     clock = Clock.of(site.trace.header)
     assert "Mon 2024-01-15 08:00" == f"{clock.local(work.start):%a %Y-%m-%d %H:%M}"
     assert 10 * HOUR == work.end - work.start
-    layout = Layout(site.machine)
-    rack = layout.nodes_in(work.nodes)
-    assert 2 == rack.bit_count()
-
-    made = made_up.made_up_jobs()[::3]
-    for machine, during in ((change.machine, False), (site.machine, True)):
-        jobs = JobTable()
-        jobs.append(
-            len(made), user=1, processors=[job.cores for job in made],
-            run_time=[job.run for job in made], requested_time=[job.limit for job in made],
-        )  # fmt: skip
-        jobs.requests = made_up.requests_of(made)
-        model = Simulation(jobs, machine.cores, "slurm", machine=machine)
-        model.submit(made_up._Nobody(), np.arange(len(made)), [job.submit for job in made])
-        model.run()
-        scheduler: Any = model.cluster.engine.scheduler
-        there = [
-            (one.start, int(jobs.end[one.row]))
-            for one in scheduler.ledger
-            if any(rack >> share.node & 1 for share in one.holding)
-        ]
-        assert there
-        assert during == any(a < work.end and b > work.start for a, b in there)
+    assert 2 == Layout(site.machine).nodes_in(work.nodes).bit_count()
+    sharing = script("node_sharing").change
+    once = sharing(site).machine
+    assert all(one.exclusive for one in once.partitions)
+    again = sharing(Site(site.trace, once))
+    assert ("Shared nodes", site.machine) == (again.title, again.machine)
 
 
 def most_running(run: Run) -> int:
@@ -270,16 +242,6 @@ def test_rejected_jobs_are_listed_by_reason(site: Site) -> None:
     gpu = str([site.trace.names["queue"][queue] for queue in site.trace["queue"]].count("gpu"))
     assert ("0", gpu) == tuple(rows["jobs rejected"])
     assert ("-", gpu) == tuple(rows["rejected: PartitionTimeLimit"])
-
-
-def test_work_counts_what_jobs_asked_for_while_work_came() -> None:
-    """Half of a week passes between submissions; work after the last, and cores beyond, are out."""
-    jobs = JobTable()
-    jobs.append(2, user=1, processors=[4, 1], recorded_submit=[0, WEEK // 2])
-    jobs.start[:] = jobs.submit[:] = [0, WEEK // 2]
-    jobs.end[:] = [HOUR, WEEK // 2 + HOUR]
-    jobs.state[:] = State.COMPLETED
-    assert 2 * 4 * 1.0 == comparison.work_per_week(Run(jobs, 8, "", {}))
 
 
 def test_logs_without_requests_keep_memory_and_account() -> None:
