@@ -39,7 +39,7 @@ def test_shares_are_met(make_jobs: MakeJobs) -> None:
 
 
 def test_users_go_before_groups_and_groups_before_shares(make_jobs: MakeJobs) -> None:
-    """Who is named has that behaviour, then who is in a named group; the others draw."""
+    """Who is named goes first, then who has its first job in a named group; the others draw."""
     mixture = Mixture(
         [Part("rigid", users=(5, 11)), Part("fluid", groups=(1,)), Part("adjusted", 1.0)]
     )
@@ -47,10 +47,6 @@ def test_users_go_before_groups_and_groups_before_shares(make_jobs: MakeJobs) ->
     expected = np.repeat([2, 1, 2], 10)
     expected[[5, 11]] = 0
     assert expected.tolist() == found.tolist()
-
-
-def test_group_of_a_user_is_that_of_its_first_job(make_jobs: MakeJobs) -> None:
-    """A user who changes its group stays with the first."""
     jobs = make_jobs((900, 5, 1, 5, 1), (0, 5, 1, 5, 1), (5, 5, 1, 5, 2))
     jobs.group[:] = 7, 8, 7
     mixture = Mixture([Part("rigid", groups=(7,)), Part("fluid", groups=(8,))])
@@ -80,9 +76,14 @@ def test_what_is_not_a_mixture(make_jobs: MakeJobs, parts: list[Part], message: 
         add_users(Simulation(work.jobs, 4), work, Mixture(parts))
 
 
-def test_shares_may_be_off_by_as_much_as_floats_are() -> None:
-    """Ten tenths add up to 1."""
+def test_what_parts_may_be(make_jobs: MakeJobs) -> None:
+    """Ten tenths add up to 1; users of a part share a behaviour, which a function may make."""
     assert 10 == len(Mixture([Part("rigid", 0.1)] * 10).parts)
+    work = crowd(make_jobs, range(40))
+    parts = [Part(lambda work: Rigid(), 0.5), Part(ThinkTime, 0.5)]
+    users = add_users(Simulation(work.jobs, 10), work, Mixture(parts))
+    assert {Rigid, ThinkTime} == {type(user.behaviour) for user in users}
+    assert 2 == len({id(user.behaviour) for user in users})
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
@@ -109,15 +110,6 @@ def test_each_user_behaves_as_its_part_says(make_jobs: MakeJobs, plain: bool) ->
     for number, kind in enumerate(kinds, start=1):
         mine = jobs.user == number
         assert submissions(kind)[mine].tolist() == mixed[mine].tolist(), kind
-
-
-def test_behaviours_of_a_part_are_shared(make_jobs: MakeJobs) -> None:
-    """Users of one part share one behaviour; a part may also be what makes one."""
-    work = crowd(make_jobs, range(40))
-    parts = [Part(lambda work: Rigid(), 0.5), Part(ThinkTime, 0.5)]
-    users = add_users(Simulation(work.jobs, 10), work, Mixture(parts))
-    assert {Rigid, ThinkTime} == {type(user.behaviour) for user in users}
-    assert 2 == len({id(user.behaviour) for user in users})
 
 
 def test_replay_takes_a_mixture(kth: Trace) -> None:

@@ -37,10 +37,12 @@ def work(make_jobs: MakeJobs) -> Work:
     return Work.of(make_jobs(*rows))
 
 
-def test_every_preset_can_be_chosen() -> None:
-    """The command line offers the presets, with a word on each, and no others."""
+def test_every_preset_can_be_chosen(work: Work) -> None:
+    """The command line offers all, with a word on each; two are classes that can be subclassed."""
     assert list(PRESETS) == list(BEHAVIOURS)
     assert all(preset.does for preset in PRESETS.values())
+    made = PRESETS["rigid"], PRESETS["think-time"], Recipe("sessions", window="fitted")
+    assert [Rigid, ThinkTime, Composed] == [type(one(work)) for one in made]
 
 
 @pytest.mark.parametrize(
@@ -59,12 +61,6 @@ def test_parts_of_the_presets(work: Work, name: str, parts: str) -> None:
     made: Any = PRESETS[name](work)
     names = [type(part).__name__ for part in (made.when, made.think, made.window)]
     assert parts == " ".join([*names, str(made.waits)])
-
-
-def test_presets_that_are_classes_of_their_own(work: Work) -> None:
-    """Rigid users and plain think times are what can be subclassed, and compiled."""
-    made = PRESETS["rigid"], PRESETS["think-time"], Recipe("sessions", window="fitted")
-    assert [Rigid, ThinkTime, Composed] == [type(one(work)) for one in made]
 
 
 @pytest.mark.parametrize(

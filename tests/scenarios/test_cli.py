@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,6 @@ from hpcrowd.environment import read_swf
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.terminal import simulation_progress
-
-from tests.support.places import ROOT
 
 #: Three users; job 4 waits for job 1, job 5 is larger than the machine, job 7 has no processors.
 TRACE = """\
@@ -179,26 +175,6 @@ def test_help_documents_every_choice(call: Any) -> None:
     out = call("replay", "--help")[1]
     names = [f"--{name.replace('_', '-')}" for name in ReplayConfig.settings()]
     assert [] == [name for name in names if name not in out]
-
-
-def shell(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-    """Start the command line as its own process."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "hpcrowd", *map(str, arguments)],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
-    )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_closed_pipe_is_quiet(trace: Path) -> None:
-    """A reader that goes away, as in ``| head``, is not an error of ours."""
-    process = shell("replay", trace, "--json")
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    assert "Traceback" not in process.stderr.read()
-    process.stderr.close()
-    process.wait(timeout=60)
 
 
 class Terminal(io.StringIO):

@@ -120,16 +120,12 @@ def test_command_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert ["demo"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_command_spares_other_folders(tmp_path: Path) -> None:
-    """A folder that hpcrowd did not write is left alone, and nothing is begun."""
+@pytest.mark.parametrize("given", [{"days": 0}, {"seed": -1}, {"processors": 0}])
+def test_impossible_demos_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+    """Numbers that cannot be are told; a folder that hpcrowd did not write is left alone."""
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(HpcrowdError, match="choose another --out"):
         demo_command(tmp_path, days=1, seed=0, as_json=False)
     assert ["mine.txt"] == [path.name for path in tmp_path.iterdir()]
-
-
-@pytest.mark.parametrize("given", [{"days": 0}, {"seed": -1}, {"processors": 0}])
-def test_impossible_demos_are_refused(given: dict[str, Any]) -> None:
-    """Days, seed and processors that cannot be are reported in one line."""
     with pytest.raises(QuantityError, match=r"days 0|seed -1|processors 0"):
         run_demo(**({"days": 1} | given))

@@ -152,19 +152,15 @@ def test_populations_keep_their_hours_and_finish(hears: bool) -> None:
     assert 21 * HOUR <= (first % DAY).min() <= (first % DAY).max() <= 23 * HOUR
 
 
-def test_one_more_user_leaves_the_others_alone() -> None:
-    """Another user does not change what oblivious users draw."""
+def test_users_mind_the_machine_and_no_others() -> None:
+    """No user asks for more processors than there are; another one changes nobody else."""
+    jobs, _ = simulate(processors=3)
+    assert (3, 0) == (jobs.processors.max(), jobs.count(State.REJECTED))
     before, _ = simulate(hears=False)
     after, _ = simulate(counts={**FEW, "debugger": 4, "sweeper": 2}, hears=False)
     new = np.isin(after.user, [104, 202])
     assert {104, 202} == set(after.user[new].tolist())
     assert choices(before) == choices(after.take(np.flatnonzero(~new)))
-
-
-def test_small_machines_get_smaller_jobs() -> None:
-    """No user asks for more processors than there are."""
-    jobs, _ = simulate(processors=3)
-    assert (3, 0) == (jobs.processors.max(), jobs.count(State.REJECTED))
 
 
 @pytest.mark.parametrize("counts", [{"gambler": 1}, {"debugger": 100}, {"debugger": -1}])

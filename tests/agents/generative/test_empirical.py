@@ -66,39 +66,31 @@ def test_habits_of_a_record(
         assert [HOUR, HOUR + 1] == fit(jobs, longest_gap=None).gaps.values.tolist()
 
 
-def test_same_jobs_ask_for_the_same(make_jobs: MakeJobs) -> None:
-    """A run ends where processors, requested time or a known executable change."""
+def test_jobs_that_are_the_same_and_whose_they_are(make_jobs: MakeJobs) -> None:
+    """A run ends where jobs ask for something else; strangers draw from their group's jobs."""
     jobs = make_jobs(*[(10 * place, 5, 1, 60) for place in range(8)])
     jobs.processors[2:] = 2
     jobs.requested_time[4:] = 90
     jobs.executable[:] = [1, 1, 1, 1, 1, -1, 2, 3]
     assert [2, 2, 3, 1] == fit(jobs).repeats.values.tolist()
-
-
-def test_own_values_from_enough_on() -> None:
-    """A user with enough values draws from its own, the others and strangers from everybody's."""
-    values = Empirical([1, 2, 3, 4], np.array([0, 0, 0, 1]), least=3)
-    assert [[1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4]] == [list(values.of(at)) for at in (0, 1, -1)]
-    assert [1, 2, 3, 4] == list(Empirical([1, 2, 3, 4], np.array([0, 0, 0, 1])).of(0))
-    with pytest.raises(QuantityError, match="must be 1 value or more"):
-        Empirical([1], least=0)
-
-
-def test_draws_are_uniform() -> None:
-    """Each value is as likely as any other (within 5 standard errors)."""
-    stream = np.random.default_rng(5)
-    drawn = np.bincount([draw([0, 1, 2, 3], stream) for _ in range(4000)], minlength=4)
-    assert pytest.approx(np.full(4, 1000), abs=5 * np.sqrt(4000 * 0.25 * 0.75)) == drawn
-
-
-def test_jobs_of_a_stranger_are_its_groups(make_jobs: MakeJobs) -> None:
-    """A user draws from its own jobs; without any from its group's, else from everybody's."""
     jobs = make_jobs((0, 1, 1, 1, 1), (10, 1, 1, 1, 2), (20, 1, 1, 1, 3), (30, 1, 1, 1, 1))
     jobs.group[:] = [7, 7, 8, 7]
     habits = fit(jobs)
     whose = {(1, 7): [0, 3], (9, 7): [0, 1, 3], (9, 8): [2], (9, 9): [0, 1, 2, 3],
              (9, -1): [0, 1, 2, 3]}  # fmt: skip
     assert whose == {who: sorted(habits.jobs_of(*who)) for who in whose}
+
+
+def test_who_draws_from_what() -> None:
+    """A user with enough values draws from its own, others from everybody's, all equally likely."""
+    values = Empirical([1, 2, 3, 4], np.array([0, 0, 0, 1]), least=3)
+    assert [[1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4]] == [list(values.of(at)) for at in (0, 1, -1)]
+    assert [1, 2, 3, 4] == list(Empirical([1, 2, 3, 4], np.array([0, 0, 0, 1])).of(0))
+    with pytest.raises(QuantityError, match="must be 1 value or more"):
+        Empirical([1], least=0)
+    stream = np.random.default_rng(5)
+    drawn = np.bincount([draw([0, 1, 2, 3], stream) for _ in range(4000)], minlength=4)
+    assert pytest.approx(np.full(4, 1000), abs=5 * np.sqrt(4000 * 0.25 * 0.75)) == drawn
 
 
 @pytest.mark.parametrize("choice", [{"longest_break": 0}, {"longest_gap": -1}, {"least": 0}])

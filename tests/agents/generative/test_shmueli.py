@@ -167,16 +167,25 @@ def test_jobs_come_again_over_batches(make_jobs: MakeJobs) -> None:
     assert np.all(model.jobs.requested_time == 60 * model.jobs.processors)
 
 
-def test_users_may_wake_in_the_first_week(make_jobs: MakeJobs) -> None:
-    """Then it is not their first recorded second, but a drawn one."""
+def test_where_users_and_their_habits_come_from(make_jobs: MakeJobs) -> None:
+    """Users wake in the first week if told so; they may draw from another record than their own."""
     record = make_jobs((500, 100, 1), (1200, 100, 1))
     _, user = one_user(record, STAY, wakes="first-week", horizon=WEEK)
     assert 0 <= user.wakes < WEEK
     assert 500 != user.wakes
+    users = make_jobs((0, 1, 1, 1, 5), (100, 1, 1, 1, 6))
+    other = make_jobs((0, 77, 1, 1, 5), (300, 77, 1, 1, 9))
+    model = Simulation(JobTable(), 4, "fcfs")
+    behaviour = replace(CALIBRATED, horizon=WEEK)(Work.of(users), Work.of(other))
+    for place in range(2):
+        behaviour.begin(behaviour.join(model, place))
+    model.run()
+    assert [5, 6] == np.unique(model.jobs.user).tolist()
+    assert [77] == np.unique(model.jobs.run_time).tolist()
 
 
 def test_presence_as_recorded(make_jobs: MakeJobs) -> None:
-    """A user comes on as many days as recorded, from its first to its last (5 std. errors)."""
+    """Users come on as many days as recorded, those who work over midnight on as many nights."""
     record = make_jobs(*[(day * DAY + 10 * HOUR, 100, 1) for day in range(0, 400, 4)])
     model, user = one_user(record, LEAVE, presence="recorded", horizon=500 * DAY)
     model.run()
@@ -184,10 +193,6 @@ def test_presence_as_recorded(make_jobs: MakeJobs) -> None:
     assert pytest.approx(100 / 397) == user.attendance
     assert pytest.approx(100, abs=5 * np.sqrt(397 * 0.25 * 0.75)) == len(came)
     assert 0 == came[0] < came[-1] <= 396
-
-
-def test_nights_are_days_from_noon_to_noon(make_jobs: MakeJobs) -> None:
-    """Who works over midnight comes for whole nights, Sunday's from Monday 0:00 on."""
     nights = SameWindow(ActivityWindow(20 * HOUR, 4 * HOUR))
     record = make_jobs(*[(day * DAY + 20 * HOUR, 100, 1) for day in range(0, 400, 4)])
     model, user = one_user(record, LEAVE, nights, presence="recorded", horizon=400 * DAY)
@@ -218,19 +223,6 @@ def test_impossible_parameters_are_refused(choice: dict[str, Any]) -> None:
     (name,) = choice
     with pytest.raises(QuantityError, match=f"{name}.*(choose|at least|or more)"):
         SiteModel(**choice)
-
-
-def test_another_record_to_draw_from(make_jobs: MakeJobs) -> None:
-    """With ``fit``, users come from one record and what they draw from another."""
-    users = make_jobs((0, 1, 1, 1, 5), (100, 1, 1, 1, 6))
-    other = make_jobs((0, 77, 1, 1, 5), (300, 77, 1, 1, 9))
-    model = Simulation(JobTable(), 4, "fcfs")
-    behaviour = replace(CALIBRATED, horizon=WEEK)(Work.of(users), Work.of(other))
-    for place in range(2):
-        behaviour.begin(behaviour.join(model, place))
-    model.run()
-    assert [5, 6] == np.unique(model.jobs.user).tolist()
-    assert [77] == np.unique(model.jobs.run_time).tolist()
 
 
 @settings(max_examples=25)

@@ -111,17 +111,6 @@ def test_nothing_that_comes_later_is_known(users: str) -> None:
 
 
 @pytest.mark.parametrize("users", SUBMITTING)
-def test_numbers_and_seeds(users: str) -> None:
-    """A future is the same whenever it is made; another number or seed is another future."""
-    outset = Outset(state_at(), 2 * DAY, users=users)
-    first = outset.simulate(0, 5)
-    others = [outset.simulate(1, 5), outset.simulate(0, 6)]
-    assert same(first, outset.simulate(0, 5))
-    assert same(first, Outset(state_at(), 2 * DAY, users=users).simulate(0, 5))
-    assert not any(same(first, other) for other in others)
-
-
-@pytest.mark.parametrize("users", SUBMITTING)
 def test_jobs_that_left_the_queue(users: str) -> None:
     """A job that was cancelled before it started has no run time; users may do it again."""
     rows = [(d * DAY + 9 * HOUR, UNKNOWN, d * DAY + 10 * HOUR, 1, 1) for d in range(21)]
@@ -175,7 +164,7 @@ def test_users_wait_for_what_is_pending(users: str, free: int, busy: int) -> Non
 
 
 def test_a_chain_of_a_block_waits() -> None:
-    """A comes at 9:00, whatever happens; on a machine that is down then, B comes later."""
+    """On a machine that is down B comes later; after a block users go on from another moment."""
     now = MORNING - HOUR
     closed = Maintenance(MORNING - 60, MORNING + 5 * HOUR, announced=60, jobs="run")
     outset = Outset(pairs(now), DAY - 2 * HOUR, users="think-time")
@@ -183,10 +172,6 @@ def test_a_chain_of_a_block_waits() -> None:
     late = replace(outset, platform=[closed])
     assert [0, 5 * 60 + 70] == today(sent(late, user=1))
     assert [0, 70] == today(sent(replace(late, users="rigid"), user=1))
-
-
-def test_a_block_ends_and_another_begins() -> None:
-    """After the days of one moment users go on from another, all through the horizon."""
     outset = Outset(pairs(MORNING - HOUR), 20 * DAY, users="think-time", likeness=Likeness(block=2))
     for users in SUBMITTING:
         times = sent(replace(outset, users=users), user=1)

@@ -38,7 +38,7 @@ def accounts(jobs: JobTable, visits: Visits | None = None, **more: float) -> dic
 
 
 def test_throughput_counts_ends_and_hours_in_use_per_week() -> None:
-    """A job that runs over the end of a week counts there by its hours, and ends in the next."""
+    """A job over the end of a week counts by its hours, and ends in the next; weeks are local."""
     jobs = ran((0, 0, HOUR), (2 * WEEK - HOUR, 0, 2 * HOUR), (3 * WEEK, 0, 3 * HOUR))
     found = accounts(jobs, speed=2)
     assert (3 / 4, 2 / 3) == (found["jobs_per_week_mean"], found["throughput_jobs_per_week"])
@@ -47,10 +47,6 @@ def test_throughput_counts_ends_and_hours_in_use_per_week() -> None:
     assert pytest.approx((2 + 2 + 6) / (3 * 10 * 168)) == found["utilization_weeks"]
     assert [] == found["notes"]
     assert list(ACCOUNTS) == list(found)
-
-
-def test_weeks_begin_on_mondays_over_a_change_of_the_clocks() -> None:
-    """The week in which clocks are put forward has an hour less."""
     zone = ZoneInfo("Europe/Stockholm")
     clock = Clock(int(datetime(1997, 3, 17, tzinfo=zone).timestamp()), zone, known=True)
     assert [WEEK, WEEK - HOUR, WEEK] == np.diff(week_edges(clock, 3)).tolist()

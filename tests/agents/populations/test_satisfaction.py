@@ -103,24 +103,19 @@ def test_who_is_content_pauses_for_less_time(doublings: float, factor: float) ->
     assert [DAY, DAY + step, DAY + 2 * step] == found
 
 
-def test_long_pauses_do_not_depend_on_the_mood() -> None:
-    """They are absences, not reactions."""
+def test_what_users_make_of_it() -> None:
+    """Long pauses are absences; moods are averages; who is unsatisfied goes, or begins again."""
     assert [DAY, WEEK + DAY, 2 * WEEK + DAY] == lived(-3, absence=2 * DAY, again=0)[0]
-
-
-def test_mood_is_a_moving_average() -> None:
-    """A fifth of the way each time, and one unit counts for three doublings at most."""
     mind = Consequences(elasticity=0, leave=0)
     _, _, (user,) = simulated(pool_of(ROWS), ME, formula=lambda *_: 50, consequences=mind)
     assert pytest.approx(3 * (1 - 0.8**3)) == user.mood
-
-
-def test_who_is_unsatisfied_gives_up() -> None:
-    """After the first unit, with certainty; what it has not submitted never comes."""
     found, visits, user = lived(1.0, tolerance=0, leave=1, returns=0)
     assert [DAY] == found
     assert [(DAY + HOUR, 7, "gave up")] == visits.notes[1:]
     assert (False, 0) == (user.done, visits.remaining)
+    found, visits, _ = lived(-1, 7, again=1, elasticity=0)
+    assert [DAY + week * WEEK for week in range(7)] == found
+    assert 2 == visits.counts()["went on"]
 
 
 @pytest.mark.parametrize(("away", "weeks"), [(1, 9), (3, 30)])
@@ -136,13 +131,6 @@ def test_who_goes_away_comes_back_on_the_same_day_and_hour(away: int, weeks: int
     # It was to come an hour earlier in the week than it left: a week later than it is back.
     second = DAY + (absent + 1) * WEEK
     assert [DAY, second, second + WEEK] == found
-
-
-def test_who_is_content_begins_again() -> None:
-    """A temporary user whose work is done starts again with certainty, and again."""
-    found, visits, _ = lived(-1, 7, again=1, elasticity=0)
-    assert [DAY + week * WEEK for week in range(7)] == found
-    assert 2 == visits.counts()["went on"]
 
 
 @pytest.mark.parametrize(

@@ -207,13 +207,17 @@ def test_mistakes_in_a_file_have_their_place(
 
 
 def test_a_population_with_free_parameters_can_be_replayed(
-    tmp_path: Path, known: Path, call: Call
+    tmp_path: Path, known: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A replay takes the values of the file and ignores what is free, also in its provenance."""
+    """A replay takes the values of the file; without pyabc a message says what to install."""
     code, with_free, _ = call("replay", known, "--users", write_population(tmp_path), "--json")
     assert 0 == code
     without = write_population(tmp_path, POPULATION.partition("[free]")[0])
     assert with_free == call("replay", known, "--users", without, "--json")[1]
+    monkeypatch.setitem(sys.modules, "pyabc", None)
+    code, _, said = call("calibrate", write_population(tmp_path), known, "--method", "smc")
+    assert 2 == code
+    assert 'smc: pyabc is not installed; pip install "hpcrowd[calibration]"\n' in said
 
 
 def test_ctrl_c_leaves_nothing(
@@ -229,16 +233,6 @@ def test_ctrl_c_leaves_nothing(
     code, _, said = call("calibrate", write_population(tmp_path), known, "-o", out)
     assert (130, "hpcrowd: interrupted; nothing was written\n") == (code, said)
     assert ["linear.toml"] == [path.name for path in tmp_path.iterdir()]
-
-
-def test_without_pyabc_a_message_says_what_to_install(
-    tmp_path: Path, known: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before anything is simulated; the other method needs nothing."""
-    monkeypatch.setitem(sys.modules, "pyabc", None)
-    code, _, said = call("calibrate", write_population(tmp_path), known, "--method", "smc")
-    assert 2 == code
-    assert 'smc: pyabc is not installed; pip install "hpcrowd[calibration]"\n' in said
 
 
 @pytest.mark.slow

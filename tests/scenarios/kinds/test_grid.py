@@ -93,16 +93,12 @@ def grid_jobs(folder: Path, text: str) -> int:
     return jobs
 
 
-def test_shares_isolate_or_mix(tmp_path: Path) -> None:
-    """With share 0 nobody uses the broker, with 1 all do; who goes does not depend on others."""
+def test_who_uses_the_grid(tmp_path: Path) -> None:
+    """With share 0 nobody, with 1 all, else by lot; who has waited long may switch to it."""
     assert 0 == grid_jobs(tmp_path, TWO.replace("0.5", "0"))
     assert 60 == grid_jobs(tmp_path, TWO.replace("0.5", "1.0"))
     more = TWO.replace("[clusters.north]", "[clusters.west]\nprocessors = 2\n[clusters.north]")
     assert grid_jobs(tmp_path, TWO) == grid_jobs(tmp_path, more)
-
-
-def test_a_behaviour_takes_users_to_the_grid(tmp_path: Path) -> None:
-    """Who has waited long for a session submits the next one to the grid."""
     text = TWO.replace("processors = 8", "processors = 4").replace("grid_share = 0.5", "")
     text = text.replace('users = "think-time"', 'sessions = "arrival:10m"')
     assert 0 < grid_jobs(tmp_path, text + REACTING) < 120

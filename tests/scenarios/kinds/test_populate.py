@@ -46,17 +46,13 @@ def test_when_the_next_batch_comes(batch: int, hears: bool, submits: list[int]) 
     assert {1} == set(jobs.user.tolist()) == set(jobs.group.tolist())
 
 
-def test_each_draws_from_its_group_and_from_its_own_stream() -> None:
-    """A second user leaves the first one's batches as they were."""
+def test_members_and_their_pools() -> None:
+    """Each draws from its group and its own stream; what makes no population is named."""
     pools = {1: pool(1, 2, 3, run=10), 2: pool(1, run=7)}
     alone = simulated([member()], pools, horizon=2000)
     both = simulated([member(), member(2, 2, 5)], pools, horizon=2000)
     assert alone.run_time.tolist() == both.run_time[both.user == 1].tolist()
     assert {7} == set(both.run_time[both.user == 2].tolist())
-
-
-def test_what_makes_no_population() -> None:
-    """A group without a pool, a user without pauses, an empty pool."""
     simulation = Simulation(JobTable(), 2)
     with pytest.raises(QuantityError, match="user 1, group 9: no pool for this group, only for 1"):
         add_pool_users(simulation, [member(1, 9)], {1: pool(1)})

@@ -73,7 +73,7 @@ def test_what_an_entry_means(read: Callable[[str], Any], entry: str, expected: R
 
 
 def test_shares_and_names(read: Callable[[str], Any]) -> None:
-    """Entries become the parts of a mixture; the file gives the name unless it is given."""
+    """Entries become parts of a mixture, one alone needs no share; the file gives the name."""
     text = '[[users]]\nshare = 1\n[[users]]\nbehaviour = "rigid"\nusers = [3]\ngroups = [1, 2]'
     population = read(text)
     parts = population.mixture().parts
@@ -82,15 +82,7 @@ def test_shares_and_names(read: Callable[[str], Any]) -> None:
     ]
     assert "crowd" == population.name
     assert "evening" == read('name = "evening"\n[[users]]').name
-
-
-def test_a_single_entry_is_for_everybody(read: Callable[[str], Any]) -> None:
-    """One entry that names nobody needs no share."""
     assert [1.0] == [part.share for part in read("[[users]]").mixture().parts]
-
-
-def test_example_in_the_module_is_valid(read: Callable[[str], Any]) -> None:
-    """The file that the module shows at its top can be read."""
     from hpcrowd.scenarios.kinds import population_files as population_config
 
     lines = str(population_config.__doc__).splitlines()

@@ -1,21 +1,27 @@
-"""The scenario and the command: one configuration, one run, one folder; and what is refused."""
+"""Resampled populations: one configuration, one run, one folder; requests; what is refused."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hpcrowd.analysis.results import read_results
-from hpcrowd.environment import JobTable, State, read_swf, write_swf
+from hpcrowd.environment import read_swf, write_swf
 from hpcrowd.environment.clock import WEEK
 from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.jobs import Int64s
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.commands.setting_options import named_numbers
+from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.kinds.resample import ResampleConfig, resample
+from hpcrowd.scenarios.whatif.machine import made_up
 
 from tests.support.populations import small_log
 
@@ -45,12 +51,17 @@ def test_every_job_is_accounted_for(log: Trace, doing: str) -> None:
     assert run.clock.local(0).isoformat().startswith("1996-12-30T00:00:00")
 
 
-def test_units_may_be_batches(log: Trace) -> None:
-    """The same population in smaller pieces, which wait for each other within sessions, too."""
+def test_units_and_think_times(log: Trace) -> None:
+    """Units may be batches; fields 17 and 18 say which job let a session come."""
     choices = {"users": "think-time", "scheduler": "recorded", "sessions": "arrival:10h"}
     sessions, batches = (resample(log, unit=unit, **choices) for unit in ("sessions", "batches"))
     assert len(batches.jobs) == len(sessions.jobs)
     assert batches.jobs.unit.max() > sessions.jobs.unit.max()
+    waiting = resample(log, users="think-time").to_trace()
+    known = waiting["preceding"] > 0
+    assert known.sum() > 50
+    assert (waiting["think_time"][known] >= 0).all()
+    assert (resample(log, users="rigid").to_trace()["preceding"] == -1).all()
 
 
 def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
@@ -65,15 +76,6 @@ def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
     assert set(run.jobs.group.tolist()) <= {1, 2}
     again = resample(log, users="mugm", model=model, days=42, pool={"least": 1}, population="2x")
     assert run.jobs.submit.tolist() == again.jobs.submit.tolist()
-
-
-def test_think_times_are_in_the_trace_that_it_leaves(log: Trace) -> None:
-    """Fields 17 and 18 say which job let a session come; rigid users wait for none."""
-    waiting = resample(log, users="think-time").to_trace()
-    known = waiting["preceding"] > 0
-    assert known.sum() > 50
-    assert (waiting["think_time"][known] >= 0).all()
-    assert (resample(log, users="rigid").to_trace()["preceding"] == -1).all()
 
 
 def test_results_can_be_read_repeated_and_compared(
@@ -95,7 +97,7 @@ def test_results_can_be_read_repeated_and_compared(
     assert len(read_swf(tmp_path / "1" / "trace.swf.gz")) == len(run.jobs)
     code, text, _ = call("compare", tmp_path / "1", tmp_path / "2")
     assert 0 == code
-    assert "resampled think-time-windows with satisfaction alea, easy, 2 seeds" in text
+    assert "resampled think-time-windows with satisfaction alea, easy, other cons" in text
     stored = json.loads((tmp_path / "1" / "provenance.json").read_text())["configuration"]
     assert ("resample", 64) == (stored.pop("kind"), len(stored.pop("files_sha256")["log.swf"]))
     del stored["trace"]
@@ -168,3 +170,64 @@ def test_settings_are_names_and_numbers(text: str, message: str) -> None:
     assert {} == named_numbers("pool", None, names)
     with pytest.raises(QuantityError, match=message):
         named_numbers("consequences", text, names)
+
+
+@pytest.fixture(scope="module")
+def site_log(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return three weeks of a third of the made-up site's users, without waits."""
+    kinds = tuple(kind._replace(users=-(-kind.users // 3)) for kind in made_up.KINDS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(made_up, "KINDS", kinds)
+        patch.setattr(made_up, "DAYS", 21)
+        jobs = made_up.made_up_jobs()
+    path = tmp_path_factory.mktemp("site") / "jobs.txt"
+    path.write_text(made_up.accounting(jobs, np.array([job.submit for job in jobs])))
+    return read_trace(path)
+
+
+@pytest.fixture(scope="module")
+def recorded(site_log: Trace) -> set[tuple[int | str, ...]]:
+    """Return what the jobs of the site_log ask for."""
+    machine = made_up.made_up_machine()
+    return kinds_of(replay(site_log, users="rigid", machine=machine, scheduler="fcfs").jobs)
+
+
+def kinds_of(jobs: JobTable) -> set[tuple[int | str, ...]]:
+    """Return the combinations of what jobs ask for: processors, partition, account and so on."""
+    asked = jobs.requests
+    assert asked is not None
+    gpus = np.maximum(asked[Ask.GPUS], asked[Ask.GPUS_PER_NODE])
+    columns = (
+        jobs.processors, asked.texts(Ask.PARTITIONS), asked.texts(Ask.ACCOUNT), asked[Ask.NODES],
+        np.maximum(gpus, 0), asked[Ask.MEMORY_PER_CORE],
+    )  # fmt: skip
+    return set(zip(*(np.array(column).tolist() for column in columns), strict=True))
+
+
+def test_repeated_jobs_ask_for_the_same_in_their_own_words() -> None:
+    """Words keep their texts, arrays get a number of their own, and dates are left out."""
+    record, mine = Requests(4), Requests(6)
+    record.set_texts(Ask.PARTITIONS, ["b", "a", "", "b"])
+    record[Ask.ARRAY][:] = [7, UNKNOWN, 8, 7]
+    record[Ask.TASK][:] = [1, UNKNOWN, 5, 2]
+    record[Ask.BEGIN][0] = 100
+    record.set(0, Ask.RESERVATION, "monday")
+    mine.set(0, Ask.PARTITIONS, "a")
+    mine.repeat(2, record)
+    assert ["a", "", "b", "a", "", "b"] == mine.texts(Ask.PARTITIONS)
+    assert [UNKNOWN, UNKNOWN, 2, UNKNOWN, 4, 2] == mine[Ask.ARRAY].tolist()
+    assert [1, UNKNOWN, 5, 2] == mine[Ask.TASK][2:].tolist()
+    assert UNKNOWN == mine[Ask.BEGIN].max() == mine[Ask.RESERVATION].max()
+    assert 100 == record[Ask.BEGIN][0]
+
+
+@pytest.mark.parametrize("users", ["rigid", "think-time", "generative"])
+def test_a_resampled_population_asks_for_what_was_recorded(
+    site_log: Trace, recorded: set[Any], users: str
+) -> None:
+    """Every combination of size, partition, GPUs and memory is one of the log; all jobs run."""
+    machine = made_up.made_up_machine()
+    run = resample(site_log, users=users, machine=machine, scheduler="slurm", days=14, warm_up="7d")
+    assert {"normal", "long", "gpu"} <= {one[1] for one in kinds_of(run.jobs)}
+    assert kinds_of(run.jobs) <= recorded
+    assert len(run.jobs) == run.jobs.count(State.COMPLETED) > 100

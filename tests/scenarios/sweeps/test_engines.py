@@ -1,8 +1,16 @@
-"""Who does the runs makes no difference, nor how many; sweeps take any executor."""
+"""Who does the runs makes no difference, nor how many, nor if some are killed."""
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import subprocess
 import sys
+import time
 import warnings
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
 from importlib.util import find_spec
@@ -13,11 +21,12 @@ import numpy as np
 import pytest
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
 from hpcrowd.environment.limits.numbers import raise_floating_errors
-from hpcrowd.scenarios.sweeps.engines import Engine, Inline, Processes, engine_of
+from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes, engine_of
+from hpcrowd.scenarios.sweeps.loop import each_in_processes
 from hpcrowd.scenarios.sweeps.runs import sweep
 from hpcrowd.scenarios.sweeps.study import read_study
 
-from tests.scenarios.sweeps.sweep_cases import landed, results, write_study
+from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, landed, results, write_study
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no distributed")
 
@@ -163,7 +172,7 @@ def test_missing_dask_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         engine_of("dask")
 
 
-def divided(number: float) -> float:
+def million_over(number: float) -> float:
     """Return a million divided by a number, as numpy does."""
     return float(np.float64(1e6) / np.float64(number))
 
@@ -171,12 +180,164 @@ def divided(number: float) -> float:
 @pytest.mark.slow
 def test_floating_errors_raise_in_workers_too() -> None:
     """A division by zero is an error in a worker if it is in the process that began it."""
+    engine = Processes(1)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         raise_floating_errors()
-        engine = Processes(1)
         try:
             with pytest.raises(RuntimeWarning, match="divide by zero"):
-                engine.submit(divided, 0.0).result(60)
+                engine.submit(million_over, 0.0).result(60)
         finally:
             engine.close()
+
+
+def divided(by: int) -> int:
+    """Return 12 over a number, rounded down."""
+    if by == 0:
+        raise QuantityError("by 0: must not be 0")
+    return 12 // by
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2, 9])
+def test_every_task_is_done_once(processes: int) -> None:
+    """However many share it, each task comes with its result, and errors come as they are."""
+    found = dict(each_in_processes(divided, [1, 2, 3, 4], processes))
+    assert {1: 12, 2: 6, 3: 4, 4: 3} == found
+    assert [] == list(each_in_processes(divided, [], processes))
+    with pytest.raises(QuantityError, match="by 0: must not be 0"):
+        list(each_in_processes(divided, [1, 0, 2], processes))
+    assert [] == multiprocessing.active_children()
+
+
+def end_process(task: int) -> int:
+    """Return the task; 0 kills the process, as a lack of memory does."""
+    if task == 0:
+        os._exit(1)
+    return task
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_named() -> None:
+    """A task that kills its process again and again ends the loop instead of making it wait.
+
+    When the loop is left, as by Ctrl-C, no process continues.
+    """
+    with pytest.raises(HpcrowdError, match="0: its process died 3 times"):
+        list(each_in_processes(end_process, [1, 0, 2], 2))
+    assert [] == multiprocessing.active_children()
+    results = each_in_processes(divided, list(range(1, 100)), 2)
+    next(results)
+    with pytest.raises(KeyboardInterrupt):
+        results.throw(KeyboardInterrupt)  # type: ignore[attr-defined]
+    assert [] == multiprocessing.active_children()
+
+
+#: More seeds than other tests have, so that every kill finds something to disturb.
+LONGER = SCENARIO + STUDY.replace("seed = 5", "seed = 22")
+
+
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a longer of 88 runs."""
+    return write_study(tmp_path_factory.mktemp("killed"), LONGER)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(longer: Path) -> dict[str, bytes]:
+    """Return the results of a sweep that nobody disturbs, in one process."""
+    sweep(read_study(longer), longer.parent / "undisturbed", engine=Inline())
+    return results(longer.parent / "undisturbed")
+
+
+@pytest.mark.endurance
+def test_killed_ten_times_the_results_are_the_same(
+    longer: Path, undisturbed: dict[str, bytes], root: Path, tmp_path: Path
+) -> None:
+    """A sweep killed at random moments and resumed repeats nothing and ends as if undisturbed."""
+    chance = random.Random(7)
+    known: dict[str, tuple[int, int]] = {}
+    out, said = tmp_path / "out", tmp_path / "said"
+
+    def begin(workers: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-W", "error", "-m", "hpcrowd", "sweep", longer, "--out", out]
+        command += ["--resume", "--workers", workers]
+        with said.open("wb") as errors:
+            return subprocess.Popen(
+                [*map(str, command)], env=os.environ | {"PYTHONPATH": str(root / "src")},
+                stdout=subprocess.DEVNULL, stderr=errors,
+            )  # fmt: skip
+
+    for _ in range(10):
+        process = begin(chance.randint(1, 2))
+        goal = len(known) + chance.randint(1, 6)
+        deadline = time.monotonic() + 60
+        while len(landed(out)) < goal and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        time.sleep(chance.random() * 0.02)
+        assert process.poll() is None, said.read_text()
+        process.kill()
+        process.wait()
+        assert not (out / "frame.parquet").exists()
+        known = landed(out)
+    assert 10 <= len(known) < 88
+    assert (0, "") == (begin(2).wait(), said.read_text())
+    assert undisturbed == results(out)
+    finished = landed(out)
+    assert 88 == len(finished)
+    assert known == {name: finished[name] for name in known}
+
+
+def test_torn_index_is_made_again(study: Path, alone: Path, tmp_path: Path) -> None:
+    """An index that ends in half a line, lacks runs or is gone is made again from their files.
+
+    A run whose file is gone is done again, whatever the index says.
+    """
+    out = shutil.copytree(alone, tmp_path / "torn")
+    index = out / "index.jsonl"
+    lines = index.read_bytes().splitlines(keepends=True)
+    for left in (b"".join(lines[:9]) + lines[9][:40], b"", b"".join(lines) + b"\0\0\0"):
+        index.write_bytes(left)
+        before = landed(out)
+        found = sweep(read_study(study), out, resume=True)
+        assert (20, 20, 0) == (found.kept, found.over, found.failed)
+        assert (before, results(alone)) == (landed(out), results(out))
+        assert 20 == len(index.read_bytes().splitlines())
+    next(iter((out / "runs").glob("*.parquet"))).unlink()
+    assert 19 == sweep(read_study(study), out, resume=True).kept
+    assert results(alone) == results(out)
+
+
+def pids_of(engine: Any) -> list[int]:
+    """Return the processes of an engine."""
+    if isinstance(engine, Dask):
+        return [one.pid for one in engine.cluster.workers.values() if one.pid is not None]
+    return list(getattr(engine._executor, "_processes", None) or ())
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize(
+    ("made", "times"), [(Processes, 2), pytest.param(Dask, 3, marks=needs_dask)]
+)
+def test_workers_may_die(
+    longer: Path, undisturbed: dict[str, bytes], tmp_path: Path, made: Any, times: int
+) -> None:
+    """Workers that are killed now and then are replaced; no run is lost or failed for it."""
+    engine = made(workers=2)
+    chance, killed = random.Random(11), []
+
+    def tell(over: int, total: int, failed: int) -> None:
+        time.sleep(0.03)  # a longer sweep, so that there is something to kill
+        if len(killed) < times and chance.random() < 0.2:
+            # They come and go while we look.
+            with contextlib.suppress(ProcessLookupError, RuntimeError, IndexError):
+                os.kill(chance.choice(pids_of(engine)), signal.SIGKILL)
+                killed.append(over)
+
+    try:
+        found = sweep(read_study(longer), tmp_path / "out", engine=engine, progress=tell)
+    finally:
+        engine.close()
+    assert (0, 88) == (found.failed, found.over)
+    assert killed
+    assert undisturbed == results(tmp_path / "out")

@@ -112,8 +112,8 @@ def test_beginning_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert 4 == run(path, out).over
 
 
-def test_changed_input_of_an_axis_is_refused(tmp_path: Path) -> None:
-    """Files that only some values of an axis name are looked at too."""
+def test_what_has_changed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version is told and the runs stay; files of only some values are looked at, too."""
     path = write_study(tmp_path, SCENARIO + '[axes]\ntrace = ["busy.swf", "other.swf"]\n')
     other = tmp_path / "other.swf"
     other.write_bytes((tmp_path / "busy.swf").read_bytes())
@@ -121,10 +121,6 @@ def test_changed_input_of_an_axis_is_refused(tmp_path: Path) -> None:
     other.write_text(other.read_text() + "\n")
     with pytest.raises(HpcrowdError, match=r"trace other\.swf has changed"):
         run(path, tmp_path / "out", resume=True)
-
-
-def test_changed_version_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Continuing with another version is reported; the runs stay."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
     run(path, out)
     versions = {**results_module.versions(), "numpy": "9.9"}

@@ -88,12 +88,18 @@ def test_a_predictive_interval_does_not_shrink_with_more_runs() -> None:
 
 
 def test_a_study_without_seeds_gets_some(tmp_path: Path) -> None:
-    """And what --show prints can be read again, with the same runs."""
+    """Without seeds it gets some, the same if read again; another posterior is another study."""
     write_posterior(tmp_path)
     study = read_study(write_study(tmp_path, STUDY.replace("seed = 6\n", "")))
     assert 2 * DRAWS == len(study)
     again = read_study(write_study(tmp_path, study_toml(study)))
     assert [run.key for run in planned(study)][:5] == [run.key for run in planned(again)][:5]
+    posterior = write_posterior(tmp_path)
+    path = write_study(tmp_path, STUDY.replace('"1x", "2x"', '"1x"').replace("6", "2"))
+    sweep(read_study(path), tmp_path / "out")
+    replace(posterior, provenance={}).write(tmp_path / "p.json")
+    with pytest.raises(HpcrowdError, match=r"posterior p\.json has changed since the sweep began"):
+        sweep(read_study(path), tmp_path / "out", resume=True)
 
 
 @pytest.mark.parametrize(
@@ -113,13 +119,3 @@ def test_what_contradicts_a_posterior_is_refused(
     write_posterior(tmp_path)
     with pytest.raises(QuantityError, match=rule):
         read_study(write_study(tmp_path, STUDY.replace(change, by)))
-
-
-def test_another_posterior_is_another_study(tmp_path: Path) -> None:
-    """A sweep does not go on with runs of both."""
-    posterior = write_posterior(tmp_path)
-    path = write_study(tmp_path, STUDY.replace('"1x", "2x"', '"1x"').replace("6", "2"))
-    sweep(read_study(path), tmp_path / "out")
-    replace(posterior, provenance={}).write(tmp_path / "p.json")
-    with pytest.raises(HpcrowdError, match=r"posterior p\.json has changed since the sweep began"):
-        sweep(read_study(path), tmp_path / "out", resume=True)

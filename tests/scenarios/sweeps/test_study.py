@@ -34,8 +34,8 @@ def points(path: Path) -> list[tuple[object, ...]]:
     return [tuple(point.values()) for point in read_study(path).points()]
 
 
-def test_every_value_meets_every_other_and_the_last_axis_varies_fastest(tmp_path: Path) -> None:
-    """The design is full factorial, in the order of the file; seed = 2 means seeds 0 and 1."""
+def test_axes(tmp_path: Path) -> None:
+    """Every value meets every other, the last axis fastest; axes may lie deep and leave out."""
     axes = '[axes]\nspeed = ["1x", "2x"]\nseed = 2\nscheduler = ["easy", "fcfs"]\n'
     path = write_study(tmp_path, SCENARIO + axes)
     assert [
@@ -43,10 +43,6 @@ def test_every_value_meets_every_other_and_the_last_axis_varies_fastest(tmp_path
         ("2x", 0, "easy"), ("2x", 0, "fcfs"), ("2x", 1, "easy"), ("2x", 1, "fcfs"),
     ] == points(path)  # fmt: skip
     assert 8 == len(read_study(path))
-
-
-def test_axes_may_lie_deep_and_leave_out(tmp_path: Path) -> None:
-    """A dotted name leads into tables and lists; "none" leaves an optional setting out."""
     deep = "[axes]\nplatform.changes.0.processors = [1, 3]\n"
     study = read_study(write_study(tmp_path, SCENARIO + CHANGE + deep))
     found = [study.scenario_at(point).completed()["platform"] for point in study.points()]

@@ -54,8 +54,8 @@ def found(site: Site) -> Runs:
     return {name: machine_what_if(site, script(name).change(site)) for name in SCRIPTS}
 
 
-def test_made_up_site_is_the_same_every_time() -> None:
-    """The seed decides on all jobs; another seed has others. Thirty users, four partitions."""
+def test_made_up_site_is_the_same_every_time(site: Site) -> None:
+    """The seed decides; thirty users, four partitions; the log is the run of rigid users."""
     jobs = made_up.made_up_jobs()
     assert jobs == made_up.made_up_jobs()
     assert jobs != made_up.made_up_jobs(1)
@@ -64,10 +64,6 @@ def test_made_up_site_is_the_same_every_time() -> None:
     assert {job.kind.partition for job in jobs} == partitions
     assert all(0 < job.run <= job.limit for job in jobs)
     assert sorted(job.submit for job in jobs) == [job.submit for job in jobs]
-
-
-def test_made_up_log_holds_the_base_run(site: Site) -> None:
-    """Rigid users on the site's machine start when the log says, as it comes from that run."""
     run = machine_what_if(site, Change("", site.machine), users=("rigid",)).before["rigid"]
     assert (run.jobs.start == run.jobs.recorded_start).all()
     assert 0 == run.metrics["jobs_rejected"]
@@ -161,15 +157,11 @@ def most_running(run: Run) -> int:
     return max(peaks)
 
 
-def test_nobody_runs_more_jobs_than_the_limit(found: Runs) -> None:
-    """At no second more than four jobs of a user run; before, more did."""
+def test_nobody_runs_more_jobs_than_the_limit(found: Runs, site: Site) -> None:
+    """At no second more than four jobs of a user run; each QOS of the machine gets the limit."""
     limit, what_if = script("jobs_per_user").JOBS, found["jobs_per_user"]
     for users in ("rigid", "think-time"):
         assert most_running(what_if.after[users]) == limit < most_running(what_if.before[users])
-
-
-def test_limits_join_those_of_all_qos(site: Site) -> None:
-    """Each QOS of the machine gets the limit, and keeps its others."""
     qos = {"name": "high", "priority": 7, "limits": {"max_wall": DAY}}
     machine = Machine.model_validate({**dict(site.machine), "qos": [qos]})
     (one,) = script("jobs_per_user").change(Site(site.trace, machine)).machine.qos

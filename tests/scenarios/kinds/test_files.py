@@ -1,13 +1,16 @@
-"""Scenarios in TOML files: every setting typed and documented, mistakes told with their line."""
+"""Scenarios in TOML files of every kind, alone and in sweeps; mistakes told with their line."""
 
 from __future__ import annotations
 
 import inspect
 import json
+import tomllib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.quantities import parse_duration
@@ -19,6 +22,7 @@ from hpcrowd.scenarios.kinds.fields import OF_DURATION
 from hpcrowd.scenarios.kinds.files import KINDS, read_scenario, scenario_toml
 
 from tests.scenarios.sweeps.sweep_cases import write_busy
+from tests.support.populations import small_log
 
 Call = Callable[..., tuple[int, str, str]]
 Write = Callable[[str], Path]
@@ -50,13 +54,21 @@ changes = [{do = "down", at = "10m", until = "1h", processors = 2}]
 """
 
 
-def test_lines_of_places_are_found() -> None:
-    """A key is in the line where its value begins, also in tables, lists and long values."""
+def test_places_and_dotted_names() -> None:
+    """A key is in the line where its value begins; dotted names lead through tables and lists."""
     text = 'a = 1\n\n[b]\nlong = [\n  1,\n  2,\n]\n\n[[b.c]]\nd = """\n= 3\n"""\n[[b.c]]\nd.e = 4\n'
     expected = {("a",): 1, ("b",): 3, ("b", "long"): 4, ("b", "c", 0, "d"): 10,
                 ("b", "c", 1, "d", "e"): 14, ("b", "c", 1, "missing"): 13,
                 ("missing",): None}  # fmt: skip
     assert expected == {place: line_of(text, place) for place in expected}
+    values = {"a": {"b": [{"c": 1}, {"c": 2}]}, "d": 3}
+    changed = takes_settings(values, {"a.b.1.c": 5, "e.f": 6, "d": 4})
+    assert {"a": {"b": [{"c": 1}, {"c": 5}]}, "d": 4, "e": {"f": 6}} == changed
+    assert {"a": {"b": [{"c": 1}, {"c": 2}]}, "d": 3} == values
+    with pytest.raises(QuantityError, match="no such element; there are 2"):
+        takes_settings(values, {"a.b.2.c": 5})
+    with pytest.raises(QuantityError, match="d is 3 and has no settings below it"):
+        takes_settings(values, {"d.x": 5})
 
 
 @pytest.mark.parametrize("kind", ["replay", "resample", "populate"])
@@ -135,18 +147,6 @@ def test_mistakes_name_file_and_line(write: Write, text: str, line: int, words: 
     assert "\n" not in message
 
 
-def test_settings_are_reached_by_dotted_names() -> None:
-    """A dotted name leads through tables and lists; nothing else changes, the original neither."""
-    values = {"a": {"b": [{"c": 1}, {"c": 2}]}, "d": 3}
-    changed = takes_settings(values, {"a.b.1.c": 5, "e.f": 6, "d": 4})
-    assert {"a": {"b": [{"c": 1}, {"c": 5}]}, "d": 4, "e": {"f": 6}} == changed
-    assert {"a": {"b": [{"c": 1}, {"c": 2}]}, "d": 3} == values
-    with pytest.raises(QuantityError, match="no such element; there are 2"):
-        takes_settings(values, {"a.b.2.c": 5})
-    with pytest.raises(QuantityError, match="d is 3 and has no settings below it"):
-        takes_settings(values, {"d.x": 5})
-
-
 def test_identity_is_that_of_contents(write: Write, tmp_path: Path) -> None:
     """What decides about a run changes with what is in its files, not with where they are."""
     change = '[[changes]]\ndo = "resize"\nat = 5\nprocessors = 3\n'
@@ -191,3 +191,135 @@ def test_population_runs_from_a_file(tmp_path: Path, call: Call) -> None:
     path.write_text(text + "[axes]\nseed = 2\n")
     code, out, _ = call("sweep", path, "--out", tmp_path / "out", "--executor", "inline", "--json")
     assert (0, 2, 0) == (code, json.loads(out)["runs"], json.loads(out)["failed"])
+
+
+GRID = """[scenario]
+kind = "grid"
+users = "think-time"
+grid_share = 0.5
+[scenario.clusters.north]
+processors = 8
+trace = "busy.swf"
+[scenario.clusters.south]
+processors = 6
+speed = 1.5
+"""
+
+SHORT = '[scenario]\nkind = "grid"\nsource = "das3"\n' + "".join(
+    f"[scenario.clusters.{name}]\ndays = 1\n" for name in ("VU", "LU", "UvA", "TUD", "UvAMN")
+) + "[scenario.grid]\ndays = 1\n"  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a busy log."""
+    write_busy(tmp_path)
+    return tmp_path
+
+
+def scenario(folder: Path, text: str) -> Path:
+    """Write a scenario file."""
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "text", [GRID, SHORT, GRID.replace("grid_share = 0.5", "grid_share = 1.0\ncomponents = 4")]
+)
+def test_a_grid_is_shown_complete_and_runs_again(folder: Path, text: str) -> None:
+    """What is shown can be read from anywhere, says the same and has the same results."""
+    path = scenario(folder, text)
+    first = read_scenario(path)
+    shown = folder / "elsewhere" / "shown.toml"
+    shown.parent.mkdir()
+    shown.write_text(scenario_toml(first))
+    again = read_scenario(shown)
+    assert first.identity() == again.identity()
+    one, two = first.run(first.prepare()), again.run(again.prepare())
+    assert one.jobs.matrix.tolist() == two.jobs.matrix.tolist()
+    assert "grid" in one.summary()["sites"]
+    assert "think-time" in tomllib.loads(shown.read_text())["scenario"]["users"] or text is SHORT
+
+
+def test_a_grid_is_known_by_what_its_files_hold(folder: Path) -> None:
+    """Another log in the same place is another run; the same log elsewhere is the same."""
+    path = scenario(folder, GRID)
+    before = read_scenario(path).identity()
+    (folder / "moved").mkdir()
+    (folder / "moved" / "busy.swf").write_bytes((folder / "busy.swf").read_bytes())
+    assert before == read_scenario(scenario(folder / "moved", GRID)).identity()
+    write_busy(folder, jobs=251)
+    assert before != read_scenario(path).identity()
+
+
+def swept(folder: Path, call: Any, text: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the frame of a sweep, and what is told of it."""
+    (folder / "study.toml").write_text(text)
+    out = folder / "out"
+    code, told, _ = call(
+        "sweep", folder / "study.toml", "--out", out, "--executor", "inline", "--json"
+    )
+    assert 0 == code
+    return pd.read_parquet(out / "frame.parquet"), json.loads(told)
+
+
+def test_a_sweep_over_brokers_and_shares(folder: Path, call: Any) -> None:
+    """Settings of a grid are axes, also inside of clusters; sites are columns of the frame."""
+    metrics = ["wait_mean_s", "site.grid.wait_s", "site.south.utilization"]
+    frame, told = swept(
+        folder,
+        call,
+        f'{GRID}[axes]\nbroker = ["first-fit", "least-loaded"]\ngrid_share = [0.0, 1.0]\n'
+        f'"clusters.south.processors" = [6, 8]\n[result]\nmetrics = {metrics}\n',
+    )
+    assert 8 == len(frame) == (frame["state"] == "done").sum()
+    apart = frame[frame["grid_share"] == 0]
+    assert apart["site.grid.wait_s"].isna().all()
+    assert 1 == apart["wait_mean_s"].nunique(), "nobody uses the broker, nor the south"
+    mixed = frame[frame["grid_share"] == 1]
+    assert (mixed["site.grid.jobs"] == mixed["jobs_completed"]).all()
+    assert mixed["wait_mean_s"].max() < apart["wait_mean_s"].min()
+    assert set(metrics) == {line["metric"] for line in told["summary"]}
+    assert (folder / "out" / "site.grid.wait_s.png").exists()
+
+
+def test_a_sweep_of_populations(
+    tmp_path: Path, make_trace: Callable[..., Trace], call: Any
+) -> None:
+    """Seeds draw populations, paired between speeds; accounts of the population are columns."""
+    write_swf(small_log(make_trace), tmp_path / "log.swf")
+    frame, _ = swept(
+        tmp_path,
+        call,
+        '[scenario]\nkind = "resample"\ntrace = "log.swf"\ndays = 42\nwarm_up = "7d"\n'
+        "[scenario.consequences]\nelasticity = 0.25\n"
+        '[axes]\nspeed = ["1x", "2x"]\nseed = 3\n'
+        '[result]\nmetrics = ["population.throughput_jobs_per_week"]\n',
+    )
+    counts = frame.pivot(index="seed", columns="speed", values="population.users_arrived")
+    assert (counts["1x"] == counts["2x"]).all(), "the same people, whatever the machine"
+    assert counts["1x"].nunique() > 1
+
+
+RESAMPLE = '[scenario]\nkind = "resample"\ntrace = "busy.swf"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (GRID.replace("processors = 6", "processors = 0"), "clusters.south.processors 0"),
+        (GRID + 'colour = "red"', "clusters.south.colour: no such setting"),
+        (GRID.replace('users = "think-time"', 'broker = "best"'), "broker 'best': not known"),
+        (GRID.replace("busy", "idle"), "idle.swf': no such file"),
+        ('[scenario]\nkind = "grid"\nsource = "none.toml"', "no such file"),
+        (RESAMPLE + 'users = "many"', "users 'many'"),
+        (RESAMPLE + "[scenario.pool]\nedge = 7", "pool: edge 7"),
+    ],
+)
+def test_mistakes_are_reported_with_their_line(folder: Path, text: str, told: str) -> None:
+    """File, line, setting, value and rule."""
+    with pytest.raises(QuantityError, match=r"scenario\.toml, line \d+: ") as caught:
+        read_scenario(scenario(folder, text))
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
