@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.agents import Mixture, Part, Rigid, ThinkTime, Work, add_users
-from hpcrowd.environment import JobTable, Simulation, Trace
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.streams import Streams
+from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams, Trace
 from hpcrowd.environment.traces.trace import take_jobs
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig

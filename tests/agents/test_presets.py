@@ -21,8 +21,7 @@ from hpcrowd.agents import (
     ThinkTime,
     Work,
 )
-from hpcrowd.environment import JobTable
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment import JobTable, QuantityError
 from hpcrowd.scenarios.kinds.replay import BEHAVIOURS
 
 MakeJobs = Callable[..., JobTable]

@@ -53,10 +53,7 @@ def test_theory_of_known_cases() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("load", "servers"), [(0.7, 1), (0.8, 4)])
 def test_mean_wait_is_that_of_theory(load: float, servers: int, seed: int) -> None:
-    """The mean wait is within 4 standard errors of theory, and those are below 3 % of it.
-
-    The same comparison refuses the waits of a load one tenth higher or lower.
-    """
+    """The mean wait is within 4 standard errors of theory, and those are below 3 % of it."""
     expected = mean_wait_of_theory(load, servers)
     wait, error = simulated(load, servers, seed)
     assert error < 0.03 * expected

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from hpcrowd.analysis.metrics import METRICS, PER_USER
 from hpcrowd.environment import read_swf
-from hpcrowd.scenarios import replay
-from hpcrowd.scenarios.kinds.replay import ReplayConfig
+from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.terminal import simulation_progress
 
 #: Three users; job 4 waits for job 1, job 5 is larger than the machine, job 7 has no processors.
@@ -143,10 +142,7 @@ def test_no_trace(call: Any, tmp_path: Path, command: str, kind: str) -> None:
 
 
 def test_sessions(call: Any, trace: Path, tmp_path: Path) -> None:
-    """Sessions, batches and dependencies of the tiny trace; one user's graph as text and picture.
-
-    The job without processors counts.
-    """
+    """Sessions, batches and dependencies of the trace; one user's graph as text and picture."""
     code, out, _ = call("sessions", trace, "--json")
     stats = json.loads(out)
     found = tuple(stats[k] for k in ("jobs", "users", "sessions", "batches", "dependencies"))

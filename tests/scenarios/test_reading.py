@@ -9,11 +9,8 @@ from pathlib import Path
 
 import hpcrowd as hc
 import pytest
-from hpcrowd.analysis.results import read_recorded, read_results, write_results
-from hpcrowd.environment import Trace
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.analysis import read_recorded, read_results, write_results
+from hpcrowd.environment import QuantityError, Trace, read_trace, write_swf
 from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace, not_read
 from hpcrowd.scenarios.kinds.files import read_scenario, scenario_of
 

@@ -49,10 +49,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.endurance
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_on_streams_and_terminals_of_any_kind(command: str) -> None:
-    """Full or closed standard output is one line and exit code 2; the other streams may be gone.
-
-    Any width and encoding shows help that can be read.
-    """
+    """Full or closed standard output is one line and exit code 2; the other streams may be gone."""
     line = f"H {command} --help"
     for what, said in ((">/dev/full", "cannot be written: No space left"), (">&-", "is closed")):
         found = shell(f"{line} {what}")
@@ -72,10 +69,7 @@ def test_help_on_streams_and_terminals_of_any_kind(command: str) -> None:
 @pytest.mark.endurance
 @pytest.mark.parametrize("command", WORKING)
 def test_streams_while_it_works(tmp_path: Path, command: str) -> None:
-    """Real work prints the same with other streams closed or full, and ends in one line without.
-
-    Tables keep their words on a terminal of any width, and with garbage instead of it.
-    """
+    """Real work prints the same with other streams closed or full, and ends in one line without."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     line = f"cd {shlex.quote(str(tmp_path))}; H {WORKING[command]}"
@@ -113,33 +107,30 @@ def test_tables_can_be_read(call: Call, monkeypatch: pytest.MonkeyPatch, columns
     assert max(map(len, out.splitlines())) >= NARROWEST - 2
 
 
+#: A program that writes a file, and is ended by a signal while it writes another.
+PROGRAM = """
+import sys, os, signal, hpcrowd.scenarios.cli as cli
+from hpcrowd.environment.output.whole import whole_file
+def app(**_):
+    for name in sys.argv[2:]:
+        with whole_file(name) as t: t.write_text('whole')
+    with whole_file('x') as t:
+        t.write_text('half')
+        os.kill(os.getpid(), int(sys.argv[1]))
+        signal.pause()
+cli._program = lambda: app
+from hpcrowd.__main__ import main
+main()
+"""
+
+
 @pytest.mark.slow
-def test_signals_clean_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", [[], ["first"]], ids=["before", "after"])
+@pytest.mark.parametrize("number", [1, 2, 15])
+def test_signals_clean_up(tmp_path: Path, number: int, written: list[str]) -> None:
     """SIGTERM and SIGHUP leave no temporary file, and give the exit code of the signal."""
-    program = (
-        "import sys, os, signal, hpcrowd.scenarios.cli as cli\n"
-        "from pathlib import Path\n"
-        "from hpcrowd.environment.output.whole import whole_file\n"
-        "def app(**_):\n"
-        "    if sys.argv[2] == 'after':\n"
-        "        with whole_file('first') as t: t.write_text('whole')\n"
-        "    with whole_file('x') as t:\n"
-        "        t.write_text('half')\n"
-        "        os.kill(os.getpid(), int(sys.argv[1]))\n"
-        "        signal.pause()\n"
-        "cli._program = lambda: app\n"
-        "from hpcrowd.__main__ import main\n"
-        "main()\n"
-    )
-    for number in (1, 2, 15):
-        for when, said in (("before", "nothing was written"), ("after", "first")):
-            done = subprocess.run(
-                [sys.executable, "-c", program, str(number), when],
-                cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-            )  # fmt: skip
-            assert (128 + number, 1) == (done.returncode, done.stderr.count("\n")), done.stderr
-            assert said in done.stderr
-            assert (["first"] if when == "after" else []) == [
-                path.name for path in tmp_path.iterdir()
-            ]
-            (tmp_path / "first").unlink(missing_ok=True)
+    line = [sys.executable, "-c", PROGRAM, str(number), *written]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (128 + number, 1) == (done.returncode, done.stderr.count("\n")), done.stderr
+    assert ("first" if written else "nothing was written") in done.stderr
+    assert written == [path.name for path in tmp_path.iterdir()]

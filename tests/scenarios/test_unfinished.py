@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment.errors import HpcrowdError
+from hpcrowd.environment import HpcrowdError
 from hpcrowd.scenarios.unfinished import ENDING, PLAN, Unfinished
 
 #: What is being done.
@@ -21,10 +21,7 @@ def begun(tmp_path: Path) -> Unfinished:
 
 
 def test_results_come_back_to_the_bit(begun: Unfinished, tmp_path: Path) -> None:
-    """What was kept is found by whoever does the same; what was not done, or half, is not.
-
-    Once the results are written nothing is left next to them.
-    """
+    """What was kept is found by whoever does the same; what was not done, or half, is not."""
     value = [[0.1 + 0.2, 1 / 3], [1e300, 5.0]]
     begun.keep("a-1", value)
     (begun.folder / ".a-2.json.tmp").write_text("[1, 2")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents.behaviours.think import ContinuationLaw
+from hpcrowd.agents import ContinuationLaw
 from hpcrowd.agents.generative.archetypes import (
     ARCHETYPES,
     DEMO_USERS,
@@ -135,10 +135,7 @@ def test_log_normal_keeps_its_bounds_and_median() -> None:
 
 @pytest.mark.parametrize("hears", [False, True])
 def test_populations_keep_their_hours_and_finish(hears: bool) -> None:
-    """Persons submit on working days from 7 to 19 h (with their shifts), scripts from 21 to 23 h.
-
-    Every job runs to its end, and no user waits for anything then.
-    """
+    """Persons submit on working days from 7 to 19 h, scripts from 21 to 23 h; all jobs end."""
     jobs, users = simulate(hears=hears, days=14, seed=3)
     assert len(jobs) == jobs.count(State.COMPLETED) > 0
     assert all(user.submitted == user.finished > 0 for user in users)

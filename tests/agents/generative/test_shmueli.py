@@ -9,9 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import ActivityWindow, SameWindow, ShmueliFeitelson, SiteModel, Work
+from hpcrowd.agents import (
+    ActivityWindow,
+    ContinuationLaw,
+    SameWindow,
+    ShmueliFeitelson,
+    SiteModel,
+    Work,
+)
 from hpcrowd.agents.behaviours.activity import ALL_DAYS
-from hpcrowd.agents.behaviours.think import ContinuationLaw
 from hpcrowd.agents.generative.shmueli import CALIBRATED, Doing, SiteUser
 from hpcrowd.environment import JobTable, QuantityError, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK

@@ -16,18 +16,18 @@ from hpcrowd.agents import (
     add_users,
 )
 from hpcrowd.agents.generative.shmueli import PUBLISHED
-from hpcrowd.analysis.results import write_results
+from hpcrowd.analysis import write_results
 from hpcrowd.environment import (
     JobTable,
     QuantityError,
     Simulation,
     State,
+    Trace,
     read_swf,
 )
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig, UsersConfig
-from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.support.behaviours import EXTREMES, OUTCOME
 

@@ -9,15 +9,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work
-from hpcrowd.agents.populations.component_users import Member
+from hpcrowd.agents import Consequences, Member, Openness, PoolRules, Requested, Work
 from hpcrowd.agents.populations.components import AT_BEGINNING, AT_END, Pool
-from hpcrowd.agents.populations.openness import Consequences, Openness, PoolRules
-from hpcrowd.agents.populations.satisfaction import Requested
 from hpcrowd.agents.populations.semi_open import Roster, arrivals_in, draw_roster
-from hpcrowd.environment import Clock, Streams
+from hpcrowd.environment import Clock, QuantityError, Streams, TraceError
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.errors import QuantityError, TraceError
 
 from tests.support.populations import ONE, TWO_USERS, pool_of, record, simulated
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hpcrowd.agents.populations.past import Likeness, Past
 from hpcrowd.analysis.forecast.futures import Outset
+from hpcrowd.environment import ClusterState, Maintenance
 from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
-from hpcrowd.environment.platform.changes import Maintenance
-from hpcrowd.environment.state.state import ClusterState
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -250,12 +249,8 @@ BERLIN = Clock(1_708_902_000, ZoneInfo("Europe/Berlin"), known=True)
 
 @pytest.mark.parametrize("users", SUBMITTING)
 def test_local_time_is_kept_when_clocks_change(users: str) -> None:
-    """Somebody who begins at 9:00 does so before and after the change, but for pauses across it.
-
-    The state is on Friday before the change, or on Wednesday after it. Users who wait for the job
-    of the day before pause as long as ever, so that the hour is missing until they go on from
-    another moment; those with windows are at work at 9:00 and come some minutes later.
-    """
+    """Somebody who begins at 9:00 does so before and after the change, but for pauses across it."""
+    # Users who wait pause as long as ever across the change; with windows they come minutes later.
     nines = [BERLIN.second_at(day * DAY + 9 * HOUR + BERLIN.wall(0)) for day in range(60)]
     for day in (32, 37):
         now = nines[day] - 2 * HOUR

@@ -8,19 +8,27 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents.behaviours.activity import Shifts
+from hpcrowd.agents import (
+    AsRecorded,
+    ClosedLoop,
+    ComponentWork,
+    Consequences,
+    GroupWork,
+    Member,
+    Openness,
+    Pool,
+    Requested,
+    Roster,
+    Shifts,
+    SiteModel,
+    SiteWork,
+    add_members,
+    draw_roster,
+)
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember
-from hpcrowd.agents.generative.shmueli import SiteModel
-from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop, Member
-from hpcrowd.agents.populations.components import Pool
-from hpcrowd.agents.populations.made_up import ComponentWork, GroupWork, SiteWork
-from hpcrowd.agents.populations.openness import Consequences, Openness
-from hpcrowd.agents.populations.satisfaction import Requested
-from hpcrowd.agents.populations.semi_open import Roster, add_members, draw_roster
-from hpcrowd.environment import Clock, JobTable, Simulation, State, Streams
+from hpcrowd.environment import Clock, JobTable, QuantityError, Simulation, State, Streams
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.errors import QuantityError
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.populations import TWO_USERS, outcome, pool_of, simulated, submissions
@@ -92,18 +100,20 @@ def test_closed_loops_follow_the_speed_of_the_machine() -> None:
 @st.composite
 def records(draw: st.DrawFn) -> list[tuple[int, ...]]:
     """Draw records of a few users and weeks, with waits; one user is there at both ends."""
-    users = draw(st.integers(1, 4))
     weeks = draw(st.integers(3, 6))
-    rows = [(9, 0, 60, 1, 0), (9, weeks * WEEK - HOUR, 60, 1, 0)]
-    for user in range(1, users + 1):
-        count = draw(st.integers(1, 8))
-        for _ in range(count):
-            at = draw(st.integers(0, weeks * WEEK - 1))
-            run, wait = draw(st.integers(1, 2 * DAY)), draw(st.sampled_from([0, 0, 50, 9000]))
-            rows.append((user, at, run, draw(st.integers(1, 3)), wait))
+    job = st.tuples(
+        st.integers(1, 4),  # user
+        st.integers(0, weeks * WEEK - 1),  # submission, s
+        st.integers(1, 2 * DAY),  # run time, s
+        st.integers(1, 3),  # processors
+        st.sampled_from([0, 0, 50, 9000]),  # wait, s
+    )
+    rows = draw(st.lists(job, min_size=1, max_size=24))
+    rows += [(9, 0, 60, 1, 0), (9, weeks * WEEK - HOUR, 60, 1, 0)]
     return sorted(rows, key=lambda row: row[1])
 
 
+@settings(max_examples=25)
 @given(records(), st.integers(0, 3))
 def test_with_waits_as_recorded_both_submit_the_same(
     rows: list[tuple[int, ...]], seed: int
@@ -119,6 +129,7 @@ def test_with_waits_as_recorded_both_submit_the_same(
     assert outcome(rigid) == outcome(closed)
 
 
+@settings(max_examples=25)
 @given(records(), st.integers(0, 3), st.integers(3, 6))
 def test_jobs_in_are_jobs_out_and_no_dependency_is_broken(
     rows: list[tuple[int, ...]], seed: int, processors: int
@@ -144,6 +155,7 @@ def test_jobs_in_are_jobs_out_and_no_dependency_is_broken(
                         assert jobs.submit[later[0]] >= jobs.end[before].max() + think
 
 
+@settings(max_examples=25)
 @given(records(), st.integers(0, 50))
 def test_whole_weeks_keep_day_and_hour(rows: list[tuple[int, ...]], seed: int) -> None:
     """Every unit of a rigid population begins at the local time of the week of a recorded one."""
@@ -192,10 +204,7 @@ def groups(pool: Pool) -> GroupWork:
 
 
 def test_members_come_and_go(pool: Pool) -> None:
-    """Long-term ones continue to the end; a temporary one leaves like the user it is made after.
-
-    Of a group it draws as many batches; of a site it stays as many days, with jobs of its like.
-    """
+    """Long-term ones continue to the end; a temporary one leaves like the user it is made after."""
     weekdays = Shifts(opens=0, closes=DAY, shift=0, day_share=1, weekday_share=1)
     roster = draw_roster(pool, 8, Openness(full=False, arrivals="even"), Streams(1))
     for living in (groups(pool), SiteWork(pool, SiteModel(shifts=weekdays))):

@@ -7,17 +7,16 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents.populations.openness import Happening, Visits
+from hpcrowd.agents import Happening, Visits
+from hpcrowd.analysis import profile_distance, weekly_profile
 from hpcrowd.analysis.accounts.population import (
     ACCOUNTS,
     account_lines,
     population_accounts,
     week_edges,
 )
-from hpcrowd.analysis.curves import profile_distance, weekly_profile
-from hpcrowd.environment import Clock, JobTable, State
+from hpcrowd.environment import Clock, JobTable, QuantityError, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.errors import QuantityError
 
 from tests.support.populations import record
 

@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents.populations.component_users import Member
-from hpcrowd.agents.populations.openness import Consequences
+from hpcrowd.agents import Consequences, Member, Roster
 from hpcrowd.agents.populations.satisfaction import Alea, Habit, Requested, acceptable, formula_of
-from hpcrowd.agents.populations.semi_open import Roster
-from hpcrowd.environment import JobTable
+from hpcrowd.environment import JobTable, QuantityError
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.errors import QuantityError
 
 from tests.support.populations import pool_of, record, simulated, submissions
 

@@ -12,14 +12,15 @@ from hpcrowd.analysis.models import Generated, generate
 from hpcrowd.analysis.models.model import published
 from hpcrowd.environment import (
     JobTable,
+    QuantityError,
     Simulation,
     State,
     Trace,
+    TraceError,
     generate_swf,
     jobs_from_trace,
     parse_swf,
 )
-from hpcrowd.environment.errors import QuantityError, TraceError
 from hpcrowd.scenarios import replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,10 +48,7 @@ def edges(units: Units) -> set[tuple[int, int]]:
 
 
 def test_figure_4(make_jobs: MakeJobs) -> None:
-    """The first batch of a session waits for the last one of each that had ended, others inside.
-
-    Think times begin at the latest end of what was waited for, the other at the submission.
-    """
+    """The first batch of a session waits for the last one of each that had ended, others inside."""
     units = batches(make_jobs(*FIGURE_4))
     inside = {(F1, F2), (F2, F3), (S1, S2), (T1, T2)}
     assert inside | {(F3, S1), (F3, T1), (S2, U1), (T2, U1)} == edges(units)
@@ -63,11 +61,8 @@ def test_figure_4(make_jobs: MakeJobs) -> None:
     assert units.think_time[found.successor].tolist() == found.think.tolist()
 
 
-def test_batch_of_several_jobs(make_jobs: MakeJobs) -> None:
-    """A batch lasts to its last end; the response is that of the job to end last, of two the later.
-
-    The inter-arrival time begins at the last submission of the batch before.
-    """
+def test_batches_of_several_jobs_and_of_none(make_jobs: MakeJobs) -> None:
+    """A batch lasts to its last end; one of no length is waited for only by what comes after it."""
     units = batches(make_jobs((0, 100, 1), (10, 20, 1), (50, 50, 1), (500, 5, 1)))
     assert [0, 3, 4] == units.first.tolist()
     times = units.start, units.last, units.end
@@ -75,10 +70,6 @@ def test_batch_of_several_jobs(make_jobs: MakeJobs) -> None:
     assert [50, 5] == units.response.tolist()
     assert [-1, 450] == units.inter_arrival.tolist()
     assert [-1, 400] == units.think_time.tolist()
-
-
-def test_batches_wait_for_earlier_ones_only(make_jobs: MakeJobs) -> None:
-    """One of no length in the second of a longer one before it is not what that one waited for."""
     jobs = make_jobs((0, 0, 1), (0, 9, 1), (0, 0, 1))
     work = Work.of(jobs, SessionDefinition.parse("arrival:job"))
     assert {(0, 1), (0, 2)} == edges(work.by_batch)
@@ -90,13 +81,10 @@ def test_batches_wait_for_earlier_ones_only(make_jobs: MakeJobs) -> None:
 
 
 def test_batches_of_last_may_overlap(make_jobs: MakeJobs) -> None:
-    """Under ``last`` a batch waits only for those that had ended: no think time is negative.
-
-    Batch 1 begins when the last job before it has ended, while another of batch 0 still runs. Batch
-    2 begins after both have ended, and waits for both, as does the next session.
-    """
+    """Under ``last`` a batch waits only for those that had ended: no think time is negative."""
     jobs = make_jobs((0, 1000, 1), (10, 10, 1), (50, 20, 1), (80, 10, 1), (1100, 10, 1))
     jobs.recorded_end[:] = 1000, 20, 70, 1050, 1110
+    # Batch 1 begins when the last job before it has ended, while another of batch 0 still runs.
     units = batches(jobs, "last:20m")
     assert [0, 2, 3, 4, 5] == units.first.tolist()
     assert {(1, 2), (0, 3), (2, 3)} == edges(units)
@@ -117,11 +105,7 @@ def test_batches_of_last_may_overlap(make_jobs: MakeJobs) -> None:
 def test_dependencies_are_definition_12(
     make_jobs: MakeJobs, rows: list[tuple[int, int, int]], definition: str
 ) -> None:
-    """With all that follows from them, the edges are those of Definition 12, nothing more or less.
-
-    Under ``last``, where the definition leaves batches out that overlap, batches of one session
-    wait for those that had ended.
-    """
+    """With all that follows from them, the edges are those of Definition 12, no more or less."""
     jobs = make_jobs(*((submit, run, 1, run, user) for submit, run, user in sorted(rows)))
     units = batches(jobs, definition)
     found = np.zeros((len(units), len(units)), bool)

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis.results import read_results
-from hpcrowd.environment import JobTable, read_swf
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.analysis import read_results
+from hpcrowd.environment import JobTable, QuantityError, read_swf
 from hpcrowd.environment.grid.policies import GRID_POLICIES
 from hpcrowd.environment.jobs import join
+from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.kinds.grid import READY, GridConfig, read_grid, run_grid
-from hpcrowd.scenarios.kinds.replay import replay
 from hpcrowd.scenarios.whatif import grid_or_isolated
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hpcrowd.analysis import gantt, read_results, write_results
 from hpcrowd.analysis.accounts.platform import platform_lines
-from hpcrowd.analysis.pictures.gantt import gantt
-from hpcrowd.analysis.results import read_results, write_results
 from hpcrowd.environment import (
     Clock,
     Failures,
@@ -161,10 +160,7 @@ def test_switch_to_any_policy(
 def test_utilization_is_of_the_size_that_there_was(
     make_trace: MakeTrace, write: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """A machine that is full before and after it grows is used at 100 %, read back as well.
-
-    A dashed line shows its sizes in a Gantt picture.
-    """
+    """A machine that is full before and after it grows is used at 100 %, read back as well."""
     path = write(f"{RESIZE}at = 50\nprocessors = 8")
     trace = make_trace(job(0, 100, 4), job(0, 50, 4))
     run = replay(trace, users="rigid", platform=path, processors=4)

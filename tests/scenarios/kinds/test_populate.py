@@ -10,8 +10,7 @@ import pytest
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember, add_pool_users
 from hpcrowd.analysis.models.generation import Generated, population
 from hpcrowd.analysis.models.parts.base import Drawn
-from hpcrowd.environment import JobTable, Simulation
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment import JobTable, QuantityError, Simulation
 
 
 def pool(*sizes: int, run: int = 100) -> BatchPool:

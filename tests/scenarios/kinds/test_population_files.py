@@ -20,8 +20,8 @@ from hpcrowd.agents import (
 )
 from hpcrowd.environment import State, Trace
 from hpcrowd.environment.clock import HOUR
+from hpcrowd.scenarios import ReplayConfig, replay
 from hpcrowd.scenarios.kinds.population_files import read_population
-from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
 
 Call = Callable[..., tuple[int, str, str]]
 MakeTrace = Callable[..., Trace]
@@ -146,10 +146,7 @@ NO_USERS = [("", "users: missing"), ("users = []", "users []: "), ("users = 5", 
 def test_mistake_is_one_line_before_anything_runs(
     text: str, expected: str, call: Call, tmp_path: Path
 ) -> None:
-    """The command says in one line which file, where, what, and stops with 2.
-
-    Even the trace is not looked for: there is none.
-    """
+    """The command says in one line which file, where, what, and stops with 2."""
     path = tmp_path / "crowd.toml"
     path.write_text(text)
     code, out, err = call("replay", tmp_path / "none.swf", "--users", path)
@@ -184,10 +181,7 @@ TWO_JOBS = """; MaxProcs: 4
 
 
 def test_population_runs_and_is_reported(call: Call, tmp_path: Path) -> None:
-    """A population from a file runs; the summary holds what it was.
-
-    A named user that is not in the trace is reported before the simulation.
-    """
+    """A population from a file runs; the summary holds what it was."""
     trace, users = tmp_path / "tiny.swf", tmp_path / "evening.toml"
     trace.write_text(TWO_JOBS)
     users.write_text('[[users]]\nwhen = "batches"\nhours = { opens = "20h", closes = "23h" }\n')

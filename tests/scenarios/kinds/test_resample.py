@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis.results import read_results
-from hpcrowd.environment import read_swf, write_swf
+from hpcrowd.analysis import read_results
+from hpcrowd.environment import QuantityError, Trace, read_swf, read_trace, write_swf
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
 from hpcrowd.environment.machine.requests import Ask, Requests
-from hpcrowd.environment.traces.formats.registry import read_trace
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios import ResampleConfig, replay, resample
 from hpcrowd.scenarios.commands.setting_options import named_numbers
-from hpcrowd.scenarios.kinds.replay import replay
-from hpcrowd.scenarios.kinds.resample import ResampleConfig, resample
 from hpcrowd.scenarios.whatif.machine import made_up
 
 from tests.support.populations import small_log
@@ -81,10 +77,7 @@ def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
 def test_results_can_be_read_repeated_and_compared(
     log: Trace, log_file: Path, tmp_path: Path, call: Call
 ) -> None:
-    """The folder holds what it was drawn from, and runs of several seeds are one line.
-
-    The configuration in it, without what names the trace, makes the same jobs.
-    """
+    """The folder holds what it was drawn from, and runs of several seeds are one line."""
     options = ("--satisfaction", "alea", "--consequences", "leave=0.5", "--pool", "edge=0.0")
     for seed in ("1", "2"):
         code, _, _ = call("resample", log_file, *options, "--seed", seed, "--out", tmp_path / seed)

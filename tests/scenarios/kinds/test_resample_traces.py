@@ -26,11 +26,7 @@ def test_pool_of_kth(kth: Trace) -> None:
 
 
 def test_draws_are_like_the_log(draws: Draws) -> None:
-    """Jobs per week are within 10 % of the log's on average, and within 15 % in each draw.
-
-    Each is nearer to the rhythm of the week than half the distance of the same draw, shuffled;
-    Kolmogorov-Smirnov distances of think times are below 0.03.
-    """
+    """Jobs per week are within 10 % of the log's on average, and within 15 % in each draw."""
     made, shuffled = draws.kinds["draw"], draws.kinds[SHUFFLED]
     jobs = np.array([draw.jobs_per_week for draw in made])
     assert pytest.approx(draws.jobs_per_week, rel=0.1) == jobs.mean()

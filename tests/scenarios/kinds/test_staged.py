@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import PRESETS
-from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.environment import Simulation, write_swf
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.agents import PRESETS, DecisionLog
+from hpcrowd.environment import Simulation, Trace, write_swf
+from hpcrowd.scenarios import ReplayConfig
 from hpcrowd.scenarios.kinds.base import Staged
 from hpcrowd.scenarios.kinds.files import scenario_of
-from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.populations import small_log
 

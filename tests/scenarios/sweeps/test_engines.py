@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment import HpcrowdError, QuantityError
 from hpcrowd.environment.limits.numbers import raise_floating_errors
+from hpcrowd.scenarios import read_study, sweep
 from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes, engine_of
 from hpcrowd.scenarios.sweeps.loop import each_in_processes
-from hpcrowd.scenarios.sweeps.runs import sweep
-from hpcrowd.scenarios.sweeps.study import read_study
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, landed, results, write_study
 
@@ -219,10 +218,7 @@ def end_process(task: int) -> int:
 
 @pytest.mark.slow
 def test_a_killed_process_is_named() -> None:
-    """A task that kills its process again and again ends the loop instead of making it wait.
-
-    When the loop is left, as by Ctrl-C, no process continues.
-    """
+    """A task that kills its process again and again ends the loop instead of making it wait."""
     with pytest.raises(HpcrowdError, match="0: its process died 3 times"):
         list(each_in_processes(end_process, [1, 0, 2], 2))
     assert [] == multiprocessing.active_children()
@@ -289,10 +285,7 @@ def test_killed_ten_times_the_results_are_the_same(
 
 
 def test_torn_index_is_made_again(study: Path, alone: Path, tmp_path: Path) -> None:
-    """An index that ends in half a line, lacks runs or is gone is made again from their files.
-
-    A run whose file is gone is done again, whatever the index says.
-    """
+    """An index that ends in half a line, lacks runs or is gone is made again from their files."""
     out = shutil.copytree(alone, tmp_path / "torn")
     index = out / "index.jsonl"
     lines = index.read_bytes().splitlines(keepends=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import multiprocessing
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,12 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from hpcrowd.analysis import METRICS
 from hpcrowd.analysis import results as results_module
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
-from hpcrowd.analysis.metrics import METRICS
-from hpcrowd.environment.errors import HpcrowdError, ResultsError
-from hpcrowd.environment.traces.formats.swf import read_swf
-from hpcrowd.scenarios.kinds.replay import ReplayConfig, replay
+from hpcrowd.environment import HpcrowdError, ResultsError, read_swf
+from hpcrowd.scenarios import ReplayConfig, read_study, replay, sweep
 from hpcrowd.scenarios.sweeps.folder import locked
-from hpcrowd.scenarios.sweeps.runs import sweep
-from hpcrowd.scenarios.sweeps.study import read_study
 from hpcrowd.scenarios.sweeps.worker import JOB_COLUMNS, read_shared, write_shared
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, landed, write_study
@@ -61,10 +59,24 @@ def test_rows_are_those_of_replays(tmp_path: Path) -> None:
     assert not (out / "inputs").exists()
 
 
-def test_extended_axes_do_only_what_is_new(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a study that was swept into ``out``."""
+    folder = tmp_path_factory.mktemp("folder")
+    run(write_study(folder, SHORT), folder / "out")
+    return folder
+
+
+@pytest.fixture
+def done(swept: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Return a copy of the study and its folder."""
+    shutil.copytree(swept, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "study.toml", tmp_path / "out"
+
+
+def test_extended_axes_do_only_what_is_new(tmp_path: Path, done: tuple[Path, Path]) -> None:
     """More values and more axes do their own runs; those that are there stay as they are."""
-    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
-    run(path, out)
+    _, out = done
     before = landed(out)
     more = SHORT.replace("seed = 2", 'seed = 3\nscheduler = ["easy", "fcfs"]')
     found = run(write_study(tmp_path, more), out, resume=True)
@@ -73,10 +85,9 @@ def test_extended_axes_do_only_what_is_new(tmp_path: Path) -> None:
     assert before == {name: after[name] for name in before}
 
 
-def test_folder_of_another_study_is_refused(tmp_path: Path) -> None:
+def test_folder_of_another_study_is_refused(tmp_path: Path, done: tuple[Path, Path]) -> None:
     """A folder of another study, of something else, or with runs is refused in plain words."""
-    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
-    run(path, out)
+    path, out = done
     with pytest.raises(HpcrowdError, match="holds 4 runs of this study already; add --resume"):
         run(path, out)
     other = write_study(tmp_path, SHORT.replace('"fluid"', '"rigid"'), name="other.toml")
@@ -112,22 +123,22 @@ def test_beginning_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert 4 == run(path, out).over
 
 
-def test_what_has_changed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_changed_is_told(
+    tmp_path: Path, done: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another version is told and the runs stay; files of only some values are looked at, too."""
+    versions = {**results_module.versions(), "numpy": "9.9"}
+    with monkeypatch.context() as patch:
+        patch.setattr("hpcrowd.scenarios.sweeps.runs.versions", lambda: versions)
+        found = run(*done, resume=True)
+    assert (4, [True]) == (found.kept, ["and is 9.9 now" in note for note in found.notes])
     path = write_study(tmp_path, SCENARIO + '[axes]\ntrace = ["busy.swf", "other.swf"]\n')
     other = tmp_path / "other.swf"
     other.write_bytes((tmp_path / "busy.swf").read_bytes())
-    run(path, tmp_path / "out")
+    run(path, tmp_path / "two")
     other.write_text(other.read_text() + "\n")
     with pytest.raises(HpcrowdError, match=r"trace other\.swf has changed"):
-        run(path, tmp_path / "out", resume=True)
-    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
-    run(path, out)
-    versions = {**results_module.versions(), "numpy": "9.9"}
-    monkeypatch.setattr("hpcrowd.scenarios.sweeps.runs.versions", lambda: versions)
-    found = run(path, out, resume=True)
-    assert 4 == found.kept
-    assert [True] == ["and is 9.9 now" in note for note in found.notes]
+        run(path, tmp_path / "two", resume=True)
 
 
 def hold(path: Path, ready: Any, end: Any) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.calibration.posterior import Posterior
+from hpcrowd.analysis import Posterior
 from hpcrowd.analysis.calibration.priors import Prior
 from hpcrowd.analysis.calibration.regression import Weighted
 from hpcrowd.analysis.paired import over_seeds
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment import HpcrowdError, QuantityError
 from hpcrowd.scenarios.sweeps.methods import methods_text
 from hpcrowd.scenarios.sweeps.runs import planned, sweep
 from hpcrowd.scenarios.sweeps.study import DRAWS, read_study, study_toml
@@ -52,10 +52,7 @@ def write_posterior(folder: Path) -> Posterior:
 
 
 def test_each_seed_has_a_draw_of_all_parameters(tmp_path: Path) -> None:
-    """Runs with the same seed have the same draw, whatever the other settings.
-
-    Intervals are quantiles of the runs, and of the differences paired by draw.
-    """
+    """Runs with the same seed have the same draw, whatever the other settings."""
     posterior = write_posterior(tmp_path)
     study = read_study(write_study(tmp_path, STUDY))
     assert (12, "predictive") == (len(study), study.result.interval)

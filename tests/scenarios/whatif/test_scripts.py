@@ -12,12 +12,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 from hpcrowd.agents import Recipe
+from hpcrowd.environment import JobTable, Signal, State, read_swf
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.jobs import JobTable, State
-from hpcrowd.environment.signals.signal import Signal
-from hpcrowd.environment.traces.formats.swf import read_swf
 from hpcrowd.environment.traces.trace import Trace, take_jobs
-from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.whatif import (
     carbon_window,
     halve_speed,

@@ -8,15 +8,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.run import Run
+from hpcrowd.analysis import Run
+from hpcrowd.environment import HpcrowdError, JobTable, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.jobs import JobTable, State
 from hpcrowd.environment.machine.files.given import with_changes
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, NodeType, Preempt, Reservation
 from hpcrowd.environment.machine.requests import Ask, Requests
-from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.whatif.machine import comparison, made_up
 from hpcrowd.scenarios.whatif.machine.comparison import (
     Change,
@@ -130,10 +128,7 @@ def test_debug_partition_takes_a_node_for_short_jobs(site: Site, found: Runs) ->
 
 
 def test_the_rack_is_reserved_while_it_is_drained(site: Site) -> None:
-    """The work is on the rack's two nodes from 8 to 18 on the first Monday; sharing switches back.
-
-    On a machine with whole nodes, the question is what sharing would change.
-    """
+    """The work is on its two nodes from 8 to 18 on the first Monday; sharing switches back."""
     (work,) = script("drain_rack").change(site).machine.reservations
     clock = Clock.of(site.trace.header)
     assert "Mon 2024-01-15 08:00" == f"{clock.local(work.start):%a %Y-%m-%d %H:%M}"
