@@ -227,15 +227,3 @@ def test_notes_are_known_before_a_run_and_kept_in_its_folder(folder: Path, kind:
         assert (kind == "resample") == any("the peak of its recorded use" in one for one in before)
     else:
         assert told == before
-
-
-def test_names_of_every_field(folder: Path) -> None:
-    """Jobs name users, accounts, programs and queues as the accounting of Slurm does."""
-    Path("jobs.txt").write_bytes(text({"JobID": "1"}, {"JobID": "2", "Partition": "gpu"}))
-    jobs = hc.replay("jobs.txt").jobs
-    fields = {"user": "ada", "group": "physics", "executable": "relax", "queue": "long"}
-    assert fields == {field: jobs.who(1, field) for field in fields}
-    assert {"queue": [1, 2], "queue_name": ["long", "gpu"]} == {
-        name: list(values) for name, values in jobs.with_names(jobs.queue, "queue").items()
-    }
-    assert "3" == jobs.who(3, "queue")

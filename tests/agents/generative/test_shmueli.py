@@ -215,15 +215,9 @@ def test_presence_as_recorded(make_jobs: MakeJobs) -> None:
 
 @pytest.mark.parametrize(
     "choice",
-    [
-        {"presence": "never"},
-        {"wakes": "late"},
-        {"horizon": 0},
-        {"longest_break": 0},
-        {"longest_gap": -1},
-        {"least": 0},
-    ],
-)
+    [{"presence": "never"}, {"wakes": "late"}, {"horizon": 0}, {"longest_break": 0},
+     {"longest_gap": -1}, {"least": 0}],
+)  # fmt: skip
 def test_impossible_parameters_are_refused(choice: dict[str, Any]) -> None:
     """A wrong parameter is named with its value and the rule."""
     (name,) = choice

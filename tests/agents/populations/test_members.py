@@ -11,7 +11,6 @@ import pytest
 from hpcrowd.agents import (
     AsRecorded,
     ClosedLoop,
-    ComponentWork,
     Consequences,
     GroupWork,
     Member,
@@ -225,22 +224,6 @@ def test_members_come_and_go(pool: Pool) -> None:
             assert 0 == (jobs.submit.min() - 2 * WEEK) % WEEK  # on the Monday, 00:00, of some week
             last = [model.jobs.submit[model.jobs.user == number].max() for number in (1, 2)]
             assert min(last) > 8 * WEEK - 2 * DAY
-
-
-def test_not_all_need_do_the_same(pool: Pool) -> None:
-    """Some do again what was recorded, the others make it up, on one machine."""
-    model = Simulation(JobTable(), 6, "easy", clock=pool.clock, seed=4)
-    roster = draw_roster(pool, 8, Openness(4), Streams(1))
-    again, made_up = roster.split([0.5, 0.5], Streams(1))
-    users = [
-        *add_members(model, ComponentWork(pool, ClosedLoop()), again, horizon=8 * WEEK),
-        *add_members(model, groups(pool), made_up, horizon=8 * WEEK),
-    ]
-    model.run()
-    assert len(roster) == len(users)
-    recorded = model.jobs.recorded_submit >= 0
-    assert {m.number for m in again} >= set(model.jobs.user[recorded].tolist()) != set()
-    assert {m.number for m in made_up} >= set(model.jobs.user[~recorded].tolist()) != set()
 
 
 @pytest.mark.parametrize("kind", ["group", "site"])

@@ -14,7 +14,7 @@ from hpcrowd.environment import JobTable, QuantityError, read_swf
 from hpcrowd.environment.grid.policies import GRID_POLICIES
 from hpcrowd.environment.jobs import join
 from hpcrowd.scenarios import replay
-from hpcrowd.scenarios.kinds.grid import READY, GridConfig, read_grid, run_grid
+from hpcrowd.scenarios.kinds.grid import GridConfig, read_grid, run_grid
 from hpcrowd.scenarios.whatif import grid_or_isolated
 
 
@@ -102,23 +102,6 @@ def test_who_uses_the_grid(tmp_path: Path) -> None:
     text = text.replace('users = "think-time"', 'sessions = "arrival:10m"')
     assert 0 < grid_jobs(tmp_path, text + REACTING) < 120
     assert 0 == grid_jobs(tmp_path, text + REACTING.replace('"1s"', '"100h"'))
-
-
-def test_das3_runs_and_is_the_same_again() -> None:
-    """A day of it; the seed decides, whoever asks."""
-    config = read_grid("das3")
-    one_day = {"days": 1}
-    sites = {name: site.model_copy(update=one_day) for name, site in config.clusters.items()}
-    grid = config.grid.model_copy(update=one_day)
-    short = config.model_copy(update={"clusters": sites, "grid": grid})
-    one, again, other = (
-        run_grid(short.model_copy(update={"seed": seed})) for seed in (config.seed, config.seed, 1)
-    )
-    assert one.jobs.matrix.tolist() == again.jobs.matrix.tolist()
-    assert ["VU", "LU", "UvA", "TUD", "UvAMN", "grid"] == list(one.sites)
-    assert one.sites["grid"]["jobs"] > 20
-    assert len(one.jobs) != len(other.jobs)
-    assert {"das3"} == set(READY)
 
 
 @pytest.mark.parametrize(

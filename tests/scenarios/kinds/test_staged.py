@@ -102,9 +102,11 @@ def check_heard(staged: Staged) -> None:
     assert sum(user.finished for user in staged.users) == len(staged.model.units) > 10
 
 
-@pytest.mark.parametrize("logged", [False, True], ids=["", "logged"])
-@pytest.mark.parametrize("copied", [deepcopy, lambda model: loads(dumps(model))],
-                         ids=["copied", "pickled"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("copied", "logged"),
+    [(deepcopy, False), (lambda model: loads(dumps(model)), True)],
+    ids=["copied", "pickled and logged"],
+)
 @pytest.mark.parametrize("name", FORKED)
 def test_a_fork_is_the_same_run(
     made: Callable[..., Any], name: str, copied: Callable[[Any], Simulation], logged: bool
