@@ -21,6 +21,7 @@ from hpcrowd.agents import (
 from hpcrowd.environment import State, Trace
 from hpcrowd.environment.clock import HOUR
 from hpcrowd.scenarios import ReplayConfig, replay
+from hpcrowd.scenarios.kinds import population_files
 from hpcrowd.scenarios.kinds.population_files import read_population
 
 Call = Callable[..., tuple[int, str, str]]
@@ -83,9 +84,7 @@ def test_shares_and_names(read: Callable[[str], Any]) -> None:
     assert "crowd" == population.name
     assert "evening" == read('name = "evening"\n[[users]]').name
     assert [1.0] == [part.share for part in read("[[users]]").mixture().parts]
-    from hpcrowd.scenarios.kinds import population_files as population_config
-
-    lines = str(population_config.__doc__).splitlines()
+    lines = str(population_files.__doc__).splitlines()
     example = "\n".join(line[4:] for line in lines if line.startswith("    "))
     assert example.startswith("[[users]]")
     assert 2 == len(read(example).users)

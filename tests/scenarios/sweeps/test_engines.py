@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import random
 import shutil
@@ -23,9 +22,8 @@ from hpcrowd.environment import HpcrowdError, QuantityError
 from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.scenarios import read_study, sweep
 from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes, engine_of
-from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
-from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, landed, results, write_study
+from tests.scenarios.sweeps.sweep_cases import landed, results, write_study
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no distributed")
 
@@ -190,53 +188,11 @@ def test_floating_errors_raise_in_workers_too() -> None:
             engine.close()
 
 
-def divided(by: int) -> int:
-    """Return 12 over a number, rounded down."""
-    if by == 0:
-        raise QuantityError("by 0: must not be 0")
-    return 12 // by
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("processes", [1, 2, 9])
-def test_every_task_is_done_once(processes: int) -> None:
-    """However many share it, each task comes with its result, and errors come as they are."""
-    found = dict(each_in_processes(divided, [1, 2, 3, 4], processes))
-    assert {1: 12, 2: 6, 3: 4, 4: 3} == found
-    assert [] == list(each_in_processes(divided, [], processes))
-    with pytest.raises(QuantityError, match="by 0: must not be 0"):
-        list(each_in_processes(divided, [1, 0, 2], processes))
-    assert [] == multiprocessing.active_children()
-
-
-def end_process(task: int) -> int:
-    """Return the task; 0 kills the process, as a lack of memory does."""
-    if task == 0:
-        os._exit(1)
-    return task
-
-
-@pytest.mark.slow
-def test_a_killed_process_is_named() -> None:
-    """A task that kills its process again and again ends the loop instead of making it wait."""
-    with pytest.raises(HpcrowdError, match="0: its process died 3 times"):
-        list(each_in_processes(end_process, [1, 0, 2], 2))
-    assert [] == multiprocessing.active_children()
-    results = each_in_processes(divided, list(range(1, 100)), 2)
-    next(results)
-    with pytest.raises(KeyboardInterrupt):
-        results.throw(KeyboardInterrupt)  # type: ignore[attr-defined]
-    assert [] == multiprocessing.active_children()
-
-
-#: More seeds than other tests have, so that every kill finds something to disturb.
-LONGER = SCENARIO + STUDY.replace("seed = 5", "seed = 22")
-
-
 @pytest.fixture(scope="module")
 def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of a longer of 88 runs."""
-    return write_study(tmp_path_factory.mktemp("killed"), LONGER)
+    """Return the file of a study of 88 runs, so that every kill finds something to disturb."""
+    text = SCENARIO + STUDY.replace("seed = 5", "seed = 22")
+    return write_study(tmp_path_factory.mktemp("killed"), text)
 
 
 @pytest.fixture(scope="module")
