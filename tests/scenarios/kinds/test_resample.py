@@ -180,7 +180,7 @@ def site_log(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 
 @pytest.fixture(scope="module")
 def recorded(site_log: Trace) -> set[tuple[int | str, ...]]:
-    """Return what the jobs of the site_log ask for."""
+    """Return what the jobs of the site ask for."""
     machine = made_up.made_up_machine()
     return kinds_of(replay(site_log, users="rigid", machine=machine, scheduler="fcfs").jobs)
 

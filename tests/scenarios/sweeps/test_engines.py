@@ -23,7 +23,7 @@ from hpcrowd.environment.limits.numbers import raise_floating_errors
 from hpcrowd.scenarios import read_study, sweep
 from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes, engine_of
 
-from tests.scenarios.sweeps.sweep_cases import landed, results, write_study
+from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, landed, results, write_study
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no distributed")
 
