@@ -110,6 +110,17 @@ def test_nothing_that_comes_later_is_known(users: str) -> None:
 
 
 @pytest.mark.parametrize("users", SUBMITTING)
+def test_numbers_and_seeds(users: str) -> None:
+    """A future is the same whenever it is made; another number or seed is another future."""
+    outset = Outset(state_at(), 2 * DAY, users=users)
+    first = outset.simulate(0, 5)
+    others = [outset.simulate(1, 5), outset.simulate(0, 6)]
+    assert same(first, outset.simulate(0, 5))
+    assert same(first, Outset(state_at(), 2 * DAY, users=users).simulate(0, 5))
+    assert not any(same(first, other) for other in others)
+
+
+@pytest.mark.parametrize("users", SUBMITTING)
 def test_jobs_that_left_the_queue(users: str) -> None:
     """A job that was cancelled before it started has no run time; users may do it again."""
     rows = [(d * DAY + 9 * HOUR, UNKNOWN, d * DAY + 10 * HOUR, 1, 1) for d in range(21)]

@@ -85,7 +85,10 @@ def test_closed_loops_follow_the_speed_of_the_machine() -> None:
     late = np.array(submissions(slow, 7)) - np.array(submissions(rigid, 7))
     assert [0, HOUR, 2 * HOUR, 3 * HOUR] == late.tolist()
     assert late.tolist() == (slow.submit - slow.recorded_submit).tolist()
-    fast, _, _ = simulated(pool_of(speed=1000), only(LONG, 0))
+    fast, _, (user,) = simulated(pool_of(speed=1000), only(LONG, 0))
+    first, second, *_ = user.graph.nodes
+    assert {"start": 10 * HOUR, "jobs": 1} == user.graph.nodes[first]
+    assert {"think_time": 2 * WEEK} == user.graph.edges[first, second]
     assert [10 * HOUR, 2 * WEEK + 10 * HOUR + 4] == submissions(fast, 7)[:2]
     rows = [(1, day * DAY + 9 * HOUR, 4 * HOUR, 1, 0) for day in range(28) if day % 7 < 5]
     pool = pool_of(rows, speed=1 / 4)

@@ -65,6 +65,8 @@ def test_users_do_not_share_sessions(make_jobs: MakeJobs) -> None:
             sessions.of_user(user)
     jobs = make_jobs((500, 1, 1), (0, 1, 1), (500, 9, 1), (20, 1, 1))
     assert [1, 3, 0, 2] == find_sessions(jobs).rows.tolist()
+    with pytest.raises(QuantityError, match="jobs: none in the table"):
+        Work.of(JobTable())
 
 
 @pytest.mark.parametrize(
