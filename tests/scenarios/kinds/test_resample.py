@@ -58,6 +58,8 @@ def test_units_and_think_times(log: Trace) -> None:
     assert known.sum() > 50
     assert (waiting["think_time"][known] >= 0).all()
     assert (resample(log, users="rigid").to_trace()["preceding"] == -1).all()
+    twice, count = (resample(log, population=of, scheduler="recorded") for of in ("2x", "24"))
+    assert twice.jobs.submit.tolist() == count.jobs.submit.tolist()
 
 
 def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:

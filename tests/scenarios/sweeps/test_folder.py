@@ -196,14 +196,15 @@ def test_failed_runs_are_recorded_and_tried_again(
 
 def test_runs_that_cannot_be_are_recorded(tmp_path: Path, call: Any) -> None:
     """Settings that do not go together are rows with errors; the exit code and the first say so."""
-    axes = '[axes]\nsessions = ["arrival:60m", "preceding"]\n'
+    axes = '[axes]\nusers = ["rigid", "adjusted"]\nsessions = ["arrival:60m", "preceding"]\n'
     path, out = write_study(tmp_path, SCENARIO + axes), tmp_path / "out"
     code, text, err = call("sweep", path, "--out", out, "--executor", "inline")
-    assert (1, True) == (code, "1 of 2 runs done" in text)
-    assert "1 run of 2 failed; the first: " in err
+    assert (1, True) == (code, "2 of 4 runs done" in text)
+    assert "2 runs of 4 failed; the first: " in err
     errors = pd.read_parquet(out / "frame.parquet")["error"].tolist()
-    assert ["", True] == [errors[0], "preceding" in errors[1]]
-    assert "1 of 2 runs done, 1 failed" in call("sweep", path, "--out", out, "--status")[1]
+    assert ["", ""] == errors[::2]
+    assert all("preceding" in error for error in errors[1::2])
+    assert "2 of 4 runs done, 2 failed" in call("sweep", path, "--out", out, "--status")[1]
 
 
 def test_shared_inputs_are_private_copies(tmp_path: Path) -> None:
