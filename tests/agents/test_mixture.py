@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.agents import Mixture, Part, Rigid, ThinkTime, Work, add_users
-from hpcrowd.environment import JobTable, Simulation, Trace
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.environment.streams import Streams
+from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams, Trace
+from hpcrowd.environment.traces.trace import take_jobs
 from hpcrowd.scenarios import replay
 from hpcrowd.scenarios.kinds.population_files import PopulationConfig
 
@@ -25,16 +24,20 @@ def crowd(make_jobs: MakeJobs, numbers: range) -> Work:
 
 
 def test_shares_are_met(make_jobs: MakeJobs) -> None:
-    """Each user draws by the shares, to within what chance allows."""
-    count = 3000
-    mixture = Mixture([Part("fluid", 0.2), Part("rigid", 0.5), Part("adjusted", 0.3)])
+    """Each user draws by the shares, to within what chance allows, from its own stream."""
+    count, shares = 3000, np.array([0.2, 0.5, 0.3])
+    kinds = ("fluid", "rigid", "adjusted")
+    mixture = Mixture([Part(kind, share) for kind, share in zip(kinds, shares, strict=True)])
     found = mixture.assign(crowd(make_jobs, range(count)), Streams(1))
-    for place, share in enumerate((0.2, 0.5, 0.3)):
-        assert abs(np.mean(found == place) - share) < 5 * np.sqrt(share * (1 - share) / count)
+    errors = np.abs(np.bincount(found) / count - shares)
+    assert np.all(errors < 5 * np.sqrt(shares * (1 - shares) / count))
+    fewer = mixture.assign(crowd(make_jobs, range(1, 200)), Streams(1))
+    assert found[1:200].tolist() == fewer.tolist()
+    assert np.any(fewer != mixture.assign(crowd(make_jobs, range(1, 200)), Streams(4)))
 
 
 def test_users_go_before_groups_and_groups_before_shares(make_jobs: MakeJobs) -> None:
-    """Who is named has that behaviour, then who is in a named group; the others draw."""
+    """Who is named goes first, then who has its first job in a named group; the others draw."""
     mixture = Mixture(
         [Part("rigid", users=(5, 11)), Part("fluid", groups=(1,)), Part("adjusted", 1.0)]
     )
@@ -42,26 +45,10 @@ def test_users_go_before_groups_and_groups_before_shares(make_jobs: MakeJobs) ->
     expected = np.repeat([2, 1, 2], 10)
     expected[[5, 11]] = 0
     assert expected.tolist() == found.tolist()
-
-
-def test_group_of_a_user_is_that_of_its_first_job(make_jobs: MakeJobs) -> None:
-    """A user who changes its group stays with the first."""
     jobs = make_jobs((900, 5, 1, 5, 1), (0, 5, 1, 5, 1), (5, 5, 1, 5, 2))
     jobs.group[:] = 7, 8, 7
     mixture = Mixture([Part("rigid", groups=(7,)), Part("fluid", groups=(8,))])
     assert [1, 0] == mixture.assign(Work.of(jobs), Streams()).tolist()
-
-
-def test_one_user_more_does_not_change_the_others(make_jobs: MakeJobs) -> None:
-    """Each user draws from its own stream."""
-    mixture = Mixture([Part("rigid", 0.5), Part("fluid", 0.5)])
-    some, all_but_one = (
-        mixture.assign(crowd(make_jobs, numbers), Streams(3))
-        for numbers in (range(200), range(1, 200))
-    )
-    assert some[1:].tolist() == all_but_one.tolist()
-    other = mixture.assign(crowd(make_jobs, range(200)), Streams(4))
-    assert np.any(some != other)
 
 
 @pytest.mark.parametrize(
@@ -69,39 +56,32 @@ def test_one_user_more_does_not_change_the_others(make_jobs: MakeJobs) -> None:
     [
         ([], "mixture without parts"),
         ([Part("rigid", 0.5), Part("fluid", 0.6)], r"shares 0\.5 \+ 0\.6 = 1\.1: must add up to 1"),
-        ([Part("rigid", 0.9)], r"shares 0\.9 = 0\.9: must add up to 1"),
         ([Part("rigid", 1.5)], r"share 1\.5: must be between 0 and 1"),
         ([Part("rigid", -0.5)], r"share -0\.5: must be between 0 and 1"),
         ([Part("rigid", float("nan"))], "share nan"),
         ([Part("rigid", users=(3,)), Part("fluid", users=(3,))], "users 3: named twice"),
         ([Part("rigid", groups=(3, 3))], "groups 3: named twice"),
-    ],
-)
-def test_what_is_not_a_mixture(parts: list[Part], message: str) -> None:
-    """Shares that are none or do not add up, and users named twice, are reported at once."""
-    with pytest.raises(QuantityError, match=message):
-        Mixture(parts)
-
-
-def test_shares_may_be_off_by_as_much_as_floats_are() -> None:
-    """Ten tenths add up to 1."""
-    assert 10 == len(Mixture([Part("rigid", 0.1)] * 10).parts)
-
-
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
         ([Part("rigid", 1.0), Part("fluid", users=(99,))], "user 99: named .* not in the trace"),
         ([Part("rigid", 1.0), Part("fluid", groups=(9,))], "group 9: named .* not in the trace"),
         ([Part("rigid", users=(1,))], "user 0: no part of the mixture names it"),
+        ([Part("slow", 1.0)], "users 'slow': not known; choose rigid, think-time"),
     ],
 )
-def test_mixture_that_does_not_fit_the_trace(
-    make_jobs: MakeJobs, parts: list[Part], message: str
-) -> None:
-    """Named users and groups have to be there, and nobody may be left over."""
+def test_what_is_not_a_mixture(make_jobs: MakeJobs, parts: list[Part], message: str) -> None:
+    """Shares that do not add up, who is named twice or not there, and unknown names are told."""
+    work = crowd(make_jobs, range(5))
     with pytest.raises(QuantityError, match=message):
-        Mixture(parts).assign(crowd(make_jobs, range(5)), Streams())
+        add_users(Simulation(work.jobs, 4), work, Mixture(parts))
+
+
+def test_what_parts_may_be(make_jobs: MakeJobs) -> None:
+    """Ten tenths add up to 1; users of a part share a behaviour, which a function may make."""
+    assert 10 == len(Mixture([Part("rigid", 0.1)] * 10).parts)
+    work = crowd(make_jobs, range(40))
+    parts = [Part(lambda work: Rigid(), 0.5), Part(ThinkTime, 0.5)]
+    users = add_users(Simulation(work.jobs, 10), work, Mixture(parts))
+    assert {Rigid, ThinkTime} == {type(user.behaviour) for user in users}
+    assert 2 == len({id(user.behaviour) for user in users})
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
@@ -130,28 +110,12 @@ def test_each_user_behaves_as_its_part_says(make_jobs: MakeJobs, plain: bool) ->
         assert submissions(kind)[mine].tolist() == mixed[mine].tolist(), kind
 
 
-def test_behaviours_of_a_part_are_shared(make_jobs: MakeJobs) -> None:
-    """Users of one part share one behaviour; a part may also be what makes one."""
-    work = crowd(make_jobs, range(40))
-    model = Simulation(work.jobs, 10)
-    parts = [Part(lambda work: Rigid(), 0.5), Part(ThinkTime, 0.5)]
-    users = add_users(model, work, Mixture(parts))
-    assert {Rigid, ThinkTime} == {type(user.behaviour) for user in users}
-    assert 2 == len({id(user.behaviour) for user in users})
-
-
-def test_unknown_preset_in_a_mixture(make_jobs: MakeJobs) -> None:
-    """A name that is not a preset is reported with those there are."""
-    work = crowd(make_jobs, range(3))
-    with pytest.raises(QuantityError, match=r"users 'slow': not known; choose rigid, think-time"):
-        add_users(Simulation(work.jobs, 4), work, Mixture([Part("slow", 1.0)]))
-
-
 def test_replay_takes_a_mixture(kth: Trace) -> None:
     """A mixture in Python makes the run that its file makes, and names its parts in the results."""
     mixture = Mixture([Part("fluid", 0.5), Part("rigid", 0.5)])
     entries = ({"behaviour": "fluid", "share": 0.5}, {"behaviour": "rigid", "share": 0.5})
-    run = replay(kth, users=mixture)
-    again = replay(kth, users=PopulationConfig(users=entries))
+    trace = take_jobs(kth, np.arange(2000))
+    run = replay(trace, users=mixture)
+    again = replay(trace, users=PopulationConfig(users=entries))
     assert "mixture of fluid, rigid" == run.configuration["users"]
     assert np.array_equal(again.jobs.matrix, run.jobs.matrix)

@@ -33,15 +33,9 @@ def simulated(load: float, servers: int, seed: int) -> tuple[float, float]:
     run = np.rint(random.exponential(MEAN_SERVICE, JOBS)).astype(np.int64)
     submit = np.rint(np.cumsum(gaps)).astype(np.int64)
     jobs.append(
-        JOBS,
-        user=1,
-        processors=1,
-        run_time=run,
-        requested_time=run,
-        recorded_submit=submit,
-        recorded_start=submit,
-        recorded_end=submit + run,
-    )
+        JOBS, user=1, processors=1, run_time=run, requested_time=run, recorded_submit=submit,
+        recorded_start=submit, recorded_end=submit + run,
+    )  # fmt: skip
     model = Simulation(jobs, servers, "fcfs")
     add_users(model, Work.of(jobs), "rigid")
     model.run()
@@ -51,10 +45,11 @@ def simulated(load: float, servers: int, seed: int) -> tuple[float, float]:
 
 def test_theory_of_known_cases() -> None:
     """Erlang's formula gives the textbook values: M/M/1 at half load, and M/M/2."""
-    assert pytest.approx(MEAN_SERVICE) == mean_wait_of_theory(0.5, 1)
-    assert pytest.approx(MEAN_SERVICE * 0.5**2 / (1 - 0.5**2)) == mean_wait_of_theory(0.5, 2)
+    expected = MEAN_SERVICE * np.array([1, 0.5**2 / (1 - 0.5**2)])
+    assert pytest.approx(expected) == [mean_wait_of_theory(0.5, servers) for servers in (1, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("load", "servers"), [(0.7, 1), (0.8, 4)])
 def test_mean_wait_is_that_of_theory(load: float, servers: int, seed: int) -> None:
@@ -63,12 +58,7 @@ def test_mean_wait_is_that_of_theory(load: float, servers: int, seed: int) -> No
     wait, error = simulated(load, servers, seed)
     assert error < 0.03 * expected
     assert abs(wait - expected) < STANDARD_ERRORS * error
-
-
-@pytest.mark.parametrize(("load", "servers"), [(0.7, 1), (0.8, 4)])
-def test_wrong_load_is_found_out(load: float, servers: int) -> None:
-    """The same comparison refuses the waits of a load one tenth higher or lower."""
-    expected = mean_wait_of_theory(load, servers)
-    for wrong in (0.9 * load, 1.1 * load):
-        wait, error = simulated(wrong, servers, SEEDS[0])
-        assert abs(wait - expected) > STANDARD_ERRORS * error
+    if seed == SEEDS[0]:
+        for wrong in (0.9 * load, 1.1 * load):
+            wait, error = simulated(wrong, servers, seed)
+            assert abs(wait - expected) > STANDARD_ERRORS * error

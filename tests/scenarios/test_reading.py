@@ -1,17 +1,20 @@
-"""How a trace is read: zone, queue, mapping and format on every command, in TOML and in Python."""
+"""How a trace is read, on every command, in TOML and in Python; what was dropped or assumed."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import hpcrowd as hc
 import pytest
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.kinds.files import read_scenario
+from hpcrowd.analysis import read_recorded, read_results, write_results
+from hpcrowd.environment import QuantityError, Trace, read_trace, write_swf
+from hpcrowd.environment.traces.trace import assumed, counted, jobs_from_trace, not_read
+from hpcrowd.scenarios.kinds.files import read_scenario, scenario_of
 
+from tests.support.populations import small_log
 from tests.support.sacct import text
 
 Call = Callable[..., tuple[int, str, str]]
@@ -44,13 +47,9 @@ READERS: dict[str, tuple[str, ...]] = {
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of Slurm in two queues, and a table, in the folder of the test."""
     monkeypatch.chdir(tmp_path)
-    Path("jobs.txt").write_bytes(
-        text(
-            {"JobID": "1", "User": "ada", "QOS": "high"},
-            {"JobID": "2", "User": "bob", "QOS": "low"},
-            {"JobID": "3", "User": "ada", "QOS": "low"},
-        )
-    )
+    jobs = (("1", "ada", "high"), ("2", "bob", "low"), ("3", "ada", "low"))
+    rows = [dict(zip(("JobID", "User", "QOS"), job, strict=True)) for job in jobs]
+    Path("jobs.txt").write_bytes(text(*rows))
     Path("mine.txt").write_text(TABLE)
     Path("mine.toml").write_text(MAPPING)
 
@@ -65,13 +64,11 @@ def test_every_command_reads_a_table(call: Call, command: str) -> None:
 @pytest.mark.parametrize("command", READERS)
 @pytest.mark.parametrize(
     ("option", "words"),
-    [
-        (("--zone", "Mars"), "zone 'Mars': not known"),
-        (("--queue", "qqs"), "queue 'qqs': not known; did you mean qos?"),
-        (("--input-format", "slrum"), "format 'slrum': not known"),
-        (("--map", "none.toml"), "none.toml"),
-    ],
-)
+    [(("--zone", "Mars"), "zone 'Mars': not known"),
+     (("--queue", "qqs"), "queue 'qqs': not known; did you mean qos?"),
+     (("--input-format", "slrum"), "format 'slrum': not known"),
+     (("--map", "none.toml"), "none.toml")],
+)  # fmt: skip
 def test_every_command_refuses_the_same(
     call: Call, command: str, option: tuple[str, str], words: str
 ) -> None:
@@ -104,9 +101,11 @@ def test_files_have_the_same_settings() -> None:
     scenario.check()
     run = scenario.run(scenario.prepare())
     assert ["ada", "bob"] == run.users()["name"].tolist()
-    for name, more in (("a", ""), ("b", 'queue = "qos"\n')):
-        Path(f"{name}.toml").write_text(f'[scenario]\nkind = "replay"\ntrace = "jobs.txt"\n{more}')
-    assert read_scenario(Path("a.toml")).sharing() != read_scenario(Path("b.toml")).sharing()
+    Path("run.toml").write_text('[scenario]\nkind = "replay"\ntrace = "jobs.txt"\n')
+    before = read_scenario(Path("run.toml")).sharing()
+    with Path("run.toml").open("a") as file:
+        file.write('queue = "qos"\n')
+    assert before != read_scenario(Path("run.toml")).sharing()
 
 
 def test_python_takes_them_with_a_path() -> None:
@@ -118,13 +117,113 @@ def test_python_takes_them_with_a_path() -> None:
         hc.replay(hc.read_trace("jobs.txt"), zone="Europe/Paris")
 
 
-@pytest.mark.parametrize("more", [{}, {"map": "mine.toml"}])
-def test_clusters_of_a_grid_have_them(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("trace", ["jobs.txt", 'mine.txt"\nmap = "mine.toml'])
+def test_clusters_of_a_grid_have_them(trace: str) -> None:
     """Each trace has its own."""
-    setting = "".join(f'{name} = "{value}"\n' for name, value in more.items())
-    source = "mine.txt" if more else "jobs.txt"
-    site = f'[scenario.clusters.A]\nprocessors = 64\ntrace = "{source}"\n{setting}'
-    Path("grid.toml").write_text(f'[scenario]\nkind = "grid"\n{site}')
+    Path("grid.toml").write_text(
+        f'[scenario]\nkind = "grid"\n[scenario.clusters.A]\nprocessors = 64\ntrace = "{trace}"\n'
+    )
     scenario = read_scenario(Path("grid.toml"))
     scenario.check()
     assert 3 == len(scenario.run(scenario.prepare()).jobs)
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+#: A log without machine size, start or zone; one job never ran, one has no requested time.
+LOG = """; Version: 2.2
+1 0 5 10 4 -1 -1 4 60 -1 1 1 1 -1 1 -1 -1 -1
+2 1 5 10 3 -1 -1 3 -1 -1 1 2 1 -1 1 -1 -1 -1
+3 2 5 -1 3 -1 -1 3 60 -1 5 2 1 -1 1 -1 -1 -1
+"""
+
+NEVER_RAN = "1 job dropped: no run time (never ran)"
+NO_REQUEST = "1 job repaired: no requested time: the recorded run time used"
+NO_SIZE = (
+    "the trace does not give the size of the machine; 7 processors, the peak of its recorded use, "
+    "is a lower bound; set it with --processors"
+)
+NO_CLOCK = "start not in the trace: its origin counts as Monday 00:00"
+
+#: Settings of each kind, beside the trace, and the notes of each.
+KINDS = {
+    "replay": (
+        'kind = "replay"\ntrace = "log.swf"', [NEVER_RAN, NO_REQUEST, NO_SIZE, NO_CLOCK]),
+    "replay-sized": (
+        'kind = "replay"\ntrace = "log.swf"\nprocessors = 9', [NEVER_RAN, NO_REQUEST, NO_CLOCK]),
+    "recorded": (
+        'kind = "replay"\ntrace = "log.swf"\nscheduler = "recorded"',
+        [NEVER_RAN, NO_REQUEST, NO_SIZE, NO_CLOCK]),
+    "grid": (
+        'kind = "grid"\n[clusters.a]\nprocessors = 8\ntrace = "log.swf"',
+        [NEVER_RAN, NO_REQUEST, NO_CLOCK]),
+    "grid-made-up": (
+        'kind = "grid"\n[clusters.a]\nprocessors = 8\nmodel = "lublin"\ndays = 1\nload = 0.2', []),
+    "populate": ('kind = "populate"\nmodel = "lublin"\ndays = 1\nmodel_processors = 64', []),
+    "resample": ('kind = "resample"\ntrace = "weeks.swf"\nusers = "rigid"', None),
+    "resample-sized": (
+        'kind = "resample"\ntrace = "weeks.swf"\nusers = "rigid"\nprocessors = 64', None),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(
+    make_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The folder of the test, with the log and one of some weeks without machine size."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.swf").write_text(LOG)
+    weeks = small_log(make_trace)
+    weeks.header.lines = [one for one in weeks.header.lines if b"MaxProcs" not in one]
+    write_swf(weeks, Path("weeks.swf"))
+    return tmp_path
+
+
+def test_lines_of_notes(call: Call, folder: Path) -> None:
+    """Dropped jobs come before repaired ones; the summary of a run has each line."""
+    found = counted({"no wait time: taken as 0": 1200}, {"no processors": 1})
+    assert [
+        "1 job dropped: no processors",
+        "1,200 jobs repaired: no wait time: taken as 0",
+    ] == found
+    assert ([], []) == (not_read(()), assumed())
+    assert ["columns not read: A, B"] == not_read(["A", "B"])
+    assert ["of it; set it with --processors", "UTC"] == assumed("of it", "UTC")
+    code, out, _ = call("replay", "log.swf")
+    lines, notes = [line.strip() for line in out.splitlines()], KINDS["replay"][1]
+    assert (0, notes) == (code, [line for line in lines if line in notes])
+
+
+def test_notes_of_a_trace(folder: Path, make_trace: Callable[..., Trace]) -> None:
+    """Size and clock are assumed; drops, repairs and columns that are not read are counted."""
+    trace = read_trace("log.swf")
+    assert [NO_SIZE, NO_CLOCK] == trace.notes
+    assert [NEVER_RAN, NO_REQUEST] == jobs_from_trace(trace).notes
+    assert KINDS["replay"][1] == read_recorded("log.swf").notes
+    header = "; MaxProcs: 4\n; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm"
+    assert [] == make_trace({"submit": 0}, header=header).notes
+    one = {"JobID": "1", "Colour": "red"}
+    Path("jobs.txt").write_bytes(text(one, {"JobID": "2", "State": "RUNNING", "Colour": "red"}))
+    assert [
+        "1 job dropped: state RUNNING",
+        "1 job repaired: no time zone given: times taken as UTC",
+        "columns not read: Colour",
+        NO_SIZE.replace("7 processors", "1 processor"),
+        "time zone not in the trace: times are UTC",
+    ] == read_trace("jobs.txt").notes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_notes_are_known_before_a_run_and_kept_in_its_folder(folder: Path, kind: str) -> None:
+    """The staged simulation, the run and the folder have the same lines."""
+    setting, told = KINDS[kind]
+    scenario = scenario_of(tomllib.loads(setting), folder)
+    staged = scenario.stage(scenario.prepare())
+    before = list(staged.notes)
+    run = staged.run()
+    write_results(run, folder / "run", plots=False)
+    assert before == run.notes == read_results(folder / "run").notes
+    if told is None:  # there are notes on users who are not in the pool
+        assert (kind == "resample") == any("the peak of its recorded use" in one for one in before)
+    else:
+        assert told == before

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment.output.whole import whole_file
 from hpcrowd.scenarios.cli import CommandFiles
 from hpcrowd.scenarios.shell import NARROWEST
 
@@ -47,35 +46,27 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("command", COMMANDS)
-def test_streams_that_cannot_be_used(command: str) -> None:
+def test_help_on_streams_and_terminals_of_any_kind(command: str) -> None:
     """Full or closed standard output is one line and exit code 2; the other streams may be gone."""
-    full = shell(f"H {command} --help > /dev/full")
-    assert (2, 1) == (full.returncode, full.stderr.count("\n"))
-    assert "standard output: cannot be written: No space left" in full.stderr
-    closed = shell(f"H {command} --help >&-")
-    assert (2, 1) == (closed.returncode, closed.stderr.count("\n"))
-    assert "standard output: is closed" in closed.stderr
-    for what in ("2>&-", "<&-", "2>/dev/full"):
-        found = shell(f"H {command} --help {what}")
-        assert (0, "", True) == (found.returncode, found.stderr, "--help" in found.stdout)
-    short = shell(f"H {command} --help | head -1")
+    line = f"H {command} --help"
+    for what, said in ((">/dev/full", "cannot be written: No space left"), (">&-", "is closed")):
+        found = shell(f"{line} {what}")
+        assert (2, 1) == (found.returncode, found.stderr.count("\n"))
+        assert f"standard output: {said}" in found.stderr
+    short = shell(f"{line} | head -1")
     assert (True, "") == (short.returncode in (0, 141), short.stderr)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
-def test_terminals_of_any_kind(command: str) -> None:
-    """Any width and encoding shows help that can be read."""
+    streams = [shell(f"{line} {what}") for what in ("2>&-", "<&-", "2>/dev/full")]
     for more in ({"COLUMNS": "0"}, {"COLUMNS": "20"}, {"COLUMNS": "wide"}, {"COLUMNS": "-1"},
                  {"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"},
                  {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):  # fmt: skip
-        found = shell(f"H {command} --help", **more)
-        assert (0, "", True) == (found.returncode, found.stderr, "--help" in found.stdout), more
+        streams.append(shell(line, **more))
+    for found in streams:
+        assert (0, "", True) == (found.returncode, found.stderr, "--help" in found.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize("command", WORKING)
 def test_streams_while_it_works(tmp_path: Path, command: str) -> None:
     """Real work prints the same with other streams closed or full, and ends in one line without."""
@@ -83,8 +74,7 @@ def test_streams_while_it_works(tmp_path: Path, command: str) -> None:
         (tmp_path / name).write_text(text)
     line = f"cd {shlex.quote(str(tmp_path))}; H {WORKING[command]}"
     usual = shell(line)
-    assert 0 == usual.returncode, usual.stderr
-    assert usual.stdout
+    assert (0, True) == (usual.returncode, bool(usual.stdout)), usual.stderr
     full = shell(f"{line} > /dev/full")
     assert (2, 1) == (full.returncode, full.stderr.count("hpcrowd: ")), full.stderr
     assert "standard output: cannot be written: No space left" in full.stderr
@@ -98,22 +88,11 @@ def test_streams_while_it_works(tmp_path: Path, command: str) -> None:
         assert (True, 0) == (short.returncode in (0, 141), short.stderr.count("rror")), short.stderr
     alone = shell(f"{line} >&- 2>&- <&-")
     assert (2, "", "") == (alone.returncode, alone.stdout, alone.stderr)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["replay", "stats", "clean", "sessions", "compare"])
-def test_widths_while_it_works(tmp_path: Path, command: str) -> None:
-    """Tables keep their words on a terminal of any width, and with garbage instead of it."""
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    line = f"cd {shlex.quote(str(tmp_path))}; H {WORKING[command]}"
-    usual = shell(line).stdout
+    words = {word for word in usual.stdout.split() if word.isalnum()}
     for columns in ("0", "20", "x"):
         found = shell(line, COLUMNS=columns, TERM="dumb")
         assert 0 == found.returncode
-        if columns != "20":
-            assert usual == found.stdout, columns
-        words = {word for word in usual.split() if word.isalnum()}
+        assert columns == "20" or usual.stdout == found.stdout, columns
         kept = {word for word in words if word in "".join(found.stdout.split())}
         assert len(kept) > 0.8 * len(words), (columns, words - kept)
 
@@ -128,45 +107,30 @@ def test_tables_can_be_read(call: Call, monkeypatch: pytest.MonkeyPatch, columns
     assert max(map(len, out.splitlines())) >= NARROWEST - 2
 
 
-def test_signals_clean_up(tmp_path: Path) -> None:
+#: A program that writes a file, and is ended by a signal while it writes another.
+PROGRAM = """
+import sys, os, signal, hpcrowd.scenarios.cli as cli
+from hpcrowd.environment.output.whole import whole_file
+def app(**_):
+    for name in sys.argv[2:]:
+        with whole_file(name) as t: t.write_text('whole')
+    with whole_file('x') as t:
+        t.write_text('half')
+        os.kill(os.getpid(), int(sys.argv[1]))
+        signal.pause()
+cli._program = lambda: app
+from hpcrowd.__main__ import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("written", [[], ["first"]], ids=["before", "after"])
+@pytest.mark.parametrize("number", [1, 2, 15])
+def test_signals_clean_up(tmp_path: Path, number: int, written: list[str]) -> None:
     """SIGTERM and SIGHUP leave no temporary file, and give the exit code of the signal."""
-    program = (
-        "import sys, os, signal, hpcrowd.scenarios.cli as cli\n"
-        "from pathlib import Path\n"
-        "from hpcrowd.environment.output.whole import whole_file\n"
-        "def app(**_):\n"
-        "    if sys.argv[2] == 'after':\n"
-        "        with whole_file('first') as t: t.write_text('whole')\n"
-        "    with whole_file('x') as t:\n"
-        "        t.write_text('half')\n"
-        "        os.kill(os.getpid(), int(sys.argv[1]))\n"
-        "        signal.pause()\n"
-        "cli._program = lambda: app\n"
-        "from hpcrowd.__main__ import main\n"
-        "main()\n"
-    )
-    for number in (1, 2, 15):
-        for when, said in (("before", "nothing was written"), ("after", "first")):
-            done = subprocess.run(
-                [sys.executable, "-c", program, str(number), when],
-                cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-            )  # fmt: skip
-            assert (128 + number, 1) == (done.returncode, done.stderr.count("\n")), done.stderr
-            assert said in done.stderr
-            assert (["first"] if when == "after" else []) == [
-                path.name for path in tmp_path.iterdir()
-            ]
-            (tmp_path / "first").unlink(missing_ok=True)
-
-
-def test_an_interrupted_file_is_not_called_written(tmp_path: Path) -> None:
-    """A file that could not take its place is absent, and its temporary file is removed."""
-
-    def write() -> None:
-        with whole_file(tmp_path / "x") as temporary:
-            temporary.write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write()
-    assert [] == [path.name for path in tmp_path.iterdir()]
+    line = [sys.executable, "-c", PROGRAM, str(number), *written]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (128 + number, 1) == (done.returncode, done.stderr.count("\n")), done.stderr
+    assert ("first" if written else "nothing was written") in done.stderr
+    assert written == [path.name for path in tmp_path.iterdir()]

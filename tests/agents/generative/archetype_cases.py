@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hpcrowd.agents.generative.archetypes import Office
-from hpcrowd.agents.generative.generated import LogNormal
+from hpcrowd.agents import LogNormal, Office
 
 
 def fixed(seconds: int) -> LogNormal:

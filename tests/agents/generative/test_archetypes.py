@@ -1,17 +1,14 @@
-"""Generative users: their hours, their streams, and what they do when they hear or do not."""
+"""Archetypes of generative users: exact days of each, and what holds for whole populations."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
-from zoneinfo import ZoneInfo
+from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents.behaviours.activity import ALL_DAYS, ActivityWindow
-from hpcrowd.agents.behaviours.think import ContinuationLaw
-from hpcrowd.agents.behaviours.user import Behaviour
+from hpcrowd.agents import ContinuationLaw
 from hpcrowd.agents.generative.archetypes import (
     ARCHETYPES,
     DEMO_USERS,
@@ -29,7 +26,7 @@ from hpcrowd.agents.generative.archetypes import (
     demo_population,
 )
 from hpcrowd.agents.generative.generated import ROUND_TIMES, GeneratedUser, LogNormal, round_request
-from hpcrowd.environment import Clock, JobTable, QuantityError, Simulation, State
+from hpcrowd.environment import JobTable, QuantityError, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
 
 from tests.agents.generative.archetype_cases import PLAIN_OFFICE, fixed
@@ -42,100 +39,83 @@ def simulate(
     scheduler: str = "easy",
     counts: dict[str, int] | None = None,
     *,
-    hears: bool = True,
-    seed: int = 0,
     days: int = 7,
     processors: int = 128,
-) -> JobTable:
-    """The jobs of a population after its days and the time to drain."""
-    jobs = JobTable()
-    model = Simulation(jobs, processors, scheduler, seed=seed)
-    demo_population(model, FEW if counts is None else counts, horizon=days * DAY, hears=hears)
-    model.run()
-    return jobs
-
-
-def alone(
-    behaviour: Behaviour[GeneratedUser],
-    *,
-    processors: int = 128,
-    days: int = 1,
+    seed: int = 0,
     hears: bool = True,
-) -> tuple[GeneratedUser, JobTable]:
-    """One user on an empty machine, and its jobs."""
-    jobs = JobTable()
-    model = Simulation(jobs, processors, "fcfs", seed=0)
-    user = GeneratedUser(model, 1, behaviour, horizon=days * DAY, hears=hears)
-    behaviour.begin(user)
+) -> tuple[JobTable, list[GeneratedUser]]:
+    """The jobs of a population after its days and the time to drain, and its users."""
+    model = Simulation(JobTable(), processors, scheduler, seed=seed)
+    users = demo_population(model, counts or FEW, horizon=days * DAY, hears=hears)
     model.run()
-    return user, jobs
+    return model.jobs, users
 
 
-def choices(jobs: JobTable, users: Callable[[np.ndarray], np.ndarray] | None = None) -> list:
+def choices(jobs: JobTable) -> list[tuple[int, ...]]:
     """What users decide: user, submission, size, run time and request of each job."""
-    which = np.ones(len(jobs), bool) if users is None else users(jobs.user)
     columns = (jobs.user, jobs.submit, jobs.processors, jobs.run_time, jobs.requested_time)
-    return sorted(zip(*(column[which].tolist() for column in columns), strict=True))
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def test_window_open_and_closed() -> None:
-    """A window is open from its first second on, and closed from its last on."""
-    window, clock = ActivityWindow(), Clock()
-    assert 8 * HOUR == window.next_open(clock, 0)
-    assert 8 * HOUR == window.next_open(clock, 8 * HOUR)
-    assert 18 * HOUR - 1 == window.next_open(clock, 18 * HOUR - 1)
-    assert DAY + 8 * HOUR == window.next_open(clock, 18 * HOUR)
-    assert WEEK + 8 * HOUR == window.next_open(clock, 4 * DAY + 20 * HOUR)
-    assert not window.is_open(clock, 5 * DAY + 12 * HOUR)
-
-
-def test_window_keeps_local_time_over_the_change_of_clocks() -> None:
-    """The office opens at 8 by the clock on the wall on the day after clocks were changed."""
-    zone = ZoneInfo("Europe/Stockholm")
-    clock = Clock(unix_start=953852400, zone=zone, known=True)  # Fri 24 March 2000, 00:00
-    opening = ActivityWindow().next_open(clock, 20 * HOUR)
-    local = clock.local(opening)
-    assert ("Mon", 8, 0) == (f"{local:%a}", local.hour, local.minute)
-    assert 3 * DAY + 7 * HOUR == opening  # an hour of that weekend is missing
+DEBUGGER = DebuggerHabits(
+    office=PLAIN_OFFICE, run_time=fixed(HOUR), think=fixed(HOUR), pause=fixed(3 * HOUR)
+)
+BAGS = SweeperHabits(
+    PLAIN_OFFICE, (3, 3), (1,), run_time=fixed(HOUR), unlike=0.0, think=fixed(HOUR)
+)
+RUNS = LargeRunHabits(office=PLAIN_OFFICE, run_time=fixed(10 * HOUR), look=fixed(DAY))
+STAGES = (Stage(1, 1, fixed(HOUR), HOUR), Stage(2, 1, fixed(MINUTE), HOUR))
+STAYS, LEAVES = ContinuationLaw(1.0, 0.0), ContinuationLaw(0.0)
+CHAIN = [0, 1, 1]
 
 
 @pytest.mark.parametrize(
-    ("opens", "closes", "days"),
+    ("behaviour", "more", "hours"),
     [
-        (9 * HOUR, 9 * HOUR, (0,)),
-        (-1, HOUR, (0,)),
-        (0, DAY + 1, (0,)),
-        (0, DAY, ()),
-        (0, DAY, (7,)),
+        pytest.param(
+            Debugger(dataclasses.replace(DEBUGGER, law=STAYS)),
+            {"days": 2}, [8, 10, 12, 14, 16, 32, 34, 36, 38, 40], id="a test after each result",
+        ),
+        pytest.param(
+            Debugger(dataclasses.replace(DEBUGGER, law=LEAVES)),
+            {}, [8, 12, 16], id="a pause after each result",
+        ),
+        pytest.param(ParameterSweeper(BAGS), {"processors": 1},
+                     [8] * 3 + [12] * 3 + [16] * 3, id="the whole bag is waited for"),
+        pytest.param(ParameterSweeper(BAGS), {"processors": 1, "hears": False},
+                     sorted([8, 10, 12, 14, 16] * 3), id="an oblivious user does not wait"),
+        # Over at 18 h; a day later at 18 h the office is closed.
+        pytest.param(LargeRuns(RUNS), {"days": 7}, [8, 48 + 8, 96 + 8], id="a day after"),
+        pytest.param(NightScript(NightScriptHabits(22 * HOUR, 0, STAGES)), {"days": 7},
+                     [24 * day + 22 + part for day in range(7) for part in CHAIN], id="nights"),
     ],
-)
-def test_impossible_windows_are_refused(opens: int, closes: int, days: tuple[int, ...]) -> None:
-    """A window lies on one day and on days of the week."""
-    with pytest.raises(QuantityError, match=r"window|days"):
-        ActivityWindow(opens, closes, days)
-
-
-def test_a_shifted_window_stays_on_its_day() -> None:
-    """A shift past midnight ends there; the window keeps its length."""
-    window = ActivityWindow(22 * HOUR, 23 * HOUR, ALL_DAYS).shifted(3 * HOUR)
-    assert (23 * HOUR, DAY) == (window.opens, window.closes)
+)  # fmt: skip
+def test_days_of_a_user(behaviour: Any, more: dict[str, Any], hours: list[int]) -> None:
+    """One user on an empty machine submits at the hours that its habits give, unit after unit."""
+    model = Simulation(JobTable(), more.get("processors", 128), "fcfs", seed=0)
+    hears = more.get("hears", True)
+    user = GeneratedUser(model, 1, behaviour, horizon=more.get("days", 1) * DAY, hears=hears)
+    behaviour.begin(user)
+    model.run()
+    assert [hour * HOUR for hour in hours] == model.jobs.submit.tolist()
+    assert user.submitted == user.finished == 1 + model.jobs.unit.max()
+    if isinstance(behaviour, NightScript):
+        assert [10, 11, 11] * 7 == model.jobs.executable.tolist()
+    else:
+        assert {unit: unit - 1 for unit in range(1, user.submitted)} == user.after
+    if isinstance(behaviour, LargeRuns):
+        assert {64} == set(model.jobs.processors.tolist())
 
 
 @pytest.mark.parametrize(
     ("run_time", "factor", "expected"),
-    [
-        (1, 1.0, 5 * MINUTE),
-        (5 * MINUTE, 1.0, 5 * MINUTE),
-        (5 * MINUTE + 1, 1.0, 10 * MINUTE),
-        (HOUR, 1.5, 2 * HOUR),
-        (72 * HOUR, 1.0, 72 * HOUR),
-        (72 * HOUR + 1, 1.0, 4 * DAY),
-        (HOUR, 0.1, HOUR),
-    ],
-)
+    [(1, 1.0, 300), (300, 1.0, 300), (301, 1.0, 600), (HOUR, 1.5, 2 * HOUR), (HOUR, 0.1, HOUR),
+     (72 * HOUR, 1.0, 72 * HOUR), (72 * HOUR + 1, 1.0, 4 * DAY)],
+)  # fmt: skip
 def test_requests_are_round_and_sufficient(run_time: int, factor: float, expected: int) -> None:
     """People ask for the next round time, never for less than the run time."""
     assert expected == round_request(run_time, factor)
+    assert sorted(set(ROUND_TIMES)) == list(ROUND_TIMES)
 
 
 def test_log_normal_keeps_its_bounds_and_median() -> None:
@@ -146,164 +126,31 @@ def test_log_normal_keeps_its_bounds_and_median() -> None:
     assert pytest.approx(0.5, abs=5 * 0.5 / 100) == float(np.mean(drawn > 600))
 
 
-def test_debugger_continues_as_published() -> None:
-    """The probability to continue is 0.8 at once, and 0.8 / (0.05 * 20 + 1) after 20 minutes."""
-    habits = DebuggerHabits()
-    assert 0.8 == habits.law.probability(0)
-    assert pytest.approx(0.4) == habits.law.probability(20 * MINUTE)
-
-
-def test_debugger_waits_for_each_result() -> None:
-    """With certain patience, a job follows each result after the think time, until the evening."""
-    habits = DebuggerHabits(
-        office=PLAIN_OFFICE,
-        run_time=fixed(HOUR),
-        think=fixed(HOUR),
-        pause=fixed(HOUR),
-        law=ContinuationLaw(1.0, 0.0),
-    )
-    user, jobs = alone(Debugger(habits), days=2)
-    first_day = [hour * HOUR for hour in (8, 10, 12, 14, 16)]
-    assert first_day + [DAY + second for second in first_day] == jobs.submit.tolist()
-    assert {unit: unit - 1 for unit in range(1, 10)} == user.after
-
-
-def test_debugger_without_patience_pauses() -> None:
-    """A user who never continues comes back after its pause."""
-    habits = DebuggerHabits(
-        office=PLAIN_OFFICE, run_time=fixed(HOUR), pause=fixed(3 * HOUR), law=ContinuationLaw(0.0)
-    )
-    _, jobs = alone(Debugger(habits))
-    assert [8 * HOUR, 12 * HOUR, 16 * HOUR] == jobs.submit.tolist()
-
-
-def test_slow_cluster_makes_debuggers_submit_less() -> None:
-    """Who hears of results late submits less than who believes that they came at once."""
-    counts = {"debugger": 4, "large-runs": 4}
-    heard = simulate("fcfs", counts, days=28)
-    believed = simulate("fcfs", counts, hears=False, days=28)
-    assert np.count_nonzero(heard.group == 1) < np.count_nonzero(believed.group == 1)
-
-
-def test_sweeper_waits_for_the_whole_bag() -> None:
-    """The next bag comes a think time after the last job of the bag has ended, not before."""
-    habits = SweeperHabits(
-        office=PLAIN_OFFICE,
-        jobs=(3, 3),
-        processors=(1,),
-        run_time=fixed(HOUR),
-        unlike=0.0,
-        think=fixed(HOUR),
-    )
-    _, jobs = alone(ParameterSweeper(habits), processors=1)
-    assert [8 * HOUR] * 3 + [12 * HOUR] * 3 + [16 * HOUR] * 3 == jobs.submit.tolist()
-    assert [0, 0, 0, 1, 1, 1, 2, 2, 2] == jobs.unit.tolist()
-
-
-def test_oblivious_sweeper_does_not_wait() -> None:
-    """Without hearing, the same user takes the bag to be over after its longest run time."""
-    habits = SweeperHabits(
-        office=PLAIN_OFFICE,
-        jobs=(3, 3),
-        processors=(1,),
-        run_time=fixed(HOUR),
-        unlike=0.0,
-        think=fixed(HOUR),
-    )
-    user, jobs = alone(ParameterSweeper(habits), processors=1, hears=False)
-    hours = [second // HOUR for second in jobs.submit[::3].tolist()]
-    assert [8, 10, 12, 14, 16] == hours
-    assert user.submitted == user.finished
-
-
-def test_large_runs_take_half_the_machine() -> None:
-    """One run at a time on half of the machine; the next one the day after it was looked at."""
-    habits = LargeRunHabits(office=PLAIN_OFFICE, run_time=fixed(10 * HOUR), look=fixed(DAY))
-    _, jobs = alone(LargeRuns(habits), days=7)
-    assert {64} == set(jobs.processors.tolist())
-    # 8 h, over at 18 h; a day later at 18 h the office is closed.
-    assert [8 * HOUR, 2 * DAY + 8 * HOUR, 4 * DAY + 8 * HOUR] == jobs.submit.tolist()
-
-
-def test_night_script_runs_its_chain_every_night() -> None:
-    """Each stage begins when the one before is over, every night of the week, and no one thinks."""
-    habits = NightScriptHabits(
-        hour=22 * HOUR,
-        shift=0,
-        stages=(Stage(1, 1, fixed(HOUR), HOUR), Stage(2, 1, fixed(MINUTE), HOUR)),
-    )
-    _, jobs = alone(NightScript(habits), days=7)
-    nights = [day * DAY + 22 * HOUR for day in range(7)]
-    assert nights == jobs.submit[jobs.executable == 10].tolist()
-    assert [n + HOUR for n in nights for _ in range(2)] == jobs.submit[
-        jobs.executable == 11
-    ].tolist()
-
-
 @pytest.mark.parametrize("hears", [False, True])
-def test_people_submit_in_their_hours(hears: bool) -> None:
-    """Persons submit between 7 and 19 h (8 to 18 h and an hour of shift) on working days only."""
-    jobs = simulate(hears=hears, days=14)
-    people = jobs.group < 4
-    second = jobs.submit[people] % WEEK
-    assert second.max() < 5 * DAY
-    assert 7 * HOUR <= (second % DAY).min()
-    assert (second % DAY).max() < 19 * HOUR
-
-
-def test_scripts_start_at_night() -> None:
-    """The first stage of a night starts between 21 and 23 h, seven nights a week."""
-    jobs = simulate(counts={"night-script": 3}, days=7)
-    first = jobs.submit[jobs.executable % 10 == 0]
-    assert 21 == len(first)
-    assert 21 * HOUR <= (first % DAY).min()
-    assert (first % DAY).max() <= 23 * HOUR
-
-
-@pytest.mark.parametrize("hears", [False, True])
-def test_jobs_in_jobs_out(hears: bool) -> None:
-    """Every job that was submitted runs to its end, and no user waits for anything then."""
-    jobs = JobTable()
-    model = Simulation(jobs, 128, "easy", seed=3)
-    users = demo_population(model, FEW, horizon=7 * DAY, hears=hears)
-    model.run()
+def test_populations_keep_their_hours_and_finish(hears: bool) -> None:
+    """Persons submit on working days from 7 to 19 h, scripts from 21 to 23 h; all jobs end."""
+    jobs, users = simulate(hears=hears, days=14, seed=3)
     assert len(jobs) == jobs.count(State.COMPLETED) > 0
-    assert [(user.submitted, user.submitted) for user in users] == [
-        (user.submitted, user.finished) for user in users
-    ]
-    assert jobs.submit.max() < 7 * DAY
+    assert all(user.submitted == user.finished > 0 for user in users)
+    assert jobs.submit.max() < 14 * DAY
     assert np.all(jobs.requested_time >= jobs.run_time)
+    second = jobs.submit[jobs.group < 4] % WEEK
+    assert second.max() < 5 * DAY
+    assert 7 * HOUR <= (second % DAY).min() < (second % DAY).max() < 19 * HOUR
+    first = jobs.submit[(jobs.group == 4) & (jobs.executable % 10 == 0)]
+    assert list(range(14)) == (first // DAY).tolist()
+    assert 21 * HOUR <= (first % DAY).min() <= (first % DAY).max() <= 23 * HOUR
 
 
-def test_oblivious_users_do_the_same_under_every_scheduler() -> None:
-    """Row for row: who does not hear submits the same jobs, whatever the scheduler does."""
-    fcfs = simulate("fcfs", DEMO_USERS, hears=False)
-    easy = simulate("easy", DEMO_USERS, hears=False)
-    assert not np.array_equal(fcfs.start, easy.start)
-    for name in ("user", "submit", "processors", "run_time", "requested_time", "executable"):
-        assert getattr(fcfs, name).tolist() == getattr(easy, name).tolist(), name
-
-
-def test_one_more_user_leaves_the_others_alone() -> None:
-    """Another user does not change what oblivious users draw."""
-    more = {**FEW, "debugger": 4, "sweeper": 2}
-    before, after = simulate(hears=False), simulate(counts=more, hears=False)
-    old = set(before.user.tolist())
-    assert choices(before) == choices(after, lambda user: np.isin(user, list(old)))
-    assert {104, 202} == set(after.user.tolist()) - old
-
-
-def test_seeds_differ_and_repeat() -> None:
-    """The same seed gives the same run; seed 0 is another one than seed 1."""
-    assert np.array_equal(simulate(seed=0).matrix, simulate(seed=0).matrix)
-    assert choices(simulate(seed=0)) != choices(simulate(seed=1))
-
-
-def test_small_machines_get_smaller_jobs() -> None:
-    """No user asks for more processors than there are."""
-    jobs = simulate(processors=3)
-    assert 3 == jobs.processors.max()
-    assert 0 == jobs.count(State.REJECTED)
+def test_users_mind_the_machine_and_no_others() -> None:
+    """No user asks for more processors than there are; another one changes nobody else."""
+    jobs, _ = simulate(processors=3)
+    assert (3, 0) == (jobs.processors.max(), jobs.count(State.REJECTED))
+    before, _ = simulate(hears=False)
+    after, _ = simulate(counts={**FEW, "debugger": 4, "sweeper": 2}, hears=False)
+    new = np.isin(after.user, [104, 202])
+    assert {104, 202} == set(after.user[new].tolist())
+    assert choices(before) == choices(after.take(np.flatnonzero(~new)))
 
 
 @pytest.mark.parametrize("counts", [{"gambler": 1}, {"debugger": 100}, {"debugger": -1}])
@@ -321,8 +168,3 @@ def test_every_parameter_is_documented(root: Path) -> None:
     assert [] == [name for name in (*names, *ARCHETYPES) if f"`{name}`" not in text]
     counts = [f"| `{name}` | {group} | {DEMO_USERS[name]} |" for group, name in GROUP_NAMES.items()]
     assert [] == [row for row in counts if row not in text]
-
-
-def test_round_times_rise() -> None:
-    """Round times are in order, so that the first that suffices is the least."""
-    assert sorted(set(ROUND_TIMES)) == list(ROUND_TIMES)

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import ActivityWindow, SameWindow, ShmueliFeitelson, SiteModel, Work
+from hpcrowd.agents import (
+    ActivityWindow,
+    ContinuationLaw,
+    SameWindow,
+    ShmueliFeitelson,
+    SiteModel,
+    Work,
+)
 from hpcrowd.agents.behaviours.activity import ALL_DAYS
-from hpcrowd.agents.behaviours.think import ContinuationLaw
 from hpcrowd.agents.generative.shmueli import CALIBRATED, Doing, SiteUser
 from hpcrowd.environment import JobTable, QuantityError, Simulation, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 MakeJobs = Callable[..., JobTable]
+Rows = list[tuple[int, ...]]
 
 STAY, LEAVE = ContinuationLaw(limit=1.0, decline=0.0), ContinuationLaw(limit=0.0)
 OFFICE = SameWindow(ActivityWindow(8 * HOUR, 18 * HOUR))
 ALWAYS = SameWindow(ActivityWindow(0, DAY, ALL_DAYS))
+
+#: Jobs of 100 s with a think time of 600 s and a break of 7200 s between them.
+PLAIN: Rows = [(0, 100, 1), (700, 100, 1), (8000, 100, 1)]
 
 
 @dataclass(frozen=True)
@@ -39,85 +53,106 @@ def one_user(
     window: SameWindow = ALWAYS,
     *,
     processors: int = 1,
-    **choices: int | str,
+    **choices: Any,
 ) -> tuple[Simulation, SiteUser]:
     """A user of a record, who has begun."""
     model = Simulation(JobTable(), processors, "fcfs", seed=1)
-    chosen = SiteModel(law=law, **choices)  # type: ignore[arg-type]
-    behaviour = ShmueliFeitelson(Work.of(record), model=chosen, window=window)
+    behaviour = ShmueliFeitelson(
+        Work.of(record), model=SiteModel(law=law, **choices), window=window
+    )
     user = behaviour.join(model, 0)
     behaviour.begin(user)
     return model, user
 
 
-@pytest.fixture
-def record(make_jobs: MakeJobs) -> JobTable:
-    """One job of 100 s after another: a think time of 600 s and a break of 7200 s."""
-    return make_jobs((0, 100, 1), (700, 100, 1), (8000, 100, 1))
+OFFICE_DAY = list(range(8 * HOUR, 18 * HOUR, 700))
 
 
-def test_who_stays_thinks_until_the_evening(record: JobTable) -> None:
-    """A batch follows each response after the think time; after hours, the next morning."""
-    model, _ = one_user(record, STAY, OFFICE, horizon=2 * DAY)
+@pytest.mark.parametrize(
+    ("rows", "law", "window", "choices", "expected"),
+    [
+        pytest.param(PLAIN, STAY, OFFICE, {"horizon": 2 * DAY},
+                     OFFICE_DAY + [DAY + at for at in OFFICE_DAY], id="thinks until the evening"),
+        pytest.param(PLAIN, LEAVE, OFFICE, {"horizon": DAY},
+                     list(range(8 * HOUR, 18 * HOUR, 7300)), id="takes breaks"),
+        pytest.param([(500 + at, *more) for at, *more in PLAIN], STAY, ALWAYS, {"horizon": 600},
+                     [500], id="begins at its first submission"),
+        pytest.param(PLAIN, STAY, ALWAYS, {}, list(range(0, 8001, 700)),
+                     id="until the last recorded submission"),
+        pytest.param([(0, 100, 1)], STAY, ALWAYS, {"horizon": DAY}, [0, 28_900, 57_800],
+                     id="breaks without any on record last their longest"),
+        pytest.param([(20 * HOUR, 100, 1)], LEAVE, OFFICE,
+                     {"presence": "recorded", "horizon": WEEK},
+                     [DAY + 8 * HOUR, DAY + 16 * HOUR + 100], id="comes on at least one day"),
+    ],
+)  # fmt: skip
+def test_days_of_a_user(
+    make_jobs: MakeJobs,
+    rows: Rows,
+    law: ContinuationLaw,
+    window: SameWindow,
+    choices: dict[str, Any],
+    expected: list[int],
+) -> None:
+    """A batch follows each response after the think time or break, in the hours of the user."""
+    model, _ = one_user(make_jobs(*rows), law, window, **choices)
     model.run()
-    day = list(range(8 * HOUR, 18 * HOUR, 700))
-    assert day + [DAY + second for second in day] == model.jobs.submit.tolist()
+    assert expected == model.jobs.submit.tolist()
 
 
-def test_who_leaves_takes_breaks(record: JobTable) -> None:
-    """A batch follows each response after the break."""
-    model, _ = one_user(record, LEAVE, OFFICE, horizon=DAY)
-    model.run()
-    assert list(range(8 * HOUR, 18 * HOUR, 7300)) == model.jobs.submit.tolist()
-
-
-def test_nobody_comes_at_the_weekend(record: JobTable) -> None:
-    """From Friday evening the user sleeps until Monday."""
-    model, _ = one_user(record, LEAVE, OFFICE, horizon=WEEK + 9 * HOUR)
-    model.run()
-    days = sorted(set((model.jobs.submit // DAY).tolist()))
-    assert [0, 1, 2, 3, 4, 7] == days
-
-
-def test_states_follow_each_other(record: JobTable) -> None:
+def test_states_follow_each_other(make_jobs: MakeJobs) -> None:
     """Asleep in the night, waiting for the job, thinking after it; ``until`` says how long."""
-    model, user = one_user(record, STAY, OFFICE, horizon=DAY)
-    seen = [(user.state, user.until)]
+    model, user = one_user(make_jobs(*PLAIN), STAY, OFFICE, horizon=DAY)
+    seen = []
     for second in (8 * HOUR, 8 * HOUR + 100, 8 * HOUR + 700):
-        model.run(until=second - 1)
-        seen.append((user.state, user.until))
-        model.run(until=second + 1)
-        seen.append((user.state, user.until))
+        for at in (second - 1, second + 1):
+            model.run(until=at)
+            seen.append((user.state, user.until))
     model.run()
-    seen.append((user.state, user.until))
-    assert [
-        (Doing.ASLEEP, 8 * HOUR),
-        (Doing.ASLEEP, 8 * HOUR),
-        (Doing.WAITING, -1),
-        (Doing.WAITING, -1),
-        (Doing.THINKING, 8 * HOUR + 700),
-        (Doing.THINKING, 8 * HOUR + 700),
-        (Doing.WAITING, -1),
-        (Doing.ASLEEP, -1),
-    ] == seen
+    waiting, thinking = (Doing.WAITING, -1), (Doing.THINKING, 8 * HOUR + 700)
+    assert [(Doing.ASLEEP, 8 * HOUR), waiting, waiting, thinking, thinking, waiting] == seen
+    assert (Doing.ASLEEP, -1) == (user.state, user.until)
 
 
-def test_user_waits_for_the_whole_batch(make_jobs: MakeJobs) -> None:
+@pytest.mark.parametrize(
+    ("rows", "processors", "horizon", "submits", "units", "asked", "state"),
+    [
+        # On one processor the second job of a batch waits for the first: over after 200 s.
+        pytest.param(
+            [(0, 100, 1), (10, 100, 1), (710, 100, 1), (720, 100, 1)], 1, 2000,
+            [0, 10, 800, 810, 1600, 1610], [0, 0, 1, 1, 2, 2], [190] * 3, State.COMPLETED,
+            id="the whole batch is waited for",
+        ),
+        pytest.param([(10 * place, 500, 1) for place in range(5)], 5, 25, [0, 10, 20], [0] * 3,
+                     [500], State.COMPLETED, id="a batch is cut at the horizon"),
+        pytest.param([(0, 100, 8), (700, 100, 8)], 4, 1300, [0, 600, 1200], [0, 1, 2], [0] * 3,
+                     State.REJECTED, id="larger jobs than the machine are answered at once"),
+    ],
+)  # fmt: skip
+def test_responses_of_batches(
+    make_jobs: MakeJobs,
+    rows: Rows,
+    processors: int,
+    horizon: int,
+    submits: list[int],
+    units: list[int],
+    asked: list[int],
+    state: State,
+) -> None:
     """The response is that of the job that ended last; the think time begins at its end."""
-    record = make_jobs((0, 100, 1), (10, 100, 1), (710, 100, 1), (720, 100, 1))
     law = Noting(limit=1.0, decline=0.0)
-    model, user = one_user(record, law, horizon=2000)
+    model, user = one_user(make_jobs(*rows), law, processors=processors, horizon=horizon)
     model.run()
-    # On one processor the second job waits for the first: over after 200 s, and 600 s of thought.
-    assert [0, 10, 800, 810, 1600, 1610] == model.jobs.submit.tolist()
-    assert [190, 190, 190] == law.asked
-    assert [0, 0, 1, 1, 2, 2] == model.jobs.unit.tolist()
-    assert {1: 0, 2: 1} == user.after
+    jobs = model.jobs
+    assert (submits, units, asked) == (jobs.submit.tolist(), jobs.unit.tolist(), law.asked)
+    assert {unit: unit - 1 for unit in range(1, len(asked))} == user.after
+    assert len(jobs) == jobs.count(state)
+    assert (len(asked), len(asked), Doing.ASLEEP) == (user.submitted, user.finished, user.state)
 
 
-def test_probability_falls_with_the_response(record: JobTable) -> None:
+def test_probability_falls_with_the_response(make_jobs: MakeJobs) -> None:
     """Users whose jobs take 19 min continue after 0.8 / (0.05 * 19 + 1) of them (5 std. errors)."""
-    jobs = record.copy()
+    jobs = make_jobs(*PLAIN)
     jobs.run_time[:] = 19 * 60
     model, _ = one_user(jobs, ContinuationLaw(), horizon=20 * WEEK)
     model.run()
@@ -129,132 +164,105 @@ def test_probability_falls_with_the_response(record: JobTable) -> None:
 
 def test_jobs_come_again_over_batches(make_jobs: MakeJobs) -> None:
     """A drawn job is submitted as often in succession as drawn, also in the next batches."""
-    record = make_jobs(
-        *[(place * 200, 100, 1 + place // 4, 60 * (1 + place // 4)) for place in range(8)]
-    )
+    record = make_jobs(*[(at * 200, 100, 1 + at // 4, 60 * (1 + at // 4)) for at in range(8)])
     model, _ = one_user(record, STAY, processors=2, horizon=DAY)
     model.run()
-    sizes = model.jobs.processors.reshape(-1)[: len(model.jobs) // 4 * 4].reshape(-1, 4)
+    sizes = model.jobs.processors[: len(model.jobs) // 4 * 4].reshape(-1, 4)
     assert np.all(sizes == sizes[:, :1])
     assert {1, 2} == set(sizes[:, 0].tolist())
     assert np.all(model.jobs.requested_time == 60 * model.jobs.processors)
 
 
-def test_nothing_comes_from_the_horizon_on(make_jobs: MakeJobs) -> None:
-    """A batch is cut where the horizon is, and no other follows."""
-    record = make_jobs(*[(10 * place, 500, 1) for place in range(5)])
-    model, user = one_user(record, STAY, processors=5, horizon=25)
-    model.run()
-    assert [0, 10, 20] == model.jobs.submit.tolist()
-    assert 3 == model.jobs.count(State.COMPLETED)
-    assert (1, 1, Doing.ASLEEP) == (user.submitted, user.finished, user.state)
-
-
-def test_horizon_is_the_span_of_the_record(record: JobTable) -> None:
-    """Unless another is given, users submit until the second of the last recorded submission."""
-    model, user = one_user(record, STAY)
-    model.run()
-    assert 8001 == user.horizon
-    assert 7700 == model.jobs.submit.max()
-
-
-def test_first_wake_is_the_first_submission(record: JobTable) -> None:
-    """A user begins at its first recorded second, or somewhere in the first week."""
-    jobs = record.copy()
-    jobs.recorded_submit[:] += 500
-    model, _ = one_user(jobs, STAY)
-    model.run()
-    assert 500 == model.jobs.submit.min()
-    _, user = one_user(jobs, STAY, wakes="first-week", horizon=WEEK)
+def test_where_users_and_their_habits_come_from(make_jobs: MakeJobs) -> None:
+    """Users wake in the first week if told so; they may draw from another record than their own."""
+    record = make_jobs((500, 100, 1), (1200, 100, 1))
+    _, user = one_user(record, STAY, wakes="first-week", horizon=WEEK)
     assert 0 <= user.wakes < WEEK
     assert 500 != user.wakes
-
-
-def test_larger_jobs_than_the_machine_are_answered_at_once(make_jobs: MakeJobs) -> None:
-    """A rejected job is over when it arrives, with a response time of 0, and the user goes on."""
-    record = make_jobs((0, 100, 8), (700, 100, 8))
-    law = Noting(limit=1.0, decline=0.0)
-    model, _ = one_user(record, law, processors=4, horizon=1300)
+    users = make_jobs((0, 1, 1, 1, 5), (100, 1, 1, 1, 6))
+    other = make_jobs((0, 77, 1, 1, 5), (300, 77, 1, 1, 9))
+    model = Simulation(JobTable(), 4, "fcfs")
+    behaviour = replace(CALIBRATED, horizon=WEEK)(Work.of(users), Work.of(other))
+    for place in range(2):
+        behaviour.begin(behaviour.join(model, place))
     model.run()
-    assert [0, 600, 1200] == model.jobs.submit.tolist()
-    assert 3 == model.jobs.count(State.REJECTED)
-    assert [0, 0, 0] == law.asked
-
-
-def test_a_single_job_makes_a_user(make_jobs: MakeJobs) -> None:
-    """Without any recorded pause a session is one batch, and breaks last their longest."""
-    model, _ = one_user(make_jobs((0, 100, 1)), STAY, horizon=DAY)
-    model.run()
-    assert [0, 28_900, 57_800] == model.jobs.submit.tolist()
+    assert [5, 6] == np.unique(model.jobs.user).tolist()
+    assert [77] == np.unique(model.jobs.run_time).tolist()
 
 
 def test_presence_as_recorded(make_jobs: MakeJobs) -> None:
-    """A user comes on as many days as recorded, from its first to its last (5 std. errors)."""
-    days = [day for day in range(400) if day % 4 == 0]
-    record = make_jobs(*[(day * DAY + 10 * HOUR, 100, 1) for day in days])
+    """Users come on as many days as recorded, those who work over midnight on as many nights."""
+    record = make_jobs(*[(day * DAY + 10 * HOUR, 100, 1) for day in range(0, 400, 4)])
     model, user = one_user(record, LEAVE, presence="recorded", horizon=500 * DAY)
     model.run()
     came = np.unique(model.jobs.submit // DAY)
     assert pytest.approx(100 / 397) == user.attendance
     assert pytest.approx(100, abs=5 * np.sqrt(397 * 0.25 * 0.75)) == len(came)
-    assert 0 == came[0]
-    assert came[-1] <= 396
-
-
-def test_nights_are_days_from_noon_to_noon(make_jobs: MakeJobs) -> None:
-    """Who works over midnight comes for whole nights, Sunday's from Monday 0:00 on."""
+    assert 0 == came[0] < came[-1] <= 396
     nights = SameWindow(ActivityWindow(20 * HOUR, 4 * HOUR))
     record = make_jobs(*[(day * DAY + 20 * HOUR, 100, 1) for day in range(0, 400, 4)])
     model, user = one_user(record, LEAVE, nights, presence="recorded", horizon=400 * DAY)
     model.run()
     assert DAY // 2 == user.turn
     assert pytest.approx(100 / 397 * 7 / 6) == user.attendance
-    seconds = model.jobs.submit - DAY // 2
-    hours = {
-        night: set((seconds[seconds // DAY == night] % DAY // HOUR).tolist())
-        for night in np.unique(seconds // DAY).tolist()
-    }
-    assert all(8 in begun for night, begun in hours.items() if night % 7 in range(4))
-    assert all(12 in begun for night, begun in hours.items() if night % 7 == 6)
-    assert all(night % 7 != 5 for night in hours)
-
-
-def test_presence_reaches_at_least_one_opening(make_jobs: MakeJobs) -> None:
-    """Who submitted once, after hours, comes on the next of its days."""
-    record = make_jobs((20 * HOUR, 100, 1))
-    model, _ = one_user(record, LEAVE, OFFICE, presence="recorded", horizon=WEEK)
-    model.run()
-    assert DAY + 8 * HOUR == model.jobs.submit[0]
-    assert model.jobs.submit.max() < 2 * DAY
+    night, second = np.divmod(model.jobs.submit - DAY // 2, DAY)
+    begun = {(int(at), int(hour)) for at, hour in zip(night, second // HOUR, strict=True)}
+    came = {at for at, _ in begun}
+    assert {0, 1, 2, 3, 4, 6} == {at % 7 for at in came}
+    firsts = {(at, 12 if at % 7 == 6 else 8) for at in came if at % 7 != 4}
+    assert firsts <= begun
 
 
 @pytest.mark.parametrize(
     "choice",
-    [
-        {"presence": "never"},
-        {"wakes": "late"},
-        {"horizon": 0},
-        {"longest_break": 0},
-        {"longest_gap": -1},
-        {"least": 0},
-    ],
-)
-def test_impossible_parameters_are_refused(choice: dict[str, int | str]) -> None:
+    [{"presence": "never"}, {"wakes": "late"}, {"horizon": 0}, {"longest_break": 0},
+     {"longest_gap": -1}, {"least": 0}],
+)  # fmt: skip
+def test_impossible_parameters_are_refused(choice: dict[str, Any]) -> None:
     """A wrong parameter is named with its value and the rule."""
     (name,) = choice
     with pytest.raises(QuantityError, match=f"{name}.*(choose|at least|or more)"):
-        SiteModel(**choice)  # type: ignore[arg-type]
+        SiteModel(**choice)
 
 
-def test_another_record_to_draw_from(make_jobs: MakeJobs) -> None:
-    """With ``fit``, users come from one record and what they draw from another."""
-    users = make_jobs((0, 1, 1, 1, 5), (100, 1, 1, 1, 6))
-    other = make_jobs((0, 77, 1, 1, 5), (300, 77, 1, 1, 9))
-    model = Simulation(JobTable(), 4, "fcfs")
-    behaviour = replace(CALIBRATED, horizon=WEEK)(Work.of(users), Work.of(other))
-    joined = [behaviour.join(model, place) for place in range(2)]
-    for user in joined:
+@settings(max_examples=25)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(0, 3 * DAY),  # submission, s
+            st.sampled_from([0, 1, 60, 5000, DAY]),  # run time, s
+            st.integers(1, 6),  # processors
+            st.just(600),
+            st.integers(1, 4),  # user
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    presence=st.sampled_from(["always", "recorded"]),
+    least=st.sampled_from([None, 1, 3]),
+    seed=st.integers(0, 3),
+)
+def test_whatever_was_recorded(
+    make_jobs: MakeJobs, rows: Rows, presence: Any, least: int | None, seed: int
+) -> None:
+    """Runs end, jobs in are jobs out, and batches begin in their users' hours, by the horizon."""
+    work = Work.of(make_jobs(*sorted(rows)))
+    chosen = SiteModel(presence=presence, least=least, horizon=WEEK)
+    behaviour = ShmueliFeitelson(work, model=chosen)
+    model = Simulation(JobTable(), 4, "easy", seed=seed)
+    users = [behaviour.join(model, place) for place in range(len(work.sessions.users))]
+    for user in users:
         behaviour.begin(user)
     model.run()
-    assert [5, 6] == sorted(set(model.jobs.user.tolist()))
-    assert {77} == set(model.jobs.run_time.tolist())
+    jobs = model.jobs
+    assert len(jobs) == jobs.count(State.COMPLETED) + jobs.count(State.REJECTED)
+    assert np.all((jobs.submit >= 0) & (jobs.submit < WEEK))
+    over = np.where(jobs.end >= 0, jobs.end, jobs.submit)
+    for user in users:
+        assert user.submitted == user.finished
+        units = np.unique(jobs.unit[jobs.user == user.number])
+        mine = [jobs.unit == unit for unit in units]
+        begins = [int(jobs.submit[unit].min()) for unit in mine]
+        assert all(behaviour.window.is_open(user, at) for at in begins)
+        # Nobody submits a batch before the one before it has ended.
+        assert all(over[a].max() <= jobs.submit[b].min() for a, b in pairwise(mine))

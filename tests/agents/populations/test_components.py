@@ -1,18 +1,21 @@
-"""Pools: who comes in, as what, and what is said when there is too little."""
+"""Pools and populations: who comes in, as what, how many and when."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
-from hpcrowd.agents.populations.components import AT_BEGINNING, AT_END
-from hpcrowd.agents.populations.openness import PoolRules
-from hpcrowd.environment import Clock
+from hpcrowd.agents import Consequences, Member, Openness, PoolRules, Requested, Work
+from hpcrowd.agents.populations.components import AT_BEGINNING, AT_END, Pool
+from hpcrowd.agents.populations.semi_open import Roster, arrivals_in, draw_roster
+from hpcrowd.environment import Clock, QuantityError, Streams, TraceError
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.errors import QuantityError, TraceError
 
-from tests.support.populations import TWO_USERS, pool_of
+from tests.support.populations import ONE, TWO_USERS, pool_of, record, simulated
 
 STOCKHOLM = ZoneInfo("Europe/Stockholm")
 
@@ -25,11 +28,6 @@ def test_users_are_long_term_or_temporary() -> None:
     assert (2, False, 1, 1, 2) == (two.user, two.long_term, two.first_week, two.last_week, two.jobs)
     assert ((0,), (1,), 3) == (pool.long_term, pool.temporary, pool.weeks)
     assert 1 / 3 == pool.arrivals_per_week
-    assert "<Pool of 1 long-term and 1 temporary users, 3 weeks>" == repr(pool)
-
-
-def test_half_of_the_log_is_not_more_than_half() -> None:
-    """A user of exactly half of the log is temporary, of a second more long-term."""
     rows = [(1, 0, 60, 1, 0), (1, 4 * WEEK, 60, 1, 0), (2, WEEK, 60, 1, 0)]
     half = pool_of([*rows, (2, 3 * WEEK, 60, 1, 0)])
     more = pool_of([*rows, (2, 3 * WEEK + 1, 60, 1, 0)])
@@ -53,60 +51,161 @@ def test_users_at_the_edges_are_dropped_and_counted() -> None:
     assert 5 == len(pool_of(rows, rules=PoolRules(edge=0, least=1)).components)
 
 
-def test_a_run_begins_on_the_monday_before_the_log() -> None:
-    """Second 0 of a run is a Monday, 00:00 local time, whenever the log began."""
+def test_a_run_begins_on_a_monday_and_keeps_local_time() -> None:
+    """Second 0 is a Monday, 00:00; moving by weeks keeps day and hour when clocks are changed."""
     start = int(datetime(1996, 9, 25, 17, 30, tzinfo=STOCKHOLM).timestamp())  # a Wednesday
     clock = Clock(start, STOCKHOLM, known=True)
-    rows = [(user, at + 5 * DAY, run, n, wait) for user, at, run, n, wait in TWO_USERS]
-    pool = pool_of(rows, clock)
+    pool = pool_of([(user, at + 5 * DAY, *more) for user, at, *more in TWO_USERS], clock)
     assert "1996-09-30 00:00:00+02:00" == str(pool.clock.local(0))
     local = pool.clock.local(pool.second(0, 0))
     assert "1996-10-01 03:30:00+02:00" == str(local)
     assert local == clock.local(5 * DAY + 10 * HOUR)
-
-
-def test_moving_by_weeks_keeps_day_and_hour_over_a_change_of_the_clocks() -> None:
-    """Four weeks later clocks have been put back: the same local time is an hour later."""
     start = int(datetime(1996, 9, 30, tzinfo=STOCKHOLM).timestamp())
     pool = pool_of(clock=Clock(start, STOCKHOLM, known=True))
-    assert 10 * HOUR == pool.second(0, 0)
-    assert 4 * WEEK + 11 * HOUR == pool.second(0, 4)
-    assert 10 == pool.clock.local(pool.second(0, 4)).hour
-    assert -WEEK + 10 * HOUR == pool.second(0, -1)
-    assert 10 * HOUR + 5 == pool.second(0, 0, 5)
-
-
-def test_a_log_without_a_start_continues_without() -> None:
-    """Where the origin only counts as a Monday it does so in a run."""
-    rows = [(user, at + WEEK, run, n, wait) for user, at, run, n, wait in TWO_USERS]
-    pool = pool_of(rows)
-    assert pool.clock.nominal
-    assert 10 * HOUR == pool.second(0, 0)
-
-
-def test_a_short_log_is_refused() -> None:
-    """Less than two weeks leave nothing to move by whole weeks."""
-    rows = [(1, 0, 60, 1, 0), (2, 10 * DAY, 60, 1, 0)]
-    match = r"small.swf: 10.0 days .* at least 14 days: take a longer"
-    with pytest.raises(TraceError, match=match):
-        pool_of(rows, source="small.swf")
-
-
-def test_a_small_pool_is_refused() -> None:
-    """The message says how many there are, how many it takes, and who was dropped."""
-    rows = [*TWO_USERS, (3, 0, 60, 1, 0)]
-    with pytest.raises(
-        TraceError,
-        match=f"a pool of 2 users .dropped: 1 {AT_BEGINNING}.; at least 5 are needed",
-    ):
-        pool_of(rows, rules=PoolRules())
+    seconds = [10 * HOUR, 4 * WEEK + 11 * HOUR, -WEEK + 10 * HOUR, 10 * HOUR + 5]
+    assert seconds == [pool.second(0, *by) for by in ((0,), (4,), (-1,), (0, 5))]
+    pool = pool_of([(user, at + WEEK, *more) for user, at, *more in TWO_USERS])
+    assert (True, 10 * HOUR) == (pool.clock.nominal, pool.second(0, 0))
 
 
 @pytest.mark.parametrize(
-    ("rules", "what"),
-    [({"edge": 0.5}, "edge 0.5"), ({"long_term": 1}, "long_term 1"), ({"least": 0}, "least 0")],
-)
-def test_rules_that_make_no_sense(rules: dict[str, float], what: str) -> None:
+    ("rows", "rules", "message"),
+    [
+        ([(1, 0, 60, 1, 0), (2, 10 * DAY, 60, 1, 0)], ONE,
+         "small.swf: 10.0 days .* at least 14 days: take a longer"),
+        ([*TWO_USERS, (3, 0, 60, 1, 0)], PoolRules(),
+         f"a pool of 2 users .dropped: 1 {AT_BEGINNING}.; at least 5 are needed"),
+    ],
+)  # fmt: skip
+def test_small_records_are_refused(rows: Any, rules: PoolRules, message: str) -> None:
+    """Less than two weeks, or too few users, leave nothing to draw from."""
+    with pytest.raises(TraceError, match=message):
+        pool_of(rows, rules=rules, source="small.swf")
+
+
+@pytest.mark.parametrize("rules", [{"edge": 0.5}, {"long_term": 1}, {"least": 0}])
+def test_rules_that_make_no_sense(rules: dict[str, Any]) -> None:
     """The name, the value and the rule."""
-    with pytest.raises(QuantityError, match=f"^{what}: "):
-        PoolRules(**rules)  # type: ignore[arg-type]
+    with pytest.raises(QuantityError, match="^{} {}: ".format(*next(iter(rules.items())))):
+        PoolRules(**rules)
+
+
+WEEKS = 10
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    """Return a pool of 6 long-term and 20 temporary users of ten weeks."""
+    random = np.random.default_rng(5)
+    rows = [(user, user * HOUR + week * WEEK, 900, 1, 0) for user in range(6) for week in range(10)]
+    for user in range(6, 26):
+        first = int(random.integers(WEEK, 8 * WEEK))
+        rows += [(user, first + k * DAY, 4000, 2, 300) for k in range(int(random.integers(1, 9)))]
+    return Pool.of(Work.of(record(rows)), Clock())
+
+
+def test_how_many_users_come(pool: Pool) -> None:
+    """As many as in the log on average, or evenly; twice the users submit twice the jobs."""
+    assert (6, 20, 10) == (len(pool.long_term), len(pool.temporary), pool.weeks)
+    rosters = [draw_roster(pool, 100, Openness(full=False), Streams(seed)) for seed in range(20)]
+    assert [[0, 1, 2, 3, 4, 5]] * 20 == [[m.number for m in one.long_term] for one in rosters]
+    mean = np.mean([len(one.temporary) for one in rosters])
+    assert pytest.approx(200, abs=4 * np.sqrt(200 / 20)) == mean  # four standard errors
+    members = draw_roster(pool, WEEKS, Openness(arrivals="even", full=False), Streams()).temporary
+    weeks = [pool.components[m.component].first_week + m.shift for m in members]
+    assert sorted([*range(WEEKS), *range(WEEKS)]) == weeks
+    even = Openness(arrivals="even")
+    assert [2, 3, 2, 3] == [arrivals_in(week, 2.5, even, Streams()) for week in range(4)]
+    once, twice = (
+        [len(simulated(pool, draw_roster(pool, 40, Openness(factor), Streams(seed)), weeks=40)[0])
+         for seed in range(5)]
+        for factor in (1, 2)
+    )  # fmt: skip
+    assert pytest.approx(2, rel=0.1) == np.mean(twice) / np.mean(once)
+    assert pytest.approx(40 * pool.jobs / pool.weeks, rel=0.1) == np.mean(once)
+
+
+@pytest.mark.parametrize("mean", [0.3, 4.0, 700.0])
+def test_arrivals_have_the_mean_and_variance_of_a_poisson_process(mean: float) -> None:
+    """Also where the sum over its terms would be of numbers too small to hold."""
+    drawn = np.array([arrivals_in(week, mean, Openness(), Streams(3)) for week in range(1500)])
+    assert pytest.approx(mean, abs=4 * np.sqrt(mean / 1500)) == drawn.mean()
+    assert pytest.approx(mean, rel=0.2) == drawn.var()
+
+
+def test_a_larger_population_holds_the_smaller_one(pool: Pool) -> None:
+    """Users of before are all there, and the same; numbers are apart, also where one is unknown."""
+    members = [
+        set(draw_roster(pool, 30, Openness(factor), Streams(1))) for factor in (0.5, 1, 1.3, 2, 5)
+    ]
+    for smaller, larger in pairwise(members):
+        assert smaller < larger
+    numbers = [member.number for member in members[-1]]
+    assert len(numbers) == len(set(numbers))
+    rows = [(user, week * WEEK, 60, 1, 0) for user in (-1, 999) for week in range(5)]
+    numbers = [member.number for member in draw_roster(pool_of(rows), 5, Openness(3), Streams())]
+    assert [-1, 999, 9_999, 10_999, 19_999, 20_999] == sorted(numbers)
+
+
+def test_one_more_user_changes_nobody_else(pool: Pool) -> None:
+    """On a machine for all, regardless of who else is there, a user draws and submits the same."""
+    roster = draw_roster(pool, WEEKS, Openness(), Streams(2))
+    more = Roster(roster.long_term, (*roster.temporary, Member(99, 3, 1)))
+    mind = {"formula": Requested(), "consequences": Consequences(tolerance=0, leave=0.9)}
+    alone, _, _ = simulated(pool, roster, weeks=WEEKS, **mind)
+    both, living, _ = simulated(pool, more, weeks=WEEKS, **mind)
+    others = both.take(np.flatnonzero(both.user != 99))
+    assert 0 < np.count_nonzero(both.user == 99)
+    assert set(zip(alone.user, alone.submit, alone.end, strict=True)) == set(
+        zip(others.user, others.submit, others.end, strict=True)
+    )
+    assert living.visits.counts()["there"] > 0
+
+
+def test_a_population_may_be_split_by_shares(pool: Pool) -> None:
+    """Every user is in one part, which it draws itself; the parts are about as large as asked."""
+    roster = draw_roster(pool, 200, Openness(2), Streams(1))
+    parts = roster.split([0.25, 0, 0.75], Streams(1))
+    assert sorted(m.number for part in parts for m in part) == sorted(m.number for m in roster)
+    assert 0 == len(parts[1])
+    assert pytest.approx(0.25, abs=0.06) == len(parts[0]) / len(roster)
+    smaller = draw_roster(pool, 200, Openness(1), Streams(1)).split([0.25, 0, 0.75], Streams(1))
+    assert set(smaller[0]) < set(parts[0])
+    with pytest.raises(QuantityError, match=r"shares 0.5 \+ 0.4: must be 0 or more, and add"):
+        roster.split([0.5, 0.4], Streams())
+
+
+def test_the_first_weeks_are_like_the_others(pool: Pool) -> None:
+    """Temporary users who came before are there unless it begins empty; shuffled ones are moved."""
+    full = draw_roster(pool, WEEKS, Openness(9), Streams())
+    empty = draw_roster(pool, WEEKS, Openness(9, full=False), Streams())
+    assert set(empty.temporary) < set(full.temporary)
+    for member in set(full.temporary) - set(empty.temporary):
+        one = pool.components[member.component]
+        assert one.first_week + member.shift < 0 <= one.last_week + member.shift
+    later = [m.later for m in draw_roster(pool, WEEKS, Openness(shuffled=True), Streams())]
+    assert len(set(later)) == len(later)
+    assert 0 <= min(later) < max(later) < WEEK
+
+
+def test_an_empty_population_is_refused(pool: Pool) -> None:
+    """Where there are only temporary users and few weeks nobody may be there at all."""
+    rows = [(0, 0, 60, 1, 0), *[(user, user * WEEK, 60, 1, 0) for user in (*range(1, 8), 9)]]
+    with pytest.raises(QuantityError, match=r"users 0.001x: no users in 1 weeks; the log has 0"):
+        draw_roster(pool_of(rows), 1, Openness(0.001), Streams(1))
+    with pytest.raises(QuantityError, match=r"^weeks 0: "):
+        draw_roster(pool, 0, Openness(), Streams())
+
+
+@pytest.mark.parametrize(
+    ("choice", "what"),
+    [
+        ({"factor": 0}, "users 0x"),
+        ({"factor": 1e3}, "users 1000x"),
+        ({"arrivals": "x"}, "arrivals"),
+    ],
+)
+def test_choices_that_make_no_sense(choice: dict[str, Any], what: str) -> None:
+    """The choice, its value and the rule."""
+    with pytest.raises(QuantityError, match=f"^{what}"):
+        Openness(**choice)

@@ -7,22 +7,16 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hpcrowd.agents import Work
-from hpcrowd.agents.populations.openness import Happening, Visits
+from hpcrowd.agents import Happening, Visits
+from hpcrowd.analysis import profile_distance, weekly_profile
 from hpcrowd.analysis.accounts.population import (
     ACCOUNTS,
     account_lines,
     population_accounts,
     week_edges,
 )
-from hpcrowd.analysis.curves import profile_distance, weekly_profile
-from hpcrowd.analysis.features.distance import apart
-from hpcrowd.environment import Clock, JobTable, State
+from hpcrowd.environment import Clock, JobTable, QuantityError, State
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
-from hpcrowd.environment.errors import QuantityError
-from hpcrowd.scenarios.studies.rebound.draws import think_times
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support.populations import record
 
@@ -43,7 +37,7 @@ def accounts(jobs: JobTable, visits: Visits | None = None, **more: float) -> dic
 
 
 def test_throughput_counts_ends_and_hours_in_use_per_week() -> None:
-    """A job that runs over the end of a week counts there by its hours, and ends in the next."""
+    """A job over the end of a week counts by its hours, and ends in the next; weeks are local."""
     jobs = ran((0, 0, HOUR), (2 * WEEK - HOUR, 0, 2 * HOUR), (3 * WEEK, 0, 3 * HOUR))
     found = accounts(jobs, speed=2)
     assert (3 / 4, 2 / 3) == (found["jobs_per_week_mean"], found["throughput_jobs_per_week"])
@@ -52,10 +46,6 @@ def test_throughput_counts_ends_and_hours_in_use_per_week() -> None:
     assert pytest.approx((2 + 2 + 6) / (3 * 10 * 168)) == found["utilization_weeks"]
     assert [] == found["notes"]
     assert list(ACCOUNTS) == list(found)
-
-
-def test_weeks_begin_on_mondays_over_a_change_of_the_clocks() -> None:
-    """The week in which clocks are put forward has an hour less."""
     zone = ZoneInfo("Europe/Stockholm")
     clock = Clock(int(datetime(1997, 3, 17, tzinfo=zone).timestamp()), zone, known=True)
     assert [WEEK, WEEK - HOUR, WEEK] == np.diff(week_edges(clock, 3)).tolist()
@@ -64,15 +54,12 @@ def test_weeks_begin_on_mondays_over_a_change_of_the_clocks() -> None:
 def test_visits_are_counted() -> None:
     """Who came, who left and why, and who is there at the end."""
     visits = Visits()
-    for at, (user, what) in enumerate(
-        (
-            (1, Happening.THERE), (2, Happening.THERE), (3, Happening.ARRIVED),
-            (1, Happening.WENT_AWAY), (1, Happening.CAME_BACK), (2, Happening.DONE),
-            (3, Happening.GAVE_UP), (4, Happening.ARRIVED), (4, Happening.WENT_AWAY),
-            (4, Happening.DONE),  # by a job that it had left behind
-        )
+    # User 4 is done by a job that it had left behind.
+    for user, what in (
+        (1, "there"), (2, "there"), (3, "arrived"), (1, "went away"), (1, "came back"), (2, "done"),
+        (3, "gave up"), (4, "arrived"), (4, "went away"), (4, "done"),
     ):  # fmt: skip
-        visits.note(at, user, what)
+        visits.note(len(visits.notes), user, Happening(what))
     found = accounts(ran((3 * WEEK, 0, 60)), visits)
     names = ("there", "arrived", "done", "gave_up", "went_away", "came_back", "went_on")
     assert [2, 2, 2, 1, 2, 1, 0] == [found[f"users_{name}"] for name in names]
@@ -88,21 +75,15 @@ def test_an_empty_machine_is_told() -> None:
     visits.note(WEEK, 1, Happening.GAVE_UP)
     jobs = ran((0, 0, 60), (10, 0, 60))
     (note,) = accounts(jobs, visits, expected=2)["notes"]  # type: ignore[misc]
-    assert note.startswith(
-        "the machine runs empty: 0.0 jobs per week in the last 1 week, 2.0 expected with recorded "
-        "waits: 1 user gave up and 0 went away, the last in week 2; a better machine"
-    )
+    assert "0.0 jobs per week in the last 1 week, 2.0 expected with recorded waits" in note
+    assert "1 user gave up and 0 went away, the last in week 2; a better machine" in note
     (note,) = accounts(jobs, expected=2)["notes"]  # type: ignore[misc]
     assert note.endswith("few users are left; give more users or fewer weeks")
     assert [] == accounts(ran((0, 0, 60), (4 * WEEK - 60, 0, 60)), visits, expected=2)["notes"]
-
-
-def test_a_run_without_jobs_or_weeks_is_refused() -> None:
-    """One line each."""
     with pytest.raises(QuantityError, match="no jobs submitted in 4 weeks"):
         accounts(JobTable())
     with pytest.raises(QuantityError, match="warm-up of 4 weeks: none of 4 weeks is left"):
-        accounts(ran((0, 0, 60)), warmup=4)
+        accounts(jobs, warmup=4)
 
 
 def test_week_distance_is_the_share_that_would_have_to_move() -> None:
@@ -115,21 +96,3 @@ def test_week_distance_is_the_share_that_would_have_to_move() -> None:
     assert 0 == profile_distance(one, one)
     with pytest.raises(QuantityError, match="sum of 0"):
         profile_distance(one, weekly_profile(np.array([-1]), clock))
-
-
-@given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
-def test_ks_distance_is_the_largest_of_all(first: list[int], other: list[int]) -> None:
-    """Of the differences between two empirical distribution functions, value by value."""
-    one, two = np.array(first), np.array(other)
-    expected = max(abs(float((one <= at).mean() - (two <= at).mean())) for at in range(21))
-    assert pytest.approx(expected) == apart(one, two).ks
-
-
-def test_think_times_are_those_between_sessions() -> None:
-    """As simulated, or as recorded."""
-    jobs = ran((0, 0, HOUR), (DAY, 0, HOUR))
-    assert [DAY - HOUR] == think_times(jobs).tolist()
-    jobs.submit[1] += 500
-    jobs.end[1] += 500
-    assert [DAY - HOUR + 500] == think_times(jobs).tolist()
-    assert [DAY - HOUR] == think_times(jobs, Work.of(jobs.copy())).tolist()

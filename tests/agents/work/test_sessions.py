@@ -1,132 +1,80 @@
-"""Sessions and batches: hand-made stories, published counts, and a literal reference."""
+"""Sessions, batches and their graph: stories, published counts, literal references."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
-from hpcrowd.agents import SessionDefinition, find_sessions
+from hpcrowd.agents import (
+    SessionDefinition,
+    Sessions,
+    Work,
+    find_sessions,
+    longest_paths,
+    user_graph,
+)
 from hpcrowd.environment import JobTable, QuantityError, Trace, jobs_from_trace
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 MakeJobs = Callable[..., JobTable]
 
-DEFINITIONS = ("arrival:60m", "arrival:job", "last:20m", "max:20m", "last:20m+cut:1h")
+#: A definition; jobs of one user as (submission, end); their sessions and batches.
+STORIES = {
+    "exactly the threshold apart is one session": (
+        "arrival:60m", [(0, 1), (3600, 3601), (7201, 7202)], [0, 0, 1], [0, 1, 2]),
+    "batches of arrival overlap the latest end of the session": (
+        "arrival:60m", [(0, 1000), (10, 20), (999, 1001), (1001, 1002)], [0] * 4, [0, 0, 0, 1]),
+    "a job of an earlier session that still runs joins nothing": (
+        "arrival:60m", [(0, 90_000), (4000, 4010), (4010, 4020), (4019, 4030)],
+        [0, 1, 1, 1], [0, 1, 2, 2]),
+    "a new batch begins at the very end of the job before": (
+        "last:20m", [(0, 100), (99, 200), (200, 300)], [0, 0, 0], [0, 0, 1]),
+    "last forgets": (
+        "last:20m", [(0, 50_000), (10, 20), (5000, 5010)], [0, 0, 1], [0, 0, 1]),
+    "max remembers": (
+        "max:20m", [(0, 50_000), (10, 20), (5000, 5010)], [0, 0, 0], [0, 0, 0]),
+    "a cut job overlaps as ever inside a session": (
+        "last:20m+cut:1h", [(0, 50_000), (4800, 4900)], [0, 0], [0, 0]),
+}  # fmt: skip
 
 
-def cut(make_jobs: MakeJobs, definition: str, *spans: tuple[int, int]) -> tuple[list[int], ...]:
-    """Sessions and batches of one user's jobs, given as (submission, end)."""
+@pytest.mark.parametrize("story", STORIES)
+def test_sessions_and_batches_of_a_user(make_jobs: MakeJobs, story: str) -> None:
+    """Each definition separates the jobs of a user as its words say."""
+    definition, spans, session, batch = STORIES[story]
     jobs = make_jobs(*((submit, end - submit, 1) for submit, end in spans))
     find_sessions(jobs, SessionDefinition.parse(definition))
-    return jobs.session.tolist(), jobs.batch.tolist()
-
-
-def test_arrival_threshold_counts_as_the_same_session(make_jobs: MakeJobs) -> None:
-    """Submissions exactly the threshold apart share a session; one second more begins another."""
-    spans = (0, 1), (3600, 3601), (7201, 7202)
-    assert ([0, 0, 1], [0, 1, 2]) == cut(make_jobs, "arrival:60m", *spans)
-
-
-def test_arrival_looks_at_submissions_only(make_jobs: MakeJobs) -> None:
-    """A job still running does not hold a session of arrivals together."""
-    assert ([0, 1], [0, 1]) == cut(make_jobs, "arrival:60m", (0, 90_000), (3601, 3602))
-
-
-def test_batches_of_arrival_overlap_the_latest_end_of_the_session(make_jobs: MakeJobs) -> None:
-    """Inside a session a job that begins before all earlier ones have ended joins their batch."""
-    spans = (0, 1000), (10, 20), (999, 1001), (1001, 1002)
-    assert ([0, 0, 0, 0], [0, 0, 0, 1]) == cut(make_jobs, "arrival:60m", *spans)
-
-
-def test_batches_of_arrival_do_not_reach_over_sessions(make_jobs: MakeJobs) -> None:
-    """A job of an earlier session that still runs joins nothing."""
-    spans = (0, 90_000), (4000, 4010), (4010, 4020), (4019, 4030)
-    assert ([0, 1, 1, 1], [0, 1, 2, 2]) == cut(make_jobs, "arrival:60m", *spans)
-
-
-def test_every_job_a_session(make_jobs: MakeJobs) -> None:
-    """``arrival:job`` gives one session per job, also for jobs of one second."""
-    assert ([0, 1, 2], [0, 1, 2]) == cut(make_jobs, "arrival:job", (0, 9), (0, 9), (5, 9))
-
-
-def test_last_counts_from_the_end_of_the_job_before(make_jobs: MakeJobs) -> None:
-    """Under ``last`` the think time up to and with the threshold keeps the session."""
-    spans = (0, 100), (1300, 1400), (2601, 2700)
-    assert ([0, 0, 1], [0, 1, 2]) == cut(make_jobs, "last:20m", *spans)
-
-
-def test_negative_think_time_is_the_same_batch(make_jobs: MakeJobs) -> None:
-    """Submitting before the job before has ended is the same batch; at its very end a new one."""
-    assert ([0, 0], [0, 0]) == cut(make_jobs, "last:20m", (0, 100), (99, 200))
-    assert ([0, 0], [0, 1]) == cut(make_jobs, "last:20m", (0, 100), (100, 200))
-    assert ([0, 0], [0, 0]) == cut(make_jobs, "max:20m", (0, 100), (99, 200))
-    assert ([0, 0], [0, 1]) == cut(make_jobs, "max:20m", (0, 100), (100, 200))
-
-
-def test_last_forgets_what_max_remembers(make_jobs: MakeJobs) -> None:
-    """A long first job makes the difference: ``last`` looks at the job before, ``max`` at all."""
-    spans = (0, 50_000), (10, 20), (5000, 5010)
-    assert ([0, 0, 1], [0, 0, 1]) == cut(make_jobs, "last:20m", *spans)
-    assert ([0, 0, 0], [0, 0, 0]) == cut(make_jobs, "max:20m", *spans)
-
-
-def test_cut_limits_what_a_long_job_holds_together(make_jobs: MakeJobs) -> None:
-    """With a cut, a job counts as ended so long after its submission when sessions are cut."""
-    assert [0, 0] == cut(make_jobs, "last:20m+cut:1h", (0, 50_000), (4800, 4900))[0]
-    assert [0, 1] == cut(make_jobs, "last:20m+cut:1h", (0, 50_000), (4801, 4900))[0]
-    assert [0, 0] == cut(make_jobs, "last:20m", (0, 50_000), (4801, 4900))[0]
-
-
-def test_cut_leaves_batches_alone(make_jobs: MakeJobs) -> None:
-    """A cut job still overlaps those submitted before its real end, inside a session."""
-    assert ([0, 0], [0, 0]) == cut(make_jobs, "last:20m+cut:1h", (0, 50_000), (4000, 4100))
+    assert (session, batch) == (jobs.session.tolist(), jobs.batch.tolist())
 
 
 def test_users_do_not_share_sessions(make_jobs: MakeJobs) -> None:
-    """Sessions and batches are numbered user by user in ascending order, -1 like any other."""
+    """Sessions are numbered user by user, jobs of a user go by submission; strangers are named."""
     jobs = make_jobs(*((t, 50, 1, 50, user) for t, user in ((0, 9), (1, -1), (2, 9), (3, 4))))
     sessions = find_sessions(jobs)
     assert [-1, 4, 9] == sessions.users.tolist()
-    assert [2, 0, 2, 1] == jobs.session.tolist()
-    assert [2, 0, 2, 1] == jobs.batch.tolist()
+    assert [2, 0, 2, 1] == jobs.session.tolist() == jobs.batch.tolist()
     assert [0, 1, 2, 3] == sessions.user_first.tolist()
     assert [0, 1, 2] == sessions.user_of_session.tolist()
-    assert range(2, 3) == sessions.of_user(9)
-    assert [0, 2] == sessions.jobs_of(2).tolist()
-    assert (0, 52) == (sessions.start[2], sessions.end[2])
-
-
-def test_jobs_are_taken_by_submission_then_number(make_jobs: MakeJobs) -> None:
-    """Inside a user jobs go by submission, those of one second by their rows."""
-    jobs = make_jobs((500, 1, 1), (0, 1, 1), (500, 9, 1), (20, 1, 1))
-    sessions = find_sessions(jobs)
-    assert [1, 3, 0, 2] == sessions.rows.tolist()
-    assert ([0], [509]) == (sessions.start.tolist(), sessions.end.tolist())
-
-
-def test_unknown_user_is_reported(make_jobs: MakeJobs) -> None:
-    """Asking for a user that the trace does not have names the number."""
-    sessions = find_sessions(make_jobs((0, 1, 1, 1, 3), (0, 1, 1, 1, 7)))
-    for user in (2, 5, 8):
-        with pytest.raises(QuantityError, match=f"user {user}: .* 3 to 7"):
+    assert (range(2, 3), [0, 2]) == (sessions.of_user(9), sessions.jobs_of(2).tolist())
+    for user in (-2, 5, 10):
+        with pytest.raises(QuantityError, match=f"user {user}: .* -1 to 9"):
             sessions.of_user(user)
+    jobs = make_jobs((500, 1, 1), (0, 1, 1), (500, 9, 1), (20, 1, 1))
+    assert [1, 3, 0, 2] == find_sessions(jobs).rows.tolist()
+    with pytest.raises(QuantityError, match="jobs: none in the table"):
+        Work.of(JobTable())
 
 
 @pytest.mark.parametrize(
     ("text", "parts"),
-    [
-        ("arrival:60m", ("arrival", 3600, None)),
-        ("arrival:0", ("arrival", 0, None)),
-        ("arrival:job", ("arrival", None, None)),
-        ("last:20m", ("last", 1200, None)),
-        ("max:90", ("max", 90, None)),
-        ("last:20m+cut:1h", ("last", 1200, 3600)),
-        ("max:0s+cut:1d", ("max", 0, 86400)),
-    ],
-)
+    [("arrival:60m", ("arrival", 3600, None)), ("arrival:0", ("arrival", 0, None)),
+     ("arrival:job", ("arrival", None, None)), ("max:90", ("max", 90, None)),
+     ("last:20m+cut:1h", ("last", 1200, 3600)), ("max:0s+cut:1d", ("max", 0, 86400))],
+)  # fmt: skip
 def test_definition_is_read_and_written(text: str, parts: tuple[Any, ...]) -> None:
     """A definition is read from its short form, and its own text means the same."""
     definition = SessionDefinition.parse(text)
@@ -136,24 +84,10 @@ def test_definition_is_read_and_written(text: str, parts: tuple[Any, ...]) -> No
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "arrival",
-        "arrival:",
-        "first:20m",
-        "last:job",
-        "max:job",
-        "arrival:60m+cut:1h",
-        "last:20m+",
-        "last:20m+cut",
-        "last:20m+cut:",
-        "last:20m+cut:job",
-        "last:20m+1h",
-        "last:-20m",
-        "last:20 minutes",
-        "last:20m+cut:1h+cut:1h",
-    ],
-)
+    ["", "arrival", "arrival:", "first:20m", "last:job", "max:job", "arrival:60m+cut:1h",
+     "last:20m+", "last:20m+cut", "last:20m+cut:", "last:20m+cut:job", "last:20m+1h", "last:-20m",
+     "last:20 minutes", "last:20m+cut:1h+cut:1h"],
+)  # fmt: skip
 def test_definition_that_does_not_exist(text: str) -> None:
     """What is not a definition is reported in one line."""
     with pytest.raises(QuantityError) as caught:
@@ -164,19 +98,13 @@ def test_definition_that_does_not_exist(text: str) -> None:
 @pytest.mark.traces
 @pytest.mark.parametrize(
     ("definition", "sessions", "batches"),
-    [
-        ("arrival:60m", 10_292, 16_482),
-        ("last:20m", 8_271, 14_831),
-        ("max:20m", 7_340, 12_896),
-        ("arrival:job", 28_476, 28_476),
-    ],
+    [("arrival:60m", 10_292, 16_482), ("last:20m", 8_271, 14_831), ("max:20m", 7_340, 12_896)],
 )
 def test_counts_on_kth(kth: Trace, definition: str, sessions: int, batches: int) -> None:
     """The log of KTH has the sessions and batches that others found (Zakay and Feitelson 2012)."""
     jobs = jobs_from_trace(kth, runnable=False).jobs
     found = find_sessions(jobs, SessionDefinition.parse(definition))
     assert (sessions, batches) == (len(found), found.batches)
-    assert (sessions, batches) == (jobs.session.max() + 1, jobs.batch.max() + 1)
 
 
 def reference(jobs: JobTable, definition: SessionDefinition) -> tuple[list[int], list[int]]:
@@ -242,3 +170,81 @@ def test_fast_way_equals_the_definitions(
     assert [set(np.flatnonzero(jobs.batch == b)) for b in range(found.batches)] == [
         set(piece) for piece in pieces
     ]
+
+
+MakeJobs = Callable[..., JobTable]
+
+EVERY_JOB = SessionDefinition("arrival", None)
+
+
+def all_dependencies(sessions: Sessions) -> nx.DiGraph:
+    """Every pair of sessions of which one depends on the other, straight from the definition.
+
+    Sessions of no length at one instant would depend on each other; they do so in their order.
+    """
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(sessions)))
+    user, start, end = sessions.user_of_session, sessions.start, sessions.end
+    for a in range(len(sessions)):
+        for b in range(len(sessions)):
+            mutual = end[a] <= start[b] and end[b] <= start[a]
+            if a != b and user[a] == user[b] and end[a] <= start[b] and (a < b or not mutual):
+                graph.add_edge(a, b)
+    return graph
+
+
+#: (submission, run time, user) of jobs that are sessions of their own, with many ties.
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 20), st.integers(0, 8), st.integers(1, 3)),
+        min_size=1,
+        max_size=25,
+    )
+)
+@example([(5, 9, 1), (5, 0, 1)])
+@example([(5, 0, 1), (5, 9, 1)])
+def test_dependencies_are_the_transitive_reduction(
+    make_jobs: MakeJobs, spans: list[tuple[int, int, int]]
+) -> None:
+    """The edges are those of depends-on that no path of other edges implies, with think times."""
+    jobs = make_jobs(*((submit, run, 1, run, user) for submit, run, user in spans))
+    work = Work.of(jobs, EVERY_JOB)
+    sessions, found = work.sessions, work.dependencies
+    full = all_dependencies(sessions)
+    edges = list(zip(found.predecessor.tolist(), found.successor.tolist(), strict=True))
+    assert len(edges) == len(set(edges)) == len(found)
+    assert set(nx.transitive_reduction(full).edges) == set(edges)
+    think = sessions.start[found.successor] - sessions.end[found.predecessor]
+    assert think.tolist() == found.think.tolist()
+    assert np.bincount(found.successor, minlength=len(sessions)).tolist() == found.count.tolist()
+    assert (0, len(found)) == (found.first[0], found.first[-1])
+    assert longest_paths(sessions).tolist() == [
+        1 + nx.dag_longest_path_length(full.subgraph(sessions.of_user(user)))
+        for user in sessions.users
+    ]
+    graphs = [user_graph(jobs, sessions, found, user) for user in sessions.users.tolist()]
+    assert list(range(len(jobs))) == [node for graph in graphs for node in graph]
+    assert {(*edge, pause) for edge, pause in zip(edges, found.think.tolist(), strict=True)} == {
+        edge for graph in graphs for edge in graph.edges(data="think_time")
+    }
+
+
+def test_graph_of_a_user_knows_jobs_and_batches(make_jobs: MakeJobs) -> None:
+    """Nodes carry start, end, jobs and batches of a session; edges carry the think time."""
+    jobs = make_jobs(
+        (0, 100, 1, 100, 7),
+        (0, 5, 1, 5, 8),
+        (50, 10, 1, 10, 7),
+        (300, 1, 1, 1, 7),
+        (9000, 60, 1, 60, 7),
+    )
+    work = Work.of(jobs)
+    graph = user_graph(jobs, work.sessions, work.dependencies, 7)
+    assert {
+        0: {"start": 0, "end": 301, "jobs": [0, 2, 3], "batches": [[0, 2], [3]]},
+        1: {"start": 9000, "end": 9060, "jobs": [4], "batches": [[4]]},
+    } == dict(graph.nodes(data=True))
+    assert [(0, 1, {"think_time": 8699})] == list(graph.edges(data=True))
+    assert 7 == graph.graph["user"]
+    with pytest.raises(QuantityError, match="user 9"):
+        user_graph(jobs, work.sessions, work.dependencies, 9)

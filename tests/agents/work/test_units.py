@@ -1,15 +1,23 @@
-"""Units of work: which batch depends on which, think times, inter-arrival times, responses."""
+"""Units of work: what waits for what, think times; jobs that follow each other at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import SessionDefinition, Units, Work, add_users
-from hpcrowd.environment import JobTable, Simulation, State
-from hpcrowd.environment.errors import QuantityError
-from hypothesis import given
+from hpcrowd.agents import Chains, SessionDefinition, Units, Work, add_users
+from hpcrowd.environment import (
+    JobTable,
+    QuantityError,
+    Simulation,
+    State,
+    Trace,
+    TraceError,
+)
+from hpcrowd.scenarios import replay
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 MakeJobs = Callable[..., JobTable]
@@ -17,14 +25,8 @@ MakeJobs = Callable[..., JobTable]
 #: Three sessions like those of Figure 4 of Zakay and Feitelson 2015, and a fourth: (submission,
 #: run time, processors). Batches f1 f2 f3, s1 s2, t1 t2, u1; s2 still runs when t begins.
 FIGURE_4 = [
-    (0, 100, 1),
-    (200, 100, 1),
-    (400, 100, 1),
-    (5000, 100, 1),
-    (6000, 20_000, 1),
-    (10_000, 100, 1),
-    (10_200, 100, 1),
-    (40_000, 100, 1),
+    (submit, 20_000 if submit == 6000 else 100, 1)
+    for submit in (0, 200, 400, 5000, 6000, 10_000, 10_200, 40_000)
 ]
 F1, F2, F3, S1, S2, T1, T2, U1 = range(8)
 
@@ -40,63 +42,29 @@ def edges(units: Units) -> set[tuple[int, int]]:
     return set(zip(found.predecessor.tolist(), found.successor.tolist(), strict=True))
 
 
-def test_dependencies_of_figure_4(make_jobs: MakeJobs) -> None:
+def test_figure_4(make_jobs: MakeJobs) -> None:
     """The first batch of a session waits for the last one of each that had ended, others inside."""
     units = batches(make_jobs(*FIGURE_4))
     inside = {(F1, F2), (F2, F3), (S1, S2), (T1, T2)}
     assert inside | {(F3, S1), (F3, T1), (S2, U1), (T2, U1)} == edges(units)
     assert [0, 0, 0, 1, 1, 2, 2, 3] == units.session.tolist()
     assert [0, 1, 1, 0, 1, 0, 1, 0] == units.continues.tolist()
-
-
-def test_times_of_figure_4(make_jobs: MakeJobs) -> None:
-    """Think times begin at the latest end of what was waited for, the other at the submission."""
-    units = batches(make_jobs(*FIGURE_4))
     assert [-1, 100, 100, 4500, 900, 9500, 100, 14_000] == units.think_time.tolist()
     assert [-1, 200, 200, 4600, 1000, 4000, 200, 29_800] == units.inter_arrival.tolist()
     assert [-1, F1, F2, F3, S1, F3, T1, S2] == units.awaited.tolist()
-    assert units.think_time[units.dependencies.successor].tolist() == (
-        units.dependencies.think.tolist()
-    )
+    found = units.dependencies
+    assert units.think_time[found.successor].tolist() == found.think.tolist()
 
 
-def test_batch_of_several_jobs(make_jobs: MakeJobs) -> None:
-    """A batch lasts to its last end; the response is that of the job to end last, of two the later.
-
-    The inter-arrival time begins at the last submission of the batch before.
-    """
+def test_batches_of_several_jobs_and_of_none(make_jobs: MakeJobs) -> None:
+    """A batch lasts to its last end; one of no length is waited for only by what comes after it."""
     units = batches(make_jobs((0, 100, 1), (10, 20, 1), (50, 50, 1), (500, 5, 1)))
     assert [0, 3, 4] == units.first.tolist()
-    assert ([0, 500], [50, 500], [100, 505]) == (
-        units.start.tolist(),
-        units.last.tolist(),
-        units.end.tolist(),
-    )
+    times = units.start, units.last, units.end
+    assert [[0, 500], [50, 500], [100, 505]] == [column.tolist() for column in times]
     assert [50, 5] == units.response.tolist()
     assert [-1, 450] == units.inter_arrival.tolist()
     assert [-1, 400] == units.think_time.tolist()
-
-
-def test_users_do_not_wait_for_each_other(make_jobs: MakeJobs) -> None:
-    """Units stand user by user; the first of each follows nothing."""
-    jobs = make_jobs((0, 10, 1, 10, 7), (5, 10, 1, 10, 3), (9000, 5, 1, 5, 7), (9001, 5, 1, 5, 3))
-    units = batches(jobs)
-    assert [1, 3, 0, 2] == units.rows.tolist()
-    assert ([3, 7], [0, 2, 4]) == (units.users.tolist(), units.user_first.tolist())
-    assert [0, 0, 1, 1] == units.user.tolist()
-    assert {(0, 1), (2, 3)} == edges(units)
-    assert [-1, 8996, -1, 9000] == units.inter_arrival.tolist()
-
-
-def test_jobs_of_no_length_at_one_instant(make_jobs: MakeJobs) -> None:
-    """Each is its own batch that waits for the one before, with no time to think."""
-    units = batches(make_jobs((5, 0, 1), (5, 0, 1), (5, 0, 1)))
-    assert {(0, 1), (1, 2)} == edges(units)
-    assert [-1, 0, 0] == units.think_time.tolist()
-
-
-def test_batches_wait_for_earlier_ones_only(make_jobs: MakeJobs) -> None:
-    """One of no length in the second of a longer one before it is not what that one waited for."""
     jobs = make_jobs((0, 0, 1), (0, 9, 1), (0, 0, 1))
     work = Work.of(jobs, SessionDefinition.parse("arrival:job"))
     assert {(0, 1), (0, 2)} == edges(work.by_batch)
@@ -108,13 +76,10 @@ def test_batches_wait_for_earlier_ones_only(make_jobs: MakeJobs) -> None:
 
 
 def test_batches_of_last_may_overlap(make_jobs: MakeJobs) -> None:
-    """Under ``last`` a batch waits only for those that had ended: no think time is negative.
-
-    Batch 1 begins when the last job before it has ended, while another of batch 0 still runs. Batch
-    2 begins after both have ended, and waits for both, as does the next session.
-    """
+    """Under ``last`` a batch waits only for those that had ended: no think time is negative."""
     jobs = make_jobs((0, 1000, 1), (10, 10, 1), (50, 20, 1), (80, 10, 1), (1100, 10, 1))
     jobs.recorded_end[:] = 1000, 20, 70, 1050, 1110
+    # Batch 1 begins when the last job before it has ended, while another of batch 0 still runs.
     units = batches(jobs, "last:20m")
     assert [0, 2, 3, 4, 5] == units.first.tolist()
     assert {(1, 2), (0, 3), (2, 3)} == edges(units)
@@ -126,12 +91,6 @@ def test_batches_of_last_may_overlap(make_jobs: MakeJobs) -> None:
     assert [-1, -1, 10, 7950] == units.think_time.tolist()
 
 
-def test_no_jobs_no_sessions() -> None:
-    """An empty table is reported as such."""
-    with pytest.raises(QuantityError, match="jobs: none in the table"):
-        Work.of(JobTable())
-
-
 @given(
     rows=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(1, 2)), min_size=1),
     definition=st.sampled_from(
@@ -141,11 +100,7 @@ def test_no_jobs_no_sessions() -> None:
 def test_dependencies_are_definition_12(
     make_jobs: MakeJobs, rows: list[tuple[int, int, int]], definition: str
 ) -> None:
-    """With all that follows from them, the edges are those of Definition 12, nothing more or less.
-
-    Under ``last``, where the definition leaves batches out that overlap, batches of one session
-    wait for those that had ended.
-    """
+    """With all that follows from them, the edges are those of Definition 12, no more or less."""
     jobs = make_jobs(*((submit, run, 1, run, user) for submit, run, user in sorted(rows)))
     units = batches(jobs, definition)
     found = np.zeros((len(units), len(units)), bool)
@@ -179,3 +134,108 @@ def closure(edges: np.ndarray) -> np.ndarray:
     for middle in range(len(reach)):
         reach |= np.outer(reach[:, middle], reach[middle])
     return reach
+
+
+MakeJobs = Callable[..., JobTable]
+MakeTrace = Callable[..., Trace]
+
+PRECEDING = SessionDefinition("preceding", None)
+
+
+def run(jobs: JobTable, follows: Any, processors: int, *, plain: bool = False) -> JobTable:
+    """Run jobs that follow each other at once, under EASY; return a copy after the run."""
+    jobs = jobs.copy()
+    work = Work.of(jobs, PRECEDING, Chains.at_once(follows))
+    model = Simulation(jobs, processors, "easy", plain=plain)
+    add_users(model, work, "think-time")
+    model.run()
+    return jobs
+
+
+@given(
+    series=st.lists(
+        st.tuples(st.integers(0, 20), st.integers(1, 5), st.integers(0, 4), st.integers(1, 4)),
+        min_size=1,
+        max_size=8,
+    )
+)
+@settings(max_examples=30)
+def test_engines_agree(make_jobs: MakeJobs, series: list[tuple[int, int, int, int]]) -> None:
+    """Compiled and plain engine give one schedule, also with jobs of no length and jobs that are
+    rejected, which end at once."""
+    rows, follows = [], []
+    for user, (at, repetitions, length, width) in enumerate(series, 1):
+        for place in range(repetitions):
+            follows.append(len(rows) - 1 if place else -1)
+            rows.append((at + place * length, length, width, length, user))
+    jobs = make_jobs(*rows)
+    plain = run(jobs, follows, 3, plain=True)
+    found = run(jobs, follows, 3)
+    assert plain.submit.tolist() == found.submit.tolist()
+    assert plain.end.tolist() == found.end.tolist()
+    over = np.where(plain.end >= 0, plain.end, plain.submit)
+    for row, before in enumerate(follows):
+        if before >= 0:
+            assert over[before] == plain.submit[row]
+
+
+def job(submit: int, user: int = 1, run: int = 9, **more: int) -> dict[str, int]:
+    """A job of a trace, on one processor."""
+    return {"submit": submit, "wait": 0, "run": run, "user": user, "requested_processors": 1} | more
+
+
+def test_preceding_jobs_of_a_trace(make_trace: MakeTrace) -> None:
+    """A job comes its think time after the one it names, if that can be waited for."""
+    trace = make_trace(
+        job(0, run=100), job(10, run=50), job(130, preceding=2, think_time=30),
+        job(300, preceding=1), header="; MaxProcs: 1",
+    )  # fmt: skip
+    run = replay(trace, sessions="preceding", scheduler="fcfs")
+    assert [0, 10, 180, 300] == run.jobs.submit.tolist()
+    assert "no think time: the recorded time since the preceding job used" in run.repaired
+    trace = make_trace(
+        job(0, preceding=99), job(1, 2, preceding=1), job(2, 2, preceding=4), job(3, 2),
+        header="; MaxProcs: 9",
+    )  # fmt: skip
+    run = replay(trace, sessions="preceding")
+    assert [0, 1, 2, 3] == run.jobs.submit.tolist()
+    for reason in ("not among the jobs", "of another user", "submitted later"):
+        assert 1 == sum(count for name, count in run.repaired.items() if reason in name)
+    alone = make_trace(job(0, requested_time=9, preceding=7), header="; MaxProcs: 9")
+    with pytest.raises(TraceError, match="1 job repaired: preceding job not among"):
+        replay(alone, sessions="preceding", strict=True)
+    with pytest.raises(TraceError, match=r"no job names a preceding one \(field 17\); separate"):
+        replay(make_trace(job(0), header="; MaxProcs: 9"), sessions="preceding")
+    assert SessionDefinition.parse("preceding") == SessionDefinition.parse(str(PRECEDING))
+
+
+EARLIER = "it must be an earlier job of the same user"
+WRONG = ([0, -1, -1], [1, -1, -1], [-1, 7, -1], [-1, -1, 0], [-1, -7, -1])
+
+
+@pytest.mark.parametrize(
+    ("follows", "sessions", "message"),
+    [
+        (None, PRECEDING, "the preceding jobs are not known here"),
+        ([-1, 0, -1], None, "sessions None: chains need the definition preceding"),
+        *((wrong, PRECEDING, EARLIER) for wrong in WRONG),
+        ([-1, 0], PRECEDING, "2 entries and 2 think times for 3 jobs"),
+    ],
+)
+def test_what_are_no_chains(
+    make_jobs: MakeJobs, follows: list[int] | None, sessions: Any, message: str
+) -> None:
+    """Jobs follow earlier ones of their user; batches are not known."""
+    jobs = make_jobs((0, 5, 1), (5, 5, 1), (7, 5, 1, 5, 2))
+    with pytest.raises(QuantityError, match=message):
+        Work.of(jobs, sessions, follows and Chains.at_once(np.array(follows)))
+    work = Work.of(jobs, PRECEDING, Chains.at_once(np.array([-1, 0, -1])))
+    with pytest.raises(QuantityError, match="there are no batches; choose users think-time"):
+        add_users(Simulation(jobs, 4), work, "adjusted")
+
+
+def test_some_of_the_jobs_keep_their_chains() -> None:
+    """Rows are counted again; who followed a job that is left out follows none."""
+    chains = Chains(np.array([-1, 0, 1, 2]), np.array([0, 5, 6, 7]))
+    part = chains.take(np.array([0, 2, 3]))
+    assert ([-1, -1, 1], [0, 6, 7]) == (part.follows.tolist(), part.think.tolist())

@@ -10,8 +10,7 @@ import pytest
 from hpcrowd.agents.generative.pool_users import BatchPool, PoolMember, add_pool_users
 from hpcrowd.analysis.models.generation import Generated, population
 from hpcrowd.analysis.models.parts.base import Drawn
-from hpcrowd.environment import JobTable, Simulation
-from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment import JobTable, QuantityError, Simulation
 
 
 def pool(*sizes: int, run: int = 100) -> BatchPool:
@@ -34,33 +33,25 @@ def simulated(members: list[PoolMember], pools: dict[int, BatchPool], **more: An
     return simulation.jobs
 
 
-def test_the_next_batch_comes_when_the_last_has_ended_and_the_pause_too() -> None:
-    """Two jobs at once, 100 s, pause 50 s, and so on up to the horizon."""
-    jobs = simulated([member()], {1: pool(2)}, horizon=400)
-    assert [0, 0, 150, 150, 300, 300] == jobs.submit.tolist()
-    assert [100, 100, 250, 250, 400, 400] == jobs.end.tolist()
+@pytest.mark.parametrize(
+    ("batch", "hears", "submits"),
+    [(2, True, [0, 150, 300]), (4, True, [0, 250]), (4, False, [0, 150, 300])],
+    ids=["after the last has ended and the pause", "later if jobs wait", "unless oblivious"],
+)
+def test_when_the_next_batch_comes(batch: int, hears: bool, submits: list[int]) -> None:
+    """Jobs of 100 s on two processors, a pause of 50 s, and so on up to the horizon."""
+    jobs = simulated([member()], {1: pool(batch)}, horizon=400, hears=hears)
+    assert np.repeat(submits, batch).tolist() == jobs.submit.tolist()
     assert {1} == set(jobs.user.tolist()) == set(jobs.group.tolist())
 
 
-def test_waiting_delays_the_next_batch_unless_oblivious() -> None:
-    """Four jobs on two processors take twice as long; oblivious users do not notice."""
-    heard = simulated([member()], {1: pool(4)}, horizon=400)
-    deaf = simulated([member()], {1: pool(4)}, horizon=400, hears=False)
-    assert [0, 250] == sorted(set(heard.submit.tolist()))
-    assert [0, 150, 300] == sorted(set(deaf.submit.tolist()))
-
-
-def test_each_draws_from_its_group_and_from_its_own_stream() -> None:
-    """A second user leaves the first one's batches as they were."""
+def test_members_and_their_pools() -> None:
+    """Each draws from its group and its own stream; what makes no population is named."""
     pools = {1: pool(1, 2, 3, run=10), 2: pool(1, run=7)}
     alone = simulated([member()], pools, horizon=2000)
     both = simulated([member(), member(2, 2, 5)], pools, horizon=2000)
     assert alone.run_time.tolist() == both.run_time[both.user == 1].tolist()
     assert {7} == set(both.run_time[both.user == 2].tolist())
-
-
-def test_what_makes_no_population() -> None:
-    """A group without a pool, a user without pauses, an empty pool."""
     simulation = Simulation(JobTable(), 2)
     with pytest.raises(QuantityError, match="user 1, group 9: no pool for this group, only for 1"):
         add_pool_users(simulation, [member(1, 9)], {1: pool(1)})
@@ -92,17 +83,12 @@ def test_users_of_a_workload_become_members() -> None:
         (one.number, one.group, one.wakes, one.pauses.tolist()) for one in found.members
     ]
     one, two = found.pools[1], found.pools[2]
-    assert ([0, 2, 3], [100, 100, 5], [200, 200, 50], [1, 1, 4]) == (
-        one.first.tolist(),
-        one.run_time.tolist(),
-        one.requested_time.tolist(),
-        one.processors.tolist(),
-    )
-    assert ([40, 60], [40, 60]) == (two.run_time.tolist(), two.requested_time.tolist())
-
-
-def test_jobs_without_users_make_no_agents() -> None:
-    """It is said which model has none."""
-    drawn = Drawn.of(np.zeros(1), np.ones(1), np.ones(1, np.int64))
+    columns = (one.first, one.run_time, one.requested_time, one.processors, two.requested_time)
+    assert [[0, 2, 3], [100, 100, 5], [200, 200, 50], [1, 1, 4], [40, 60]] == [
+        column.tolist() for column in columns
+    ]
+    fast = one.at_speed(4)
+    assert ([25, 25, 1], [200, 200, 50]) == (fast.run_time.tolist(), fast.requested_time.tolist())
+    alone = Drawn.of(np.zeros(1), np.ones(1), np.ones(1, np.int64))
     with pytest.raises(QuantityError, match="model test: its jobs have no users"):
-        population(made(drawn))
+        population(made(alone))

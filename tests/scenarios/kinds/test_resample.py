@@ -1,4 +1,4 @@
-"""The scenario and the command: one configuration, one run, one folder; and what is refused."""
+"""Resampled populations: one configuration, one run, one folder; requests; what is refused."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.analysis.results import read_results, write_results
-from hpcrowd.environment import JobTable, State, read_swf, write_swf
+from hpcrowd.analysis import read_results
+from hpcrowd.environment import QuantityError, Trace, read_swf, read_trace, write_swf
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.errors import QuantityError, TraceError
-from hpcrowd.environment.jobs import Int64s
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable, State
+from hpcrowd.environment.machine.requests import Ask, Requests
+from hpcrowd.scenarios import ResampleConfig, replay, resample
 from hpcrowd.scenarios.commands.setting_options import named_numbers
-from hpcrowd.scenarios.kinds.resample import ResampleConfig, resample
-from hpcrowd.scenarios.studies.rebound.draws import SHUFFLED, draws_of, draws_rows, logs_rows
+from hpcrowd.scenarios.whatif.machine import made_up
 
 from tests.support.populations import small_log
 
@@ -31,21 +30,11 @@ def log(make_trace: Callable[..., Trace]) -> Trace:
     return small_log(make_trace)
 
 
-@pytest.fixture(scope="module")
-def log_file(log: Trace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def log_file(log: Trace, tmp_path: Path) -> Path:
     """Return the path of the log."""
-    path = tmp_path_factory.mktemp("resample") / "log.swf"
-    write_swf(log, path)
-    return path
-
-
-def test_the_same_seed_gives_the_same_bytes(log: Trace) -> None:
-    """And another seed another population."""
-    runs = [resample(log, satisfaction="habit", seed=seed) for seed in (3, 3, 4)]
-    first, again, other = (run.jobs.matrix[:, : len(run.jobs)].tobytes() for run in runs)
-    assert first == again
-    assert first != other
-    assert runs[0].population == runs[1].population
+    write_swf(log, tmp_path / "log.swf")
+    return tmp_path / "log.swf"
 
 
 @pytest.mark.parametrize("doing", ["rigid", "think-time", "think-time-windows", "generative"])
@@ -58,12 +47,19 @@ def test_every_job_is_accounted_for(log: Trace, doing: str) -> None:
     assert run.clock.local(0).isoformat().startswith("1996-12-30T00:00:00")
 
 
-def test_units_may_be_batches(log: Trace) -> None:
-    """The same population in smaller pieces, which wait for each other within sessions, too."""
+def test_units_and_think_times(log: Trace) -> None:
+    """Units may be batches; fields 17 and 18 say which job let a session come."""
     choices = {"users": "think-time", "scheduler": "recorded", "sessions": "arrival:10h"}
     sessions, batches = (resample(log, unit=unit, **choices) for unit in ("sessions", "batches"))
     assert len(batches.jobs) == len(sessions.jobs)
     assert batches.jobs.unit.max() > sessions.jobs.unit.max()
+    waiting = resample(log, users="think-time").to_trace()
+    known = waiting["preceding"] > 0
+    assert known.sum() > 50
+    assert (waiting["think_time"][known] >= 0).all()
+    assert (resample(log, users="rigid").to_trace()["preceding"] == -1).all()
+    twice, count = (resample(log, population=of, scheduler="recorded") for of in ("2x", "24"))
+    assert twice.jobs.submit.tolist() == count.jobs.submit.tolist()
 
 
 def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
@@ -80,57 +76,27 @@ def test_users_of_groups_are_made_from_a_model(log: Trace) -> None:
     assert run.jobs.submit.tolist() == again.jobs.submit.tolist()
 
 
-def test_a_number_of_users_is_that_of_a_log_as_long(log: Trace) -> None:
-    """24 users of a log of 12 are twice as many."""
-    twice, count = (
-        resample(log, population=people, scheduler="recorded") for people in ("2x", "24")
-    )
-    assert twice.jobs.submit.tolist() == count.jobs.submit.tolist()
-
-
-def test_think_times_are_in_the_trace_that_it_leaves(log: Trace) -> None:
-    """Fields 17 and 18 say which job let a session come; rigid users wait for none."""
-    waiting = resample(log, users="think-time").to_trace()
-    known = waiting["preceding"] > 0
-    assert known.sum() > 50
-    assert (waiting["think_time"][known] >= 0).all()
-    assert (resample(log, users="rigid").to_trace()["preceding"] == -1).all()
-
-
-def test_results_can_be_read_and_compared(log_file: Path, tmp_path: Path, call: Call) -> None:
+def test_results_can_be_read_repeated_and_compared(
+    log: Trace, log_file: Path, tmp_path: Path, call: Call
+) -> None:
     """The folder holds what it was drawn from, and runs of several seeds are one line."""
-    for seed in (1, 2):
-        code, _, _ = call(
-            "resample", log_file, "--satisfaction", "alea", "--seed", seed, "--out",
-            tmp_path / str(seed),
-        )  # fmt: skip
+    options = ("--satisfaction", "alea", "--consequences", "leave=0.5", "--pool", "edge=0.0")
+    for seed in ("1", "2"):
+        code, _, _ = call("resample", log_file, *options, "--seed", seed, "--out", tmp_path / seed)
         assert 0 == code
     run = read_results(tmp_path / "1")
     visits = pd.read_parquet(tmp_path / "1" / "visits.parquet")
     assert run.population["users_there"] == (visits["what"] == "there").sum()
     assert visits["at"].is_monotonic_increasing
-    provenance = json.loads((tmp_path / "1" / "provenance.json").read_text())
-    assert "resample" == provenance["configuration"]["kind"]
-    assert "log.swf" in provenance["configuration"]["files_sha256"]
-    assert 64 == len(provenance["configuration"]["files_sha256"]["log.swf"])
     assert 8 == run.population["pool"]["weeks"]
     assert len(read_swf(tmp_path / "1" / "trace.swf.gz")) == len(run.jobs)
     code, text, _ = call("compare", tmp_path / "1", tmp_path / "2")
     assert 0 == code
-    assert "resampled think-time-windows with satisfaction alea, easy, 2 seeds" in text
-
-
-def test_a_run_can_be_repeated_from_its_provenance(log_file: Path, tmp_path: Path) -> None:
-    """The configuration in it, without what names the trace, makes the same jobs."""
-    trace = read_swf(log_file)
-    run = resample(
-        trace, satisfaction="requested", consequences={"leave": 0.5}, pool={"edge": 0.0}, seed=5
-    )
-    write_results(run, tmp_path / "run", plots=False)
-    stored = json.loads((tmp_path / "run" / "provenance.json").read_text())["configuration"]
-    for name in ("kind", "trace", "files_sha256"):
-        del stored[name]
-    again = resample(trace, ResampleConfig.configure(**stored))
+    assert "resampled think-time-windows with satisfaction alea, easy, other cons" in text
+    stored = json.loads((tmp_path / "1" / "provenance.json").read_text())["configuration"]
+    assert ("resample", 64) == (stored.pop("kind"), len(stored.pop("files_sha256")["log.swf"]))
+    del stored["trace"]
+    again = resample(read_swf(log_file), ResampleConfig.configure(**stored))
     assert run.jobs.submit.tolist() == again.jobs.submit.tolist()
 
 
@@ -138,39 +104,25 @@ def test_the_summary_tells_who_came_and_went(log_file: Path, call: Call) -> None
     """Lines for people; one JSON object for programs."""
     code, text, _ = call("resample", log_file, "--satisfaction", "habit", "--population", "1.5x")
     assert 0 == code
-    assert "pool: 6 long-term users, 6 temporary (0.75 arrive per week)" in text
-    assert "users: " in text
-    assert "throughput per week, without the first 4 weeks: " in text
-    code, text, _ = call("resample", log_file, "--users", "rigid", "--json")
-    found = json.loads(text)
+    for words in ("pool: 6 long-term users, 6 temporary (0.75 arrive per week)", "users: ",
+                  "throughput per week, without the first 4 weeks: "):  # fmt: skip
+        assert words in text
+    found = json.loads(call("resample", log_file, "--users", "rigid", "--json")[1])
     assert 0 == found["population"]["users_gave_up"]
     assert "resample" == found["configuration"]["kind"]
 
 
-def always_bad(jobs: JobTable, rows: Int64s) -> float:
-    """Return three doublings."""
-    return 3.0
-
-
 def test_a_formula_of_ones_own_is_handed_over(log: Trace) -> None:
     """It takes the place of one with a name, and its name is kept."""
-    mind = {"leave": 1.0, "returns": 0.0}
-    run = resample(log, formula=always_bad, consequences=mind)
-    assert "always_bad" == run.configuration["formula"]
+
+    def always_bad(jobs: JobTable, rows: Int64s) -> float:
+        return 3.0
+
+    run = resample(log, formula=always_bad, consequences={"leave": 1.0, "returns": 0.0})
+    assert "always_bad" in run.configuration["formula"]
     assert run.population["users_gave_up"] > 6
     with pytest.raises(QuantityError, match="formula: has no effect on rigid users"):
         resample(log, formula=always_bad, users="rigid")
-
-
-def test_satisfaction_may_empty_the_machine(log_file: Path, call: Call) -> None:
-    """It is said that it did, and what helps."""
-    code, text, _ = call(
-        "resample", log_file, "--speed", "0.2x", "--satisfaction", "requested", "--days", "140",
-        "--consequences", "memory=1,tolerance=0,leave=9,returns=0", "--pool", "long_term=0.1",
-    )  # fmt: skip
-    assert 0 == code
-    assert "the machine runs empty: " in text
-    assert "a better machine, fewer users or a higher tolerance keeps them" in text
 
 
 @pytest.mark.parametrize(
@@ -183,10 +135,7 @@ def test_satisfaction_may_empty_the_machine(log_file: Path, call: Call) -> None:
         (["--users", "mugm", "--scheduler", "recorded"], "no recorded waits of mugm users"),
         (["--satisfaction", "x"], "'x': not known; choose none, habit, requested, alea"),
         (["--days", "28"], "warm_up 28d: must be shorter than the run, 28 days"),
-        (
-            ["--warm-up", "56d"],
-            "warm_up 56d: must be shorter than the run, 56 days, as long as the log",
-        ),
+        (["--warm-up", "56d"], "warm_up 56d: must be shorter than the run, 56 days, as long as"),
         (["--consequences", "leave"], "cannot read 'leave'; write NAME=NUMBER"),
         (["--pool", "away=0"], "no setting 'away'; there are edge, long_term, least"),
         (["--consequences", "away=0"], "away 0: at least 1"),
@@ -204,32 +153,76 @@ def test_what_is_wrong_gives_one_line(
     assert what in error
 
 
-def test_a_short_trace_is_refused(make_trace: Callable[..., Trace]) -> None:
-    """Less than two weeks."""
-    job = {"run": 5, "wait": 0, "allocated_processors": 1, "user": 1}
-    with pytest.raises(TraceError, match=r"13.9 days from the first to the last submission"):
-        resample(make_trace({**job, "submit": 0}, {**job, "submit": 1_200_000}))
-
-
-def test_settings_are_names_and_numbers() -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("leave=x", "read"), ("=1", "read"), ("leave=1,leave=2", "read"), (",", "read"),
+     ("x=1", "no setting 'x'; there are leave, away")],
+)  # fmt: skip
+def test_settings_are_names_and_numbers(text: str, message: str) -> None:
     """Whole numbers stay whole; each name once."""
     names = ("leave", "away")
     assert {"leave": 0.1, "away": 2} == named_numbers("consequences", "leave=0.1, away=2", names)
     assert {} == named_numbers("pool", None, names)
-    for text in ("leave=x", "=1", "leave=1,leave=2", ","):
-        with pytest.raises(QuantityError, match="cannot read"):
-            named_numbers("consequences", text, names)
-    with pytest.raises(QuantityError, match="no setting 'x'; there are leave, away"):
-        named_numbers("consequences", "x=1", names)
+    with pytest.raises(QuantityError, match=message):
+        named_numbers("consequences", text, names)
 
 
-def test_draws_are_compared_with_the_log(log: Trace) -> None:
-    """The draw keeps the rhythm better than the shuffled one; the table has a row for each kind."""
-    kinds: dict[str, Any] = {"draw": {"users": "rigid", "scheduler": "recorded"}}
-    found = draws_of(log, kinds, seeds=2)
-    week = {name: np.mean([draw.week for draw in draws]) for name, draws in found.kinds.items()}
-    assert week["draw"] < week[SHUFFLED] / 2
-    assert "| made | 47" in logs_rows({"made": found})
-    assert ["population", "log", "draw", SHUFFLED] == [
-        line.split("|")[1].strip() for line in draws_rows(found).splitlines() if "---" not in line
-    ]
+@pytest.fixture(scope="module")
+def site_log(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return three weeks of a third of the made-up site's users, without waits."""
+    kinds = tuple(kind._replace(users=-(-kind.users // 3)) for kind in made_up.KINDS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(made_up, "KINDS", kinds)
+        patch.setattr(made_up, "DAYS", 21)
+        jobs = made_up.made_up_jobs()
+    path = tmp_path_factory.mktemp("site") / "jobs.txt"
+    path.write_text(made_up.accounting(jobs, np.array([job.submit for job in jobs])))
+    return read_trace(path)
+
+
+@pytest.fixture(scope="module")
+def recorded(site_log: Trace) -> set[tuple[int | str, ...]]:
+    """Return what the jobs of the site ask for."""
+    machine = made_up.made_up_machine()
+    return kinds_of(replay(site_log, users="rigid", machine=machine, scheduler="fcfs").jobs)
+
+
+def kinds_of(jobs: JobTable) -> set[tuple[int | str, ...]]:
+    """Return the combinations of what jobs ask for: processors, partition, account and so on."""
+    asked = jobs.requests
+    assert asked is not None
+    gpus = np.maximum(asked[Ask.GPUS], asked[Ask.GPUS_PER_NODE])
+    columns = (
+        jobs.processors, asked.texts(Ask.PARTITIONS), asked.texts(Ask.ACCOUNT), asked[Ask.NODES],
+        np.maximum(gpus, 0), asked[Ask.MEMORY_PER_CORE],
+    )  # fmt: skip
+    return set(zip(*(np.array(column).tolist() for column in columns), strict=True))
+
+
+def test_repeated_jobs_ask_for_the_same_in_their_own_words() -> None:
+    """Words keep their texts, arrays get a number of their own, and dates are left out."""
+    record, mine = Requests(4), Requests(6)
+    record.set_texts(Ask.PARTITIONS, ["b", "a", "", "b"])
+    record[Ask.ARRAY][:] = [7, UNKNOWN, 8, 7]
+    record[Ask.TASK][:] = [1, UNKNOWN, 5, 2]
+    record[Ask.BEGIN][0] = 100
+    record.set(0, Ask.RESERVATION, "monday")
+    mine.set(0, Ask.PARTITIONS, "a")
+    mine.repeat(2, record)
+    assert ["a", "", "b", "a", "", "b"] == mine.texts(Ask.PARTITIONS)
+    assert [UNKNOWN, UNKNOWN, 2, UNKNOWN, 4, 2] == mine[Ask.ARRAY].tolist()
+    assert [1, UNKNOWN, 5, 2] == mine[Ask.TASK][2:].tolist()
+    assert UNKNOWN == mine[Ask.BEGIN].max() == mine[Ask.RESERVATION].max()
+    assert 100 == record[Ask.BEGIN][0]
+
+
+@pytest.mark.parametrize("users", ["rigid", "think-time", "generative"])
+def test_a_resampled_population_asks_for_what_was_recorded(
+    site_log: Trace, recorded: set[Any], users: str
+) -> None:
+    """Every combination of size, partition, GPUs and memory is one of the log; all jobs run."""
+    machine = made_up.made_up_machine()
+    run = resample(site_log, users=users, machine=machine, scheduler="slurm", days=14, warm_up="7d")
+    assert {"normal", "long", "gpu"} <= {one[1] for one in kinds_of(run.jobs)}
+    assert kinds_of(run.jobs) <= recorded
+    assert len(run.jobs) == run.jobs.count(State.COMPLETED) > 100

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.agents import PRESETS
-from hpcrowd.agents.behaviours.decisions import DecisionLog
-from hpcrowd.environment import Simulation, write_swf
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.agents import PRESETS, DecisionLog
+from hpcrowd.environment import Simulation, Trace, write_swf
+from hpcrowd.scenarios import ReplayConfig
 from hpcrowd.scenarios.kinds.base import Staged
 from hpcrowd.scenarios.kinds.files import scenario_of
-from hpcrowd.scenarios.kinds.replay import ReplayConfig
 
 from tests.support.populations import small_log
 
@@ -34,56 +32,6 @@ KINDS: dict[str, dict[str, Any]] = {
         "users": "think-time",
     },
 }
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_pieces_come_to_the_same(
-    tmp_path: Path, make_trace: Callable[..., Trace], name: str
-) -> None:
-    """Run in steps of an hour and logged, the table is that of one run without."""
-    write_swf(small_log(make_trace), tmp_path / "log.swf")
-    scenario = scenario_of({"kind": name, **KINDS[name]}, tmp_path)
-    whole = scenario.run(scenario.prepare())
-    log = DecisionLog()
-    staged = scenario.stage(scenario.prepare(), log)
-    assert 0 == staged.model.time
-    model = staged.model
-    while not model.over:
-        model.step()
-    result = staged.result()
-    np.testing.assert_array_equal(whole.jobs.matrix, result.jobs.matrix)
-    assert whole.summary() == result.summary()
-    assert result.decisions is not None
-    assert len(result.decisions) == len(log) > 0
-    assert whole.decisions is None
-
-
-#: Users who wait for their work. Linear think times cannot be fitted to so small a log.
-WAITING = [name for name in PRESETS if name != "rigid" and not name.startswith("linear")]
-
-
-@pytest.mark.parametrize("users", WAITING)
-@pytest.mark.parametrize("scheduler", ["easy", "conservative", "recorded"])
-def test_agents_hear_of_every_unit(
-    make_trace: Callable[..., Trace], users: str, scheduler: str
-) -> None:
-    """Whatever they do, users submit each of their units once and hear that it is over."""
-    staged = ReplayConfig(users=users, scheduler=scheduler).stage(small_log(make_trace))
-    staged.model.run()
-    check_heard(staged)
-
-
-@pytest.mark.parametrize("name", [name for name in KINDS if name != "rigid"])
-def test_agents_hear_in_every_kind_of_run(
-    tmp_path: Path, make_trace: Callable[..., Trace], name: str
-) -> None:
-    """In every kind of run, submitted and finished units of the agents add up to all units."""
-    write_swf(small_log(make_trace), tmp_path / "log.swf")
-    scenario = scenario_of({"kind": name, **KINDS[name]}, tmp_path)
-    staged = scenario.stage(scenario.prepare())
-    staged.model.run()
-    check_heard(staged)
-
 
 #: More runs that are copied: own state in engines, schedulers, predictors, platforms and brokers.
 FORKED: dict[str, dict[str, Any]] = {
@@ -105,21 +53,66 @@ changes = [
 """
 
 
-@pytest.mark.parametrize("logged", [False, True], ids=["", "logged"])
-@pytest.mark.parametrize("copied", [deepcopy, lambda model: loads(dumps(model))],
-                         ids=["copied", "pickled"])  # fmt: skip
-@pytest.mark.parametrize("name", FORKED)
-def test_a_fork_is_the_same_run(
-    tmp_path: Path,
-    make_trace: Callable[..., Trace],
-    name: str,
-    copied: Callable[[Simulation], Simulation],
-    logged: bool,
-) -> None:
-    """A run that is copied goes on as it would have, and so does its copy, each by itself."""
+@pytest.fixture
+def made(tmp_path: Path, make_trace: Callable[..., Trace]) -> Callable[..., Any]:
+    """Return a function that makes a scenario of a kind, or with other settings, on a small log."""
     write_swf(small_log(make_trace), tmp_path / "log.swf")
     (tmp_path / "changes.toml").write_text(CHANGES)
-    scenario = scenario_of({"kind": name, **FORKED[name]}, tmp_path)
+    return lambda name: scenario_of({"kind": name, **FORKED[name]}, tmp_path)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_pieces_come_to_the_same(made: Callable[..., Any], name: str) -> None:
+    """Run in steps of an hour and logged, the table is that of one run without."""
+    scenario = made(name)
+    whole = scenario.run(scenario.prepare())
+    log = DecisionLog()
+    staged = scenario.stage(scenario.prepare(), log)
+    assert 0 == staged.model.time
+    while not staged.model.over:
+        staged.model.step()
+    result = staged.result()
+    np.testing.assert_array_equal(whole.jobs.matrix, result.jobs.matrix)
+    assert whole.summary() == result.summary()
+    assert len(result.decisions) == len(log) > 0
+    assert whole.decisions is None
+    if name != "rigid":
+        check_heard(staged)
+
+
+#: Users who wait for their work. Linear think times cannot be fitted to so small a log.
+WAITING = [name for name in PRESETS if name != "rigid" and not name.startswith("linear")]
+
+
+@pytest.mark.parametrize("users", WAITING)
+@pytest.mark.parametrize("scheduler", ["easy", "conservative", "recorded"])
+def test_agents_hear_of_every_unit(
+    make_trace: Callable[..., Trace], users: str, scheduler: str
+) -> None:
+    """Whatever they do, users submit each of their units once and hear that it is over."""
+    staged = ReplayConfig(users=users, scheduler=scheduler).stage(small_log(make_trace))
+    staged.model.run()
+    check_heard(staged)
+
+
+def check_heard(staged: Staged) -> None:
+    """Check that agents submitted all units of a run and heard of each."""
+    assert len(staged.users) > 1
+    assert all(user.submitted == user.finished for user in staged.users)
+    assert sum(user.finished for user in staged.users) == len(staged.model.units) > 10
+
+
+@pytest.mark.parametrize(
+    ("copied", "logged"),
+    [(deepcopy, False), (lambda model: loads(dumps(model)), True)],
+    ids=["copied", "pickled and logged"],
+)
+@pytest.mark.parametrize("name", FORKED)
+def test_a_fork_is_the_same_run(
+    made: Callable[..., Any], name: str, copied: Callable[[Any], Simulation], logged: bool
+) -> None:
+    """A run that is copied goes on as it would have, and so does its copy, each by itself."""
+    scenario = made(name)
 
     def begun() -> Simulation:
         return scenario.stage(scenario.prepare(), DecisionLog() if logged else None).model
@@ -136,10 +129,3 @@ def test_a_fork_is_the_same_run(
     parent.run()
     assert table(whole) == table(child) == table(parent)
     assert [repr(user) for user in whole.agents] == [repr(user) for user in child.agents]
-
-
-def check_heard(staged: Staged) -> None:
-    """Check that agents submitted all units of a run and heard of each."""
-    assert len(staged.users) > 1
-    assert all(user.submitted == user.finished for user in staged.users)
-    assert sum(user.finished for user in staged.users) == len(staged.model.units) > 10

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.formats.swf import write_swf
+from hpcrowd.environment import Header, write_swf
 from hpcrowd.environment.traces.trace import FIELDS, Trace
 
 #: Files that are the same however a sweep came to its end.

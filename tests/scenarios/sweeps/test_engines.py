@@ -1,7 +1,15 @@
-"""Who does the runs makes no difference, nor how many; sweeps take any executor."""
+"""Who does the runs makes no difference, nor how many, nor if some are killed."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
 import warnings
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
 from importlib.util import find_spec
@@ -10,14 +18,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment import HpcrowdError, QuantityError
 from hpcrowd.environment.limits.numbers import raise_floating_errors
-from hpcrowd.scenarios.sweeps.engines import Engine, Inline, Processes, engine_of
-from hpcrowd.scenarios.sweeps.runs import sweep
-from hpcrowd.scenarios.sweeps.study import read_study
-from hpcrowd.scenarios.unfinished import Interrupted
+from hpcrowd.scenarios import read_study, sweep
+from hpcrowd.scenarios.sweeps.engines import Dask, Engine, Inline, Processes, engine_of
 
-from tests.scenarios.sweeps.sweep_cases import landed, results, write_study
+from tests.scenarios.sweeps.sweep_cases import SCENARIO, STUDY, landed, results, write_study
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no distributed")
 
@@ -38,15 +44,10 @@ def alone(study: Path) -> Path:
     return study.parent / "alone"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "workers"),
-    [
-        pytest.param("processes", 1, marks=pytest.mark.slow),
-        ("processes", 2),
-        pytest.param("processes", 3, marks=pytest.mark.slow),
-        pytest.param("dask", 1, marks=[needs_dask, pytest.mark.slow]),
-        pytest.param("dask", 2, marks=needs_dask),
-    ],
+    [("processes", 1), ("processes", 2), pytest.param("dask", 2, marks=needs_dask)],
 )
 def test_results_are_the_same_whoever_does_the_runs(
     study: Path, alone: Path, tmp_path: Path, name: str, workers: int
@@ -60,18 +61,12 @@ def test_results_are_the_same_whoever_does_the_runs(
     assert (20, 0, 0) == (found.over, found.kept, found.failed)
     assert results(alone) == results(tmp_path / "out")
     for kind in ("runs", "jobs"):
-        files = {path.name: path.read_bytes() for path in (alone / kind).iterdir()}
-        assert 20 == len(files)
-        assert files == {
-            path.name: path.read_bytes() for path in (tmp_path / "out" / kind).iterdir()
-        }
-
-
-def test_any_executor_will_do(study: Path, alone: Path, tmp_path: Path) -> None:
-    """Whatever has ``submit`` and returns futures can do the runs."""
-    with ThreadPoolExecutor(1) as threads:
-        sweep(read_study(study), tmp_path / "out", engine=Engine(threads))
-    assert results(alone) == results(tmp_path / "out")
+        one, other = (
+            {path.name: path.read_bytes() for path in (folder / kind).iterdir()}
+            for folder in (alone, tmp_path / "out")
+        )
+        assert 20 == len(one)
+        assert one == other
 
 
 class Counting(Inline):
@@ -98,42 +93,18 @@ class Counting(Inline):
         return future
 
 
-def test_only_a_few_runs_are_in_flight(study: Path, alone: Path, tmp_path: Path) -> None:
-    """However many runs there are, no more than there is room for are given away at once."""
-    engine = Counting()
-    sweep(read_study(study), tmp_path / "out", engine=engine)
-    assert 4 == engine.most
-    assert results(alone) == results(tmp_path / "out")
-
-
-class Impatient(Inline):
-    """The user presses Ctrl-C at the fourth run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.done = 0
-
-    def submit(self, function: Any, task: Any) -> Future[Any]:
-        """Do three tasks."""
-        if self.done == 3:
-            raise KeyboardInterrupt
-        self.done += 1
-        return super().submit(function, task)
-
-
-def test_interrupted_sweep_says_how_to_go_on(study: Path, alone: Path, tmp_path: Path) -> None:
-    """Ctrl-C keeps what is done; the message says how to continue, and going on does the rest."""
-    out = tmp_path / "out"
-    with pytest.raises(Interrupted, match=r"3 of 20 runs are done and kept .* --resume") as caught:
-        sweep(read_study(study), out, engine=Impatient())
-    assert 130 == caught.value.exit_code
-    assert 3 == len(landed(out))
-    assert 3 == sweep(read_study(study), out, resume=True).kept
-    assert results(alone) == results(out)
+def test_any_executor_will_do(study: Path, alone: Path, tmp_path: Path) -> None:
+    """Whatever has ``submit`` and returns futures can do the runs, only a few at once."""
+    counting = Counting()
+    with ThreadPoolExecutor(1) as threads:
+        for place, engine in enumerate((Engine(threads), counting)):
+            sweep(read_study(study), tmp_path / str(place), engine=engine)
+            assert results(alone) == results(tmp_path / str(place))
+    assert 4 == counting.most
 
 
 class Broken(Inline):
-    """The fourth run ends in an error of the engine, not of the run."""
+    """The fourth run ends in an error of the engine, not of the run, or in Ctrl-C."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -144,6 +115,8 @@ class Broken(Inline):
         self.left -= 1
         if self.left >= 0:
             return super().submit(function, task)
+        if isinstance(self.error, KeyboardInterrupt):
+            raise self.error
         future: Future[Any] = Future()
         future.set_exception(self.error)
         return future
@@ -155,14 +128,18 @@ class Broken(Inline):
         (ModuleNotFoundError("No module named 'scenarios'"), "workers need the same environment"),
         (CancelledError(), "the cluster has ended, .* continue with --resume"),
         (BrokenExecutor(), "its executor is broken; continue with --resume"),
+        (KeyboardInterrupt(), "3 of 20 runs are done and kept .* --resume"),
     ],
 )
 def test_engine_that_breaks_down_is_reported(
     study: Path, alone: Path, tmp_path: Path, error: BaseException, message: str
 ) -> None:
     """Where runs cannot be done at all one line says so; what was done stays."""
-    with pytest.raises(HpcrowdError, match=message):
+    with pytest.raises(HpcrowdError, match=message) as caught:
         sweep(read_study(study), tmp_path / "out", engine=Broken(error))
+    code = 130 if isinstance(error, KeyboardInterrupt) else 2
+    assert code == getattr(caught.value, "exit_code", 2)
+    assert 3 == len(landed(tmp_path / "out"))
     assert 3 == sweep(read_study(study), tmp_path / "out", resume=True).kept
     assert results(alone) == results(tmp_path / "out")
 
@@ -183,33 +160,134 @@ def test_wrong_engines_are_reported(name: str, more: dict[str, Any], message: st
 
 
 @needs_dask
-def test_missing_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no Dask scheduler answers, the address and the cure are reported."""
-    monkeypatch.setattr("hpcrowd.scenarios.sweeps.engines.PATIENCE", "1s")
+def test_missing_dask_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no scheduler answers its address is named; without the library its extra is."""
+    monkeypatch.setattr("hpcrowd.scenarios.sweeps.engines.PATIENCE", "100ms")
     with pytest.raises(HpcrowdError, match=r"--address tcp://127\.0\.0\.1:9: no Dask scheduler"):
         engine_of("dask", address="tcp://127.0.0.1:9")
-
-
-def test_missing_dask_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the library, the message says which extra has it."""
-    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(HpcrowdError, match=r"distributed is not installed; .*hpcrowd\[dask\]"):
         engine_of("dask")
 
 
-def divided(number: float) -> float:
+def million_over(number: float) -> float:
     """Return a million divided by a number, as numpy does."""
     return float(np.float64(1e6) / np.float64(number))
 
 
+@pytest.mark.slow
 def test_floating_errors_raise_in_workers_too() -> None:
     """A division by zero is an error in a worker if it is in the process that began it."""
+    engine = Processes(1)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         raise_floating_errors()
-        engine = Processes(1)
         try:
             with pytest.raises(RuntimeWarning, match="divide by zero"):
-                engine.submit(divided, 0.0).result(60)
+                engine.submit(million_over, 0.0).result(60)
         finally:
             engine.close()
+
+
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a study of 88 runs, so that every kill finds something to disturb."""
+    text = SCENARIO + STUDY.replace("seed = 5", "seed = 22")
+    return write_study(tmp_path_factory.mktemp("killed"), text)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(longer: Path) -> dict[str, bytes]:
+    """Return the results of a sweep that nobody disturbs, in one process."""
+    sweep(read_study(longer), longer.parent / "undisturbed", engine=Inline())
+    return results(longer.parent / "undisturbed")
+
+
+@pytest.mark.endurance
+def test_killed_ten_times_the_results_are_the_same(
+    longer: Path, undisturbed: dict[str, bytes], root: Path, tmp_path: Path
+) -> None:
+    """A sweep killed at random moments and resumed repeats nothing and ends as if undisturbed."""
+    chance = random.Random(7)
+    known: dict[str, tuple[int, int]] = {}
+    out, said = tmp_path / "out", tmp_path / "said"
+
+    def begin(workers: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-W", "error", "-m", "hpcrowd", "sweep", longer, "--out", out]
+        command += ["--resume", "--workers", workers]
+        with said.open("wb") as errors:
+            return subprocess.Popen(
+                [*map(str, command)], env=os.environ | {"PYTHONPATH": str(root / "src")},
+                stdout=subprocess.DEVNULL, stderr=errors,
+            )  # fmt: skip
+
+    for _ in range(10):
+        process = begin(chance.randint(1, 2))
+        goal = len(known) + chance.randint(1, 6)
+        deadline = time.monotonic() + 60
+        while len(landed(out)) < goal and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        time.sleep(chance.random() * 0.02)
+        assert process.poll() is None, said.read_text()
+        process.kill()
+        process.wait()
+        assert not (out / "frame.parquet").exists()
+        known = landed(out)
+    assert 10 <= len(known) < 88
+    assert (0, "") == (begin(2).wait(), said.read_text())
+    assert undisturbed == results(out)
+    finished = landed(out)
+    assert 88 == len(finished)
+    assert known == {name: finished[name] for name in known}
+
+
+def test_torn_index_is_made_again(study: Path, alone: Path, tmp_path: Path) -> None:
+    """An index that ends in half a line, lacks runs or is gone is made again from their files."""
+    out = shutil.copytree(alone, tmp_path / "torn")
+    index = out / "index.jsonl"
+    lines = index.read_bytes().splitlines(keepends=True)
+    for left in (b"".join(lines[:9]) + lines[9][:40], b"", b"".join(lines) + b"\0\0\0"):
+        index.write_bytes(left)
+        before = landed(out)
+        found = sweep(read_study(study), out, resume=True)
+        assert (20, 20, 0) == (found.kept, found.over, found.failed)
+        assert (before, results(alone)) == (landed(out), results(out))
+        assert 20 == len(index.read_bytes().splitlines())
+    next(iter((out / "runs").glob("*.parquet"))).unlink()
+    assert 19 == sweep(read_study(study), out, resume=True).kept
+    assert results(alone) == results(out)
+
+
+def pids_of(engine: Any) -> list[int]:
+    """Return the processes of an engine."""
+    if isinstance(engine, Dask):
+        return [one.pid for one in engine.cluster.workers.values() if one.pid is not None]
+    return list(getattr(engine._executor, "_processes", None) or ())
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize(
+    ("made", "times"), [(Processes, 2), pytest.param(Dask, 3, marks=needs_dask)]
+)
+def test_workers_may_die(
+    longer: Path, undisturbed: dict[str, bytes], tmp_path: Path, made: Any, times: int
+) -> None:
+    """Workers that are killed now and then are replaced; no run is lost or failed for it."""
+    engine = made(workers=2)
+    chance, killed = random.Random(11), []
+
+    def tell(over: int, total: int, failed: int) -> None:
+        time.sleep(0.03)  # a longer sweep, so that there is something to kill
+        if len(killed) < times and chance.random() < 0.2:
+            # They come and go while we look.
+            with contextlib.suppress(ProcessLookupError, RuntimeError, IndexError):
+                os.kill(chance.choice(pids_of(engine)), signal.SIGKILL)
+                killed.append(over)
+
+    try:
+        found = sweep(read_study(longer), tmp_path / "out", engine=engine, progress=tell)
+    finally:
+        engine.close()
+    assert (0, 88) == (found.failed, found.over)
+    assert killed
+    assert undisturbed == results(tmp_path / "out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import multiprocessing
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,12 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from hpcrowd.analysis import METRICS
+from hpcrowd.analysis import results as results_module
 from hpcrowd.analysis.comparison.sweeps import ROW_METRICS
-from hpcrowd.analysis.metrics import METRICS
-from hpcrowd.environment.errors import HpcrowdError, ResultsError
-from hpcrowd.environment.traces.formats.swf import read_swf
-from hpcrowd.scenarios.kinds.replay import replay
+from hpcrowd.environment import HpcrowdError, ResultsError, read_swf
+from hpcrowd.scenarios import ReplayConfig, read_study, replay, sweep
 from hpcrowd.scenarios.sweeps.folder import locked
-from hpcrowd.scenarios.sweeps.runs import sweep
-from hpcrowd.scenarios.sweeps.study import read_study
 from hpcrowd.scenarios.sweeps.worker import JOB_COLUMNS, read_shared, write_shared
 
 from tests.scenarios.sweeps.sweep_cases import SCENARIO, landed, write_study
@@ -37,11 +36,9 @@ def test_rows_are_those_of_replays(tmp_path: Path) -> None:
     path, out = write_study(tmp_path, 'keep = "jobs"\n' + SHORT), tmp_path / "out"
     found = run(path, out)
     frame = pd.read_parquet(out / "frame.parquet")
-    assert ["speed", "seed", "key", "state"] == list(frame.columns[:4])
-    assert [*ROW_METRICS, "error"] == list(frame.columns[4:])
-    assert [("1x", 0), ("1x", 1), ("0.7x", 0), ("0.7x", 1)] == list(
-        frame[["speed", "seed"]].itertuples(index=False, name=None)
-    )
+    assert ["speed", "seed", "key", "state", *ROW_METRICS, "error"] == list(frame.columns)
+    expected = [["1x", 0], ["1x", 1], ["0.7x", 0], ["0.7x", 1]]
+    assert expected == frame[["speed", "seed"]].to_numpy().tolist()
     assert found.result.frame.equals(frame)
     trace = read_swf(tmp_path / "busy.swf")
     for row in frame.to_dict("records"):
@@ -56,18 +53,30 @@ def test_rows_are_those_of_replays(tmp_path: Path) -> None:
         whole = single.jobs.to_frame()
         for name in JOB_COLUMNS:
             assert whole[name].tolist() == jobs[name].tolist()
-        told = json.loads(
-            pq.read_metadata(out / "runs" / f"{row['key']}.parquet").metadata[b"hpcrowd"]
-        )
-        assert row["seed"] == told["scenario"]["seed"]
-        assert trace.sha256 == told["scenario"]["trace"]
+        metadata = pq.read_metadata(out / "runs" / f"{row['key']}.parquet").metadata
+        told = json.loads(metadata[b"hpcrowd"])["scenario"]
+        assert (row["seed"], trace.sha256) == (told["seed"], told["trace"])
     assert not (out / "inputs").exists()
 
 
-def test_extended_axes_do_only_what_is_new(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a study that was swept into ``out``."""
+    folder = tmp_path_factory.mktemp("folder")
+    run(write_study(folder, SHORT), folder / "out")
+    return folder
+
+
+@pytest.fixture
+def done(swept: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Return a copy of the study and its folder."""
+    shutil.copytree(swept, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "study.toml", tmp_path / "out"
+
+
+def test_extended_axes_do_only_what_is_new(tmp_path: Path, done: tuple[Path, Path]) -> None:
     """More values and more axes do their own runs; those that are there stay as they are."""
-    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
-    run(path, out)
+    _, out = done
     before = landed(out)
     more = SHORT.replace("seed = 2", 'seed = 3\nscheduler = ["easy", "fcfs"]')
     found = run(write_study(tmp_path, more), out, resume=True)
@@ -76,10 +85,9 @@ def test_extended_axes_do_only_what_is_new(tmp_path: Path) -> None:
     assert before == {name: after[name] for name in before}
 
 
-def test_folder_of_another_study_is_refused(tmp_path: Path) -> None:
+def test_folder_of_another_study_is_refused(tmp_path: Path, done: tuple[Path, Path]) -> None:
     """A folder of another study, of something else, or with runs is refused in plain words."""
-    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
-    run(path, out)
+    path, out = done
     with pytest.raises(HpcrowdError, match="holds 4 runs of this study already; add --resume"):
         run(path, out)
     other = write_study(tmp_path, SHORT.replace('"fluid"', '"rigid"'), name="other.toml")
@@ -100,7 +108,14 @@ def test_folder_of_another_study_is_refused(tmp_path: Path) -> None:
 def test_beginning_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder whose sweep was killed before its first run is that of the study all the same."""
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
-    monkeypatch.setattr(Path, "mkdir", _fails_for("runs", Path.mkdir))
+    whole = Path.mkdir
+
+    def fails(self: Path, *arguments: Any, **options: Any) -> None:
+        if self.name == "runs":
+            raise InterruptedError
+        whole(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "mkdir", fails)
     with pytest.raises(InterruptedError):
         run(path, out)
     monkeypatch.undo()
@@ -108,41 +123,22 @@ def test_beginning_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert 4 == run(path, out).over
 
 
-def _fails_for(name: str, whole: Any) -> Any:
-    """Return a method that fails for paths of this name."""
-
-    def method(self: Path, *arguments: Any, **options: Any) -> Any:
-        if self.name == name:
-            raise InterruptedError(name)
-        return whole(self, *arguments, **options)
-
-    return method
-
-
-def test_changed_input_of_an_axis_is_refused(tmp_path: Path) -> None:
-    """Files that only some values of an axis name are looked at too."""
+def test_what_has_changed_is_told(
+    tmp_path: Path, done: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version is told and the runs stay; files of only some values are looked at, too."""
+    versions = {**results_module.versions(), "numpy": "9.9"}
+    with monkeypatch.context() as patch:
+        patch.setattr("hpcrowd.scenarios.sweeps.runs.versions", lambda: versions)
+        found = run(*done, resume=True)
+    assert (4, [True]) == (found.kept, ["and is 9.9 now" in note for note in found.notes])
     path = write_study(tmp_path, SCENARIO + '[axes]\ntrace = ["busy.swf", "other.swf"]\n')
-    (tmp_path / "other.swf").write_bytes((tmp_path / "busy.swf").read_bytes())
-    run(path, tmp_path / "out")
-    with (tmp_path / "other.swf").open("a") as file:
-        file.write("\n")
+    other = tmp_path / "other.swf"
+    other.write_bytes((tmp_path / "busy.swf").read_bytes())
+    run(path, tmp_path / "two")
+    other.write_text(other.read_text() + "\n")
     with pytest.raises(HpcrowdError, match=r"trace other\.swf has changed"):
-        run(path, tmp_path / "out", resume=True)
-
-
-def test_changed_version_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Continuing with another version is reported; the runs stay."""
-    path, out = write_study(tmp_path, SHORT), tmp_path / "out"
-    run(path, out)
-    from hpcrowd.analysis.results import versions
-
-    monkeypatch.setattr(
-        "hpcrowd.scenarios.sweeps.runs.versions", lambda: versions() | {"numpy": "9.9"}
-    )
-    found = run(path, out, resume=True)
-    assert 1 == len(found.notes)
-    assert "and is 9.9 now" in found.notes[0]
-    assert 4 == found.kept
+        run(path, tmp_path / "two", resume=True)
 
 
 def hold(path: Path, ready: Any, end: Any) -> None:
@@ -174,8 +170,6 @@ def test_failed_runs_are_recorded_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What goes wrong in a run is its row; the others continue, and resuming tries it again."""
-    from hpcrowd.scenarios.kinds.replay import ReplayConfig
-
     path, out = write_study(tmp_path, SHORT), tmp_path / "out"
     whole = ReplayConfig.run
 
@@ -200,25 +194,17 @@ def test_failed_runs_are_recorded_and_tried_again(
     assert ["done"] * 4 == again.result.frame["state"].tolist()
 
 
-def test_runs_that_cannot_be_are_recorded(tmp_path: Path) -> None:
-    """Settings that do not go together, and inputs that cannot be read, are rows with errors."""
+def test_runs_that_cannot_be_are_recorded(tmp_path: Path, call: Any) -> None:
+    """Settings that do not go together are rows with errors; the exit code and the first say so."""
     axes = '[axes]\nusers = ["rigid", "adjusted"]\nsessions = ["arrival:60m", "preceding"]\n'
-    found = run(write_study(tmp_path, SCENARIO + axes), tmp_path / "out")
-    errors = found.result.frame["error"].tolist()
-    assert ["", ""] == [errors[0], errors[2]]
-    assert all("preceding" in error for error in (errors[1], errors[3]))
-
-
-def test_command_ends_with_1_where_runs_failed(tmp_path: Path, call: Any) -> None:
-    """Failed runs are reported with the first error, and the exit code says so."""
-    axes = '[axes]\nsessions = ["arrival:60m", "preceding"]\n'
-    path = write_study(tmp_path, SCENARIO + axes)
-    code, out, err = call("sweep", path, "--out", tmp_path / "out", "--executor", "inline")
-    assert 1 == code
-    assert "1 of 2 runs done" in out
-    assert "1 run of 2 failed; the first: " in err
-    code, out, _ = call("sweep", path, "--out", tmp_path / "out", "--status")
-    assert "1 of 2 runs done, 1 failed" in out
+    path, out = write_study(tmp_path, SCENARIO + axes), tmp_path / "out"
+    code, text, err = call("sweep", path, "--out", out, "--executor", "inline")
+    assert (1, True) == (code, "2 of 4 runs done" in text)
+    assert "2 runs of 4 failed; the first: " in err
+    errors = pd.read_parquet(out / "frame.parquet")["error"].tolist()
+    assert ["", ""] == errors[::2]
+    assert all("preceding" in error for error in errors[1::2])
+    assert "2 of 4 runs done, 2 failed" in call("sweep", path, "--out", out, "--status")[1]
 
 
 def test_shared_inputs_are_private_copies(tmp_path: Path) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.calibration.posterior import Posterior
+from hpcrowd.analysis import Posterior
 from hpcrowd.analysis.calibration.priors import Prior
 from hpcrowd.analysis.calibration.regression import Weighted
 from hpcrowd.analysis.paired import over_seeds
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment import HpcrowdError, QuantityError
 from hpcrowd.scenarios.sweeps.methods import methods_text
 from hpcrowd.scenarios.sweeps.runs import planned, sweep
 from hpcrowd.scenarios.sweeps.study import DRAWS, read_study, study_toml
@@ -56,28 +55,20 @@ def test_each_seed_has_a_draw_of_all_parameters(tmp_path: Path) -> None:
     """Runs with the same seed have the same draw, whatever the other settings."""
     posterior = write_posterior(tmp_path)
     study = read_study(write_study(tmp_path, STUDY))
-    assert 12 == len(study)
-    assert "predictive" == study.result.interval
+    assert (12, "predictive") == (len(study), study.result.interval)
     for point in study.points():
         line = study.settings(point)["users"]["users"][0]["line"]
         assert posterior.draw(point["seed"]) == dict(zip(NAMES, line.values(), strict=True))
         population = study.scenario_at(point).population  # type: ignore[attr-defined]
         assert line["slope"] == population.users[0].line.slope
     assert 12 == len({run.key for run in planned(study)})
-
-
-def test_results_have_predictive_intervals(tmp_path: Path) -> None:
-    """Quantiles of the runs, and of the differences paired by draw."""
-    write_posterior(tmp_path)
-    study = read_study(write_study(tmp_path, STUDY))
     result = sweep(study, tmp_path / "out").result
     assert result is not None
     waits = result.frame.query("processors == '1x'")["wait_mean_s"].to_numpy()
     line = result.lines[0]
     assert ("wait_mean_s", None, 6) == (line.metric, line.against, line.estimate.count)
-    assert np.quantile(waits, (0.025, 0.975)) == pytest.approx(
-        (line.estimate.low, line.estimate.high)
-    )
+    expected = np.quantile(waits, (0.025, 0.975))
+    assert expected == pytest.approx((line.estimate.low, line.estimate.high))
     assert "[" in line.text(1)
     assert "6 seeds: too few for 95 % predictive intervals" in result.notes[0]
     text = methods_text(study)
@@ -94,14 +85,18 @@ def test_a_predictive_interval_does_not_shrink_with_more_runs() -> None:
 
 
 def test_a_study_without_seeds_gets_some(tmp_path: Path) -> None:
-    """And what --show prints can be read again, with the same runs."""
+    """Without seeds it gets some, the same if read again; another posterior is another study."""
     write_posterior(tmp_path)
     study = read_study(write_study(tmp_path, STUDY.replace("seed = 6\n", "")))
     assert 2 * DRAWS == len(study)
-    shown = tmp_path / "shown.toml"
-    shown.write_text(study_toml(study))
-    again = read_study(shown)
+    again = read_study(write_study(tmp_path, study_toml(study)))
     assert [run.key for run in planned(study)][:5] == [run.key for run in planned(again)][:5]
+    posterior = write_posterior(tmp_path)
+    path = write_study(tmp_path, STUDY.replace('"1x", "2x"', '"1x"').replace("6", "2"))
+    sweep(read_study(path), tmp_path / "out")
+    replace(posterior, provenance={}).write(tmp_path / "p.json")
+    with pytest.raises(HpcrowdError, match=r"posterior p\.json has changed since the sweep began"):
+        sweep(read_study(path), tmp_path / "out", resume=True)
 
 
 @pytest.mark.parametrize(
@@ -121,14 +116,3 @@ def test_what_contradicts_a_posterior_is_refused(
     write_posterior(tmp_path)
     with pytest.raises(QuantityError, match=rule):
         read_study(write_study(tmp_path, STUDY.replace(change, by)))
-
-
-def test_another_posterior_is_another_study(tmp_path: Path) -> None:
-    """A sweep does not go on with runs of both."""
-    posterior = write_posterior(tmp_path)
-    path = write_study(tmp_path, STUDY.replace('"1x", "2x"', '"1x"').replace("6", "2"))
-    sweep(read_study(path), tmp_path / "out")
-    replace(posterior, provenance={}).write(tmp_path / "p.json")
-    with pytest.raises(HpcrowdError, match=r"posterior p\.json has changed since the sweep began"):
-        sweep(read_study(path), tmp_path / "out", resume=True)
-    assert "posterior p.json" in json.loads((tmp_path / "out/study.json").read_text())["inputs"]

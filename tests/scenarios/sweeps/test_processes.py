@@ -1,4 +1,4 @@
-"""Work is shared among processes: every task once, errors and the end of a loop end the workers."""
+"""Work is shared among processes: every task once; errors and the end of a loop end the workers."""
 
 from __future__ import annotations
 
@@ -6,35 +6,26 @@ import multiprocessing
 import os
 
 import pytest
-from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment import HpcrowdError, QuantityError
 from hpcrowd.scenarios.sweeps.loop import each_in_processes
 
 
-class Divide:
-    """Divides a number; of several processes each gets its own copy."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __call__(self, by: int) -> int:
-        """Return the number over another, rounded down."""
-        if by == 0:
-            raise QuantityError("by 0: must not be 0")
-        return self.number // by
+def divided(by: int) -> int:
+    """Return 12 over a number, rounded down."""
+    if by == 0:
+        raise QuantityError("by 0: must not be 0")
+    return 12 // by
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2, 9])
 def test_every_task_is_done_once(processes: int) -> None:
-    """However many share it, each task comes with its result."""
-    found = dict(each_in_processes(Divide(12), [1, 2, 3, 4], processes))
+    """However many share it, each task comes with its result, and errors come as they are."""
+    found = dict(each_in_processes(divided, [1, 2, 3, 4], processes))
     assert {1: 12, 2: 6, 3: 4, 4: 3} == found
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_errors_come_through(processes: int) -> None:
-    """What goes wrong in a process is raised here, as it is; no process is left."""
+    assert [] == list(each_in_processes(divided, [], processes))
     with pytest.raises(QuantityError, match="by 0: must not be 0"):
-        list(each_in_processes(Divide(12), [1, 0, 2], processes))
+        list(each_in_processes(divided, [1, 0, 2], processes))
     assert [] == multiprocessing.active_children()
 
 
@@ -45,21 +36,13 @@ def end_process(task: int) -> int:
     return task
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_named() -> None:
     """A task that kills its process again and again ends the loop instead of making it wait."""
     with pytest.raises(HpcrowdError, match="0: its process died 3 times"):
         list(each_in_processes(end_process, [1, 0, 2], 2))
     assert [] == multiprocessing.active_children()
-
-
-def test_nothing_to_do_needs_no_process() -> None:
-    """Without tasks there are no results."""
-    assert [] == list(each_in_processes(Divide(1), [], 2))
-
-
-def test_interruption_ends_the_workers() -> None:
-    """When the loop over the results is left, as by Ctrl-C, no process continues."""
-    results = each_in_processes(Divide(12), list(range(1, 100)), 2)
+    results = each_in_processes(divided, list(range(1, 100)), 2)
     next(results)
     with pytest.raises(KeyboardInterrupt):
         results.throw(KeyboardInterrupt)  # type: ignore[attr-defined]

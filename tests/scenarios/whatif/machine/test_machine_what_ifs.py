@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.run import Run
-from hpcrowd.environment.clock import DAY, HOUR, WEEK, Clock
-from hpcrowd.environment.errors import HpcrowdError
-from hpcrowd.environment.jobs import JobTable, State
+from hpcrowd.analysis import Run
+from hpcrowd.environment import HpcrowdError, JobTable, Simulation, State
+from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.machine.files.given import with_changes
 from hpcrowd.environment.machine.layout import Layout
 from hpcrowd.environment.machine.model import Machine, NodeType, Preempt, Reservation
 from hpcrowd.environment.machine.requests import Ask, Requests
-from hpcrowd.environment.simulation import Simulation
 from hpcrowd.scenarios.whatif.machine import comparison, made_up
 from hpcrowd.scenarios.whatif.machine.comparison import (
     Change,
@@ -57,24 +52,16 @@ def found(site: Site) -> Runs:
     return {name: machine_what_if(site, script(name).change(site)) for name in SCRIPTS}
 
 
-# ---- the made-up site -------------------------------------------------------------------------
-
-
-def test_made_up_site_is_the_same_every_time() -> None:
-    """The seed decides on all jobs; another seed has others. Thirty users, four partitions."""
+def test_made_up_site_is_the_same_every_time(site: Site) -> None:
+    """The seed decides; thirty users, four partitions; the log is the run of rigid users."""
     jobs = made_up.made_up_jobs()
     assert jobs == made_up.made_up_jobs()
     assert jobs != made_up.made_up_jobs(1)
     assert 30 == len({job.user for job in jobs})
-    assert (
-        4 == len({job.kind.partition for job in jobs}) == len(made_up.made_up_machine().partitions)
-    )
+    partitions = {one.name for one in made_up.made_up_machine().partitions}
+    assert {job.kind.partition for job in jobs} == partitions
     assert all(0 < job.run <= job.limit for job in jobs)
     assert sorted(job.submit for job in jobs) == [job.submit for job in jobs]
-
-
-def test_made_up_log_holds_the_base_run(site: Site) -> None:
-    """Rigid users on the site's machine start when the log says, as it comes from that run."""
     run = machine_what_if(site, Change("", site.machine), users=("rigid",)).before["rigid"]
     assert (run.jobs.start == run.jobs.recorded_start).all()
     assert 0 == run.metrics["jobs_rejected"]
@@ -96,9 +83,6 @@ def test_made_up_site_is_written_as_files(
     assert 2 == made_up.main([])
     assert 2 == made_up.main([str(tmp_path / "site")])  # it is not empty
     assert 2 == capsys.readouterr().err.count("\n")
-
-
-# ---- the changes ------------------------------------------------------------------------------
 
 
 def test_more_gpus_shorten_the_queue_for_gpus(found: Runs) -> None:
@@ -126,28 +110,6 @@ def test_whole_nodes_are_taken_without_more_work(found: Runs) -> None:
     assert what_if.after["think-time"].metrics["lateness_mean_s"] > 0
 
 
-def test_sharing_is_switched_back(site: Site) -> None:
-    """On a machine with whole nodes, the question is what sharing would change."""
-    once = script("node_sharing").change(site).machine
-    assert all(one.exclusive for one in once.partitions)
-    again = script("node_sharing").change(Site(site.trace, once))
-    assert site.machine == again.machine
-    assert "Shared nodes" == again.title
-    linear = with_changes(site.machine, {"scheduling.whole-nodes": True})
-    shared = script("node_sharing").change(Site(site.trace, linear)).machine
-    assert not any((shared.scheduling.whole_nodes, *(one.exclusive for one in shared.partitions)))
-
-
-def test_weight_of_fair_share_is_doubled(site: Site) -> None:
-    """The weight is twice that before; a weight of 0 is reported with the cure."""
-    change = script("fair_share_weight").change
-    before = site.machine.priority.weight_fair_share
-    assert 2 * before == change(site).machine.priority.weight_fair_share
-    without = with_changes(site.machine, {"priority.weight-fair-share": 0})
-    with pytest.raises(HpcrowdError, match="fair share has no weight; give the machine one"):
-        change(Site(site.trace, without))
-
-
 def test_debug_partition_takes_a_node_for_short_jobs(site: Site, found: Runs) -> None:
     """Only jobs of up to an hour of the default partition name it; its node is in no other."""
     run = found["debug_partition"].after["rigid"]
@@ -165,81 +127,41 @@ def test_debug_partition_takes_a_node_for_short_jobs(site: Site, found: Runs) ->
     assert run.machines["home"]["partitions"]["debug"]["jobs"] > 0
 
 
-def test_nothing_runs_on_the_rack_while_it_is_drained(site: Site) -> None:
-    """From 8 to 18 on the first Monday no job holds a node of the rack; otherwise jobs do."""
-    change = script("drain_rack").change(site)
-    (work,) = change.machine.reservations
+def test_the_rack_is_reserved_while_it_is_drained(site: Site) -> None:
+    """The work is on its two nodes from 8 to 18 on the first Monday; sharing switches back."""
+    (work,) = script("drain_rack").change(site).machine.reservations
     clock = Clock.of(site.trace.header)
     assert "Mon 2024-01-15 08:00" == f"{clock.local(work.start):%a %Y-%m-%d %H:%M}"
     assert 10 * HOUR == work.end - work.start
-    layout = Layout(site.machine)
-    rack = layout.nodes_in(work.nodes)
-    assert 2 == rack.bit_count()
-
-    def on_rack(machine: Machine) -> tuple[bool, bool]:
-        """Return whether a job is there during the work, and at any time."""
-        jobs = JobTable()
-        made = made_up.made_up_jobs()[::3]
-        jobs.append(
-            len(made),
-            user=1,
-            processors=[job.cores for job in made],
-            run_time=[job.run for job in made],
-            requested_time=[job.limit for job in made],
-        )
-        jobs.requests = made_up.requests_of(made)
-        model = Simulation(jobs, machine.cores, "slurm", machine=machine)
-        model.submit(made_up._Nobody(), np.arange(len(made)), [job.submit for job in made])
-        model.run()
-        scheduler: Any = model.cluster.engine.scheduler
-        there = [
-            (one.start, int(jobs.end[one.row]))
-            for one in scheduler.ledger
-            if any(rack >> share.node & 1 for share in one.holding)
-        ]
-        return any(a < work.end and b > work.start for a, b in there), bool(there)
-
-    assert (False, True) == on_rack(change.machine)
-    assert (True, True) == on_rack(site.machine)
+    assert 2 == Layout(site.machine).nodes_in(work.nodes).bit_count()
+    sharing = script("node_sharing").change
+    once = sharing(site).machine
+    assert all(one.exclusive for one in once.partitions)
+    again = sharing(Site(site.trace, once))
+    assert ("Shared nodes", site.machine) == (again.title, again.machine)
 
 
-def test_a_log_without_that_monday_is_reported(site: Site, monkeypatch: Any) -> None:
-    """When users stop submitting before the work ends, the parameter to change is named."""
-    monkeypatch.setattr(script("drain_rack"), "WEEK", 3)
-    with pytest.raises(HpcrowdError, match="ends before the end of the work in week 3, see WEEK"):
-        script("drain_rack").change(site)
+def most_running(run: Run) -> int:
+    """Return the most jobs of a user that run at one second."""
+    jobs, peaks = run.jobs, [0]
+    for user in np.unique(jobs.user):
+        mine = (jobs.user == user) & (jobs.start >= 0)
+        times = np.concatenate([jobs.end[mine], jobs.start[mine]])
+        steps = np.repeat([-1, 1], mine.sum())
+        peaks.append(int(np.cumsum(steps[np.lexsort((steps, times))]).max()))
+    return max(peaks)
 
 
-def test_nobody_runs_more_jobs_than_the_limit(found: Runs) -> None:
-    """At no second more than four jobs of a user run; before, more did."""
-
-    def most(run: Run) -> int:
-        jobs = run.jobs
-        peaks = [0]
-        for user in np.unique(jobs.user):
-            mine = (jobs.user == user) & (jobs.start >= 0)
-            times = np.concatenate([jobs.end[mine], jobs.start[mine]])
-            steps = np.repeat([-1, 1], mine.sum())
-            peaks.append(int(np.cumsum(steps[np.lexsort((steps, times))]).max()))
-        return max(peaks)
-
-    limit = script("jobs_per_user").JOBS
-    for before, after in zip(
-        found["jobs_per_user"].before.values(), found["jobs_per_user"].after.values(), strict=True
-    ):
-        assert most(after) == limit < most(before)
-
-
-def test_limits_join_those_of_all_qos(site: Site) -> None:
-    """Each QOS of the machine gets the limit, and keeps its others."""
+def test_nobody_runs_more_jobs_than_the_limit(found: Runs, site: Site) -> None:
+    """At no second more than four jobs of a user run; each QOS of the machine gets the limit."""
+    limit, what_if = script("jobs_per_user").JOBS, found["jobs_per_user"]
+    for users in ("rigid", "think-time"):
+        assert most_running(what_if.after[users]) == limit < most_running(what_if.before[users])
     qos = {"name": "high", "priority": 7, "limits": {"max_wall": DAY}}
     machine = Machine.model_validate({**dict(site.machine), "qos": [qos]})
-    (limited,) = script("jobs_per_user").change(Site(site.trace, machine)).machine.qos
-    assert (7, DAY, script("jobs_per_user").JOBS) == (
-        limited.priority,
-        limited.limits.max_wall,
-        limited.limits.max_jobs,
-    )
+    (one,) = script("jobs_per_user").change(Site(site.trace, machine)).machine.qos
+    found = one.priority, one.limits.max_wall, one.limits.max_jobs
+    assert (7, DAY, script("jobs_per_user").JOBS) == found
 
 
 def test_scavengers_are_preempted_and_nobody_else(site: Site, found: Runs) -> None:
@@ -252,30 +174,23 @@ def test_scavengers_are_preempted_and_nobody_else(site: Site, found: Runs) -> No
         assert {"requeue"} == {one.fate for one in run.attempts}
         assert run.metrics["preempted_processor_h"] > 0
         assert run.jobs.count(State.COMPLETED) == len(run.jobs)
-    modes = {
-        one.name: one.preempt_mode for one in script("scavenger").change(site).machine.partitions
-    }
+    partitions = script("scavenger").change(site).machine.partitions
+    modes = {one.name: one.preempt_mode for one in partitions}
     assert Preempt.REQUEUE == modes.pop("scavenger")
     assert {Preempt.OFF} == set(modes.values())
 
 
-def test_a_machine_without_the_partition_is_reported(site: Site) -> None:
-    """The partition is named, with those that there are, and the parameter."""
+def test_what_a_question_needs_is_reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition, a weight of fair share or a Monday that is not there is named with the cure."""
     machine = site.machine.changed(partitions=site.machine.partitions[:2])
     with pytest.raises(HpcrowdError, match=r"partition 'scavenger': .*normal.*; see PARTITION"):
         script("scavenger").change(Site(site.trace, machine))
-
-
-# ---- the table --------------------------------------------------------------------------------
-
-
-def test_users_who_react_are_late_and_rigid_ones_never(found: Runs) -> None:
-    """In every question, rigid users submit as recorded; reacting ones come later or earlier."""
-    for what_if in found.values():
-        for runs in (what_if.before, what_if.after):
-            assert 0 == runs["rigid"].metrics["lateness_mean_s"]
-    late = [one.after["think-time"].metrics["lateness_mean_s"] for one in found.values()]
-    assert any(late)
+    without = with_changes(site.machine, {"priority.weight-fair-share": 0})
+    with pytest.raises(HpcrowdError, match="fair share has no weight; give the machine one"):
+        script("fair_share_weight").change(Site(site.trace, without))
+    monkeypatch.setattr(script("drain_rack"), "WEEK", 3)
+    with pytest.raises(HpcrowdError, match="ends before the end of the work in week 3, see WEEK"):
+        script("drain_rack").change(site)
 
 
 def test_table_has_partitions_accounts_and_paired_users(found: Runs) -> None:
@@ -283,9 +198,8 @@ def test_table_has_partitions_accounts_and_paired_users(found: Runs) -> None:
     what_if = found["scavenger"]
     table = what_if.table("Question")
     rows = {row[0]: row[1:] for row in table.rows}
-    assert ["", "rigid\nbefore", "rigid\nafter", "think-time\nbefore", "think-time\nafter"] == list(
-        table.head
-    )
+    heads = ["rigid\nbefore", "rigid\nafter", "think-time\nbefore", "think-time\nafter"]
+    assert ["", *heads] == list(table.head)
     run = what_if.after["rigid"]
     home = run.machines["home"]
     assert f"{run.metrics['wait_mean_s'] / HOUR:.2f}" == rows["mean wait (h)"][1]
@@ -294,6 +208,9 @@ def test_table_has_partitions_accounts_and_paired_users(found: Runs) -> None:
     assert ("0", str(run.metrics["runs_preempted"])) == rows["runs preempted"][:2]
     assert "jobs rejected" not in rows
     assert "runs preempted" not in {row[0] for row in found["drain_rack"].table("").rows}
+    for one in found.values():
+        runs = one.before["rigid"], one.after["rigid"]
+        assert [0, 0] == [run.metrics["lateness_mean_s"] for run in runs]
     accounts = comparison.account_waits(run)
     assert ["chemistry", "climate", "learning", "physics"] == list(accounts)
     jobs = run.jobs
@@ -309,26 +226,9 @@ def test_rejected_jobs_are_listed_by_reason(site: Site) -> None:
     change = Change("", with_changes(site.machine, {"partitions.gpu.max-time": 60}))
     what_if = machine_what_if(site, change, users=("rigid",))
     rows = {row[0]: row[1:] for row in what_if.table("").rows}
-    gpu = sum(job.kind.partition == "gpu" for job in _asked(site))
-    assert ("0", str(gpu)) == tuple(rows["jobs rejected"])
-    assert ("-", str(gpu)) == tuple(rows["rejected: PartitionTimeLimit"])
-
-
-def _asked(site: Site) -> list[made_up.Asked]:
-    """Return as many made-up jobs as the site has, by their partitions."""
-    names = [site.trace.names["queue"][queue] for queue in site.trace["queue"].tolist()]
-    kinds = {kind.partition: kind for kind in made_up.KINDS}
-    return [made_up.Asked(0, "", kinds[name], 1, 0, 1, 1) for name in names]
-
-
-def test_work_counts_what_jobs_asked_for_while_work_came() -> None:
-    """Half of a week passes between submissions; work after the last, and cores beyond, are out."""
-    jobs = JobTable()
-    jobs.append(2, user=1, processors=[4, 1], recorded_submit=[0, WEEK // 2])
-    jobs.start[:] = jobs.submit[:] = [0, WEEK // 2]
-    jobs.end[:] = [HOUR, WEEK // 2 + HOUR]
-    jobs.state[:] = State.COMPLETED
-    assert 2 * 4 * 1.0 == comparison.work_per_week(Run(jobs, 8, "", {}))
+    gpu = str([site.trace.names["queue"][queue] for queue in site.trace["queue"]].count("gpu"))
+    assert ("0", gpu) == tuple(rows["jobs rejected"])
+    assert ("-", gpu) == tuple(rows["rejected: PartitionTimeLimit"])
 
 
 def test_logs_without_requests_keep_memory_and_account() -> None:
@@ -363,60 +263,13 @@ def test_dates_of_reservations_count_from_the_origin() -> None:
     assert jobs.start[0] >= 90
 
 
-# ---- the command line -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_script_is_an_example(name: str) -> None:
-    """A script opens with a title, what it covers, its story and its call; it is short."""
-    document = script(name).__doc__ or ""
-    for words in ("Covers: ", "Story: ", f"python -m {script(name).__name__} [LOG MACHINE]"):
-        assert words in document
-    assert len(Path(script(name).__file__ or "").read_text().splitlines()) < 80
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-@pytest.mark.parametrize("arguments", [["log"], ["a", "b", "c"], ["--help"]])
-def test_script_says_how_to_call_it(
-    name: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With other arguments, a script says how to call it in one line and returns 2."""
-    assert 2 == script(name).main(arguments)
-    error = capsys.readouterr().err
-    assert error.startswith(f"usage: python -m {script(name).__name__} [LOG MACHINE]")
-    assert 1 == error.count("\n")
-
-
-def test_script_tells_a_bad_log(capsys: pytest.CaptureFixture[str]) -> None:
-    """A log that is missing is reported in one line, exit code 2."""
-    assert 2 == script("scavenger").main(["missing.txt", "machine.toml"])
-    error = capsys.readouterr().err
-    assert error.startswith("scavenger: missing.txt")
-    assert 1 == error.count("\n")
-
-
 def test_script_runs_on_the_made_up_site(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without arguments, a script prints its table of the made-up site and returns 0."""
     monkeypatch.setattr(made_up, "KINDS", made_up.KINDS[:1])
-    assert 0 == script("fair_share_weight").main([])
+    assert 0 == script("fair_share_weight").main([])  # twice the weight
     captured = capsys.readouterr()
     assert "Weight of fair share 4,000 instead of 2,000: made-up site" in captured.out
     assert "wait of physics (h)" in captured.out
     assert "" == captured.err
-
-
-@pytest.mark.slow
-def test_script_runs_on_files(root: Path, tmp_path: Path) -> None:
-    """A script runs by its path on a log and a machine, whose values may be changed."""
-    folder = tmp_path / "site"
-    made_up.main([str(folder)])
-    path = root / "scenarios" / "whatif" / "machine" / "jobs_per_user.py"
-    machine = f"{folder / 'machine.toml'}:scheduling.bf-interval=1200"
-    done = subprocess.run(
-        [sys.executable, str(path), str(folder / "jobs.txt"), machine],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (0, "") == (done.returncode, done.stderr)
-    assert "At most 4 running jobs of a user: jobs.txt" in done.stdout

@@ -1,0 +1,270 @@
+"""What-if scripts: what all have in common, and small stories of those that print a table."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hpcrowd.agents import Recipe
+from hpcrowd.environment import JobTable, Signal, State, read_swf
+from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment.traces.trace import Trace, take_jobs
+from hpcrowd.scenarios import replay
+from hpcrowd.scenarios.whatif import (
+    carbon_window,
+    halve_speed,
+    outage_week,
+    policy_fairness,
+    shorter_jobs,
+)
+from hpcrowd.scenarios.whatif.machine import made_up
+from hpcrowd.scenarios.whatif.scripts import SHOWN, USERS, ScriptTable, what_if
+
+from tests.scenarios.sweeps.sweep_cases import write_busy
+
+#: Scripts with the most lines that they may have.
+CHANGES = dict.fromkeys(("double_nodes", "halve_speed", "fcfs_instead_of_easy"), 60)
+TABLES = dict.fromkeys(("outage_week", "carbon_window", "policy_fairness", "shorter_jobs"), 200)
+MACHINES = dict.fromkeys(
+    ("gpu_partition", "node_sharing", "fair_share_weight", "debug_partition", "drain_rack",
+     "jobs_per_user", "scavenger"), 80,
+)  # fmt: skip
+SCRIPTS = CHANGES | TABLES | {f"machine.{name}": most for name, most in MACHINES.items()}
+ON_TRACES = [*CHANGES, *TABLES]
+
+
+def script(name: str) -> ModuleType:
+    """Return a script."""
+    return importlib.import_module(f"hpcrowd.scenarios.whatif.{name}")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of a busy log of 14 days."""
+    return write_busy(tmp_path_factory.mktemp("scripts"), jobs=1200)
+
+
+def test_comparison_runs_both_users_before_and_after(log: Path) -> None:
+    """Doubling the nodes shortens waits; on slow nodes users who wait for their jobs wait less."""
+    found = what_if(read_swf(log), {"processors": "2x"}, scheduler="easy")
+    assert USERS == tuple(found.before) == tuple(found.after)
+    assert (8, 16) == (found.before["rigid"].processors, found.after["rigid"].processors)
+    rows = dict(found.rows())
+    assert [line.title for line in SHOWN] == list(rows)
+    rigid_before, rigid_after, before, after = rows["mean wait (h)"]
+    assert rigid_after < rigid_before
+    assert after < before
+    assert [0, 0] == rows["mean lateness (days)"][:2]
+    rows = dict(what_if(read_swf(log), halve_speed.CHANGE).rows())
+    _, rigid, _, thinking = rows["mean wait (h)"]
+    assert thinking < rigid
+    assert 0 < rows["mean lateness (days)"][3]
+
+
+@pytest.mark.parametrize("name", ON_TRACES)
+def test_script_prints_its_table(
+    name: str, log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a trace, a script prints its table with every heading or metric and returns 0."""
+    monkeypatch.setattr(outage_week, "WEEK", 0)
+    monkeypatch.setattr(shorter_jobs, "ANSWERS", ("no limit", "preferred"))
+    assert 0 == script(name).main([str(log)])
+    captured = capsys.readouterr()
+    assert "" == captured.err
+    heads = [line.title for line in SHOWN] if name in CHANGES else script(name).HEAD
+    words = ["busy.swf", *(word for head in heads for word in head.split())]
+    assert [] == [word for word in words if word not in captured.out]
+
+
+@pytest.mark.parametrize("arguments", [["a"], ["a", "b", "c"], ["--help"]])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_script_says_how_to_call_it(
+    name: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With other arguments than it takes, a script says how to call it in one line; code 2."""
+    if name in ON_TRACES and arguments == ["a"]:
+        arguments = []
+    assert 2 == script(name).main(arguments)
+    out, error = capsys.readouterr()
+    takes = "TRACE (in SWF" if name in ON_TRACES else "[LOG MACHINE]"
+    assert error.startswith(f"usage: python -m hpcrowd.scenarios.whatif.{name} {takes}")
+    assert ("", 1) == (out, error.count("\n"))
+
+
+@pytest.mark.parametrize("name", [*ON_TRACES, "machine.scavenger"])
+def test_script_tells_a_bad_trace(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A trace that is missing or no trace is reported in one line, exit code 2."""
+    wrong = tmp_path / "wrong.swf"
+    wrong.write_text("no jobs here\n")
+    for path in (wrong, tmp_path / "missing.swf"):
+        assert 2 == script(name).main([str(path), *(["m.toml"] if name not in ON_TRACES else [])])
+        error = capsys.readouterr().err
+        assert error.startswith(f"{name.removeprefix('machine.')}: {path}")
+        assert 1 == error.count("\n")
+
+
+def test_short_trace_is_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A log that ends before the outage is reported with what to change."""
+    path = tmp_path / "short.swf"
+    path.write_text("; MaxProcs: 4\n1 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n")
+    assert 2 == outage_week.main([str(path)])
+    assert "short.swf: ends before the end of week 16, see WEEK" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_scripts_run_as_programs(log: Path, root: Path, tmp_path: Path) -> None:
+    """``python -m`` of a script works, by its path too, and its exit code is the script's."""
+
+    def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-W", "error", *map(str, command)]
+        return subprocess.run(line, cwd=root, capture_output=True, text=True, check=False)
+
+    whatif = "hpcrowd.scenarios.whatif.double_nodes"
+    done = run("-m", whatif, log)
+    assert (0, "", 2) == (done.returncode, done.stderr, run("-m", whatif).returncode)
+    made_up.main([str(tmp_path / "site")])
+    path = root / "scenarios" / "whatif" / "machine" / "jobs_per_user.py"
+    machine = f"{tmp_path / 'site' / 'machine.toml'}:scheduling.bf-interval=1200"
+    done = run(path, tmp_path / "site" / "jobs.txt", machine)
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "At most 4 running jobs of a user: jobs.txt" in done.stdout
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_script_is_an_example(name: str) -> None:
+    """A script opens with a title, what it covers, its story and its call; it is short."""
+    document = script(name).__doc__ or ""
+    for words in ("Covers: ", "Story: ", f"python -m hpcrowd.scenarios.whatif.{name} "):
+        assert words in document
+    assert len(Path(script(name).__file__ or "").read_text().splitlines()) < SCRIPTS[name]
+
+
+def test_table_keeps_words_left_and_numbers_right(capsys: pytest.CaptureFixture[str]) -> None:
+    """Words stand to the left, numbers to the right; brackets are printed as they are."""
+    ScriptTable("[red] title", ("who", "n"), [("ann", "7"), ("b", "1,000")], words=1).show()
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert "[red] title" in lines[0]
+    assert " ann       7" in lines
+    assert " b     1,000" in lines
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return a busy log of 35 days."""
+    return read_swf(write_busy(tmp_path_factory.mktemp("scripts"), jobs=3000))
+
+
+def finished(*jobs: tuple[int, int, int, int]) -> JobTable:
+    """Return jobs that ran: submission, start, end, processors."""
+    table = JobTable(len(jobs))
+    table.submit[:], table.start[:], table.end[:], table.processors[:] = np.array(jobs).T
+    table.state[:] = State.COMPLETED
+    return table
+
+
+@pytest.mark.parametrize("zone", [Clock(), Clock(1704870000)])
+def test_outage_is_a_week_from_a_monday_morning(zone: Clock) -> None:
+    """The outage begins on a Monday at 8:00 local time, and has ended seven days later."""
+    begin, end = outage_week.outage_of(zone)
+    assert (0, 8) == (zone.local(begin).weekday(), zone.local(begin).hour)
+    assert 7 * DAY == end - begin
+
+
+def test_nothing_ends_in_the_outage(busy: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the week no job starts or ends; work is lost; rigid users submit what they had to."""
+    monkeypatch.setattr(outage_week, "WEEK", 2)
+    monkeypatch.setattr(outage_week, "USERS", ("rigid", "think-time"))
+    begin, end = outage_week.outage_of(Clock.of(busy.header))
+    found = outage_week.runs(busy, (begin, end))
+    for users, by_name in found.items():
+        jobs = by_name["outage"].jobs
+        assert not ((jobs.start >= begin) & (jobs.start < end)).any()
+        assert not ((jobs.end > begin) & (jobs.end < end)).any()
+        assert 0 < by_name["outage"].platform["home"]["lost_processor_s"]
+        lines = [outage_week.row(users, name, run, (begin, end)) for name, run in by_name.items()]
+        assert ("0", "0") == (lines[0][7], lines[1][3])
+        assert (lines[0][2] == lines[1][2]) == (users == "rigid")
+    rigid, thinking = (
+        int(outage_week.row(users, "", found[users]["outage"], (begin, end))[5])
+        for users in ("rigid", "think-time")
+    )
+    assert thinking < rigid
+
+
+def test_queue_and_fairness() -> None:
+    """A job that starts at once is never in the queue; fairness is 1 if all are alike."""
+    times, level = outage_week.queue(finished((0, 0, 9, 1), (2, 5, 9, 1), (3, 5, 9, 1)))
+    assert [(0, 0), (2, 1), (3, 2), (5, 0)] == list(zip(times, level, strict=True))
+    assert 1.0 == pytest.approx(policy_fairness.fairness(np.array([3.0, 3.0, 3.0])))
+    assert 0.25 == pytest.approx(policy_fairness.fairness(np.array([1, 1e9, 1e9, 1e9])))
+    assert np.isnan(policy_fairness.fairness(np.zeros(0)))
+
+
+def test_carbon_is_that_of_the_hours_in_which_jobs_run(
+    make_trace: Callable[..., Trace], busy: Trace
+) -> None:
+    """Carbon is that of the hours in which processors are used; the signal is of the local day."""
+    signal = Signal(np.array([0, HOUR, 2 * HOUR]), np.array([100.0, 400.0, 7.0]))
+    job = {"submit": HOUR // 2, "run": 3 * HOUR // 2, "requested_processors": 2, "user": 1}
+    trace = make_trace({**job, "wait": 0, "status": 1}, header="; MaxProcs: 4\n")
+    run = carbon_window.runs(trace, signal)["rigid"][0.0]
+    grams, each = carbon_window.carbon(run)
+    assert 2 * 10 / 1000 * (0.5 * 100 + 1 * 400) == pytest.approx(grams)
+    assert grams / 3 == pytest.approx(each)
+    clock = Clock(1704870000 + 1800)
+    signal = carbon_window.signal_of(busy, clock)
+    for second in (0, 5 * HOUR, 9 * DAY + 123):
+        place = int(np.searchsorted(signal.times, second, side="right")) - 1
+        assert carbon_window.INTENSITY[clock.local(second).hour] == signal.values[place]
+
+
+def test_who_takes_part_submits_in_the_window(busy: Trace) -> None:
+    """When all users take part no job is submitted while carbon is high, and carbon is saved."""
+    table = carbon_window.table(busy)
+    assert len(carbon_window.USERS) * len(carbon_window.SHARES) == len(table.rows)
+    for first, _, last in (table.rows[:3], table.rows[3:]):
+        assert ("0.0", "0", "100.0") == (first[4], first[5], last[6])
+        assert float(last[4]) > 0
+        assert float(last[2]) < float(first[2])
+
+
+def test_users_are_grouped_by_work_and_paired_with_themselves(busy: Trace) -> None:
+    """Groups have as many users each, rising in work; under the old policy nobody is changed."""
+    run = replay(busy, users="rigid")
+    groups = policy_fairness.groups_of(run)
+    assert [2, 2, 2] == [len(users) for users in groups.values()]
+    work = np.bincount(run.jobs.user, run.jobs.processors * run.jobs.run_time)
+    assert (np.diff(work[np.concatenate(list(groups.values()))]) >= 0).all()
+    lines = policy_fairness.rows("rigid", {"easy": run, "again": run})
+    assert 2 * 4 == len(lines)
+    assert [("", "")] * 4 == [line[5:7] for line in lines[:4]]
+    assert [("0", "0")] * 4 == [line[5:7] for line in lines[4:]]
+
+
+def test_tasks_under_a_shorter_limit(busy: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed at the limit, no long task is done; cut into pieces, all of them are."""
+    monkeypatch.setattr(shorter_jobs, "LIMIT", HOUR // 2)
+    busy = take_jobs(busy, np.arange(500))
+    whole, *others = (
+        replay(busy, users=Recipe("recorded", reactions=shorter_jobs.reactions_of(answer)),
+               requested="at-least:1x", overrun="kill")
+        for answer in ("no limit", "killed", "preferred", "at-once")
+    )  # fmt: skip
+    lines = [shorter_jobs.row("rigid", "", run, whole) for run in (whole, *others)]
+    assert ["100", "0", "100", "100"] == [line[8] for line in lines]
+    assert ["0.0", "0.0", "0.0"] == [line[3] for line in (lines[0], *lines[2:])]
+    assert float(lines[1][3]) > 0
+    submit, end, work = shorter_jobs.tasks_of(others[1])
+    assert len(whole.jobs) == len(submit) < len(others[1].jobs)
+    long = whole.jobs.run_time > shorter_jobs.LIMIT
+    assert (work >= whole.jobs.processors * whole.jobs.run_time).all()
+    assert ((end - submit)[long] > shorter_jobs.LIMIT).all()
+    assert others[1].jobs.run_time.max() <= shorter_jobs.LIMIT
