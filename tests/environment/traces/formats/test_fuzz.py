@@ -21,6 +21,7 @@ from hpcrowd.environment import (
 from hpcrowd.environment.traces.formats.registry import FORMATS
 
 from tests.environment.traces.formats.format_cases import names_of_formats, options, sample
+from tests.environment.traces.formats.format_samples import NATIVE, lsf_record
 
 #: Broken files of each format in the quick test, and in each part of the slow one. The seeds are
 #: fixed, so the files are, too.
@@ -109,9 +110,9 @@ def check(name: str, data: bytes, told: FormatOptions) -> bool:
 
 def refused(name: str, part: int, count: int, told: FormatOptions) -> int:
     """Read broken files of one format; return how many were refused."""
-    good = sample(name, told)
+    good = [sample(name, told), *(text.encode() for text in NATIVE.get(name, ()))]
     draw = random.Random(f"{name} {part}")
-    return sum(check(name, broken(good, draw), told) for _ in range(count))
+    return sum(check(name, broken(good[i % len(good)], draw), told) for i in range(count))
 
 
 @pytest.mark.parametrize("name", names_of_formats())
@@ -129,18 +130,33 @@ def test_many_broken_files(name: str, part: int, told: FormatOptions) -> None:
 
 
 @pytest.mark.parametrize("name", names_of_formats())
-def test_good_sample_is_read(name: str, told: FormatOptions) -> None:
-    """What the mishaps begin from is a good file."""
-    assert not check(name, sample(name, told), told)
+def test_good_files_are_read(name: str, told: FormatOptions) -> None:
+    """What the mishaps begin from are good files."""
+    for good in (sample(name, told), *(text.encode() for text in NATIVE.get(name, ()))):
+        assert not check(name, good, told)
+
+
+#: What holds no job that has ended, or is cut short, or is something else.
+NO_JOBS = {
+    "swf": ("; Version: 2.2\n; MaxProcs: 4\n", "\x89PNG\r\n\x1a\n" + "\0\1\2" * 9),
+    "gwf": ("# a\n", "a\0"),
+    "pbs": ("a\n", "04/18/2009 00:00:15;Q;1.s;queue=q\n"),
+    "gridengine": ("# Version: 8.1.9\n#\n", "a:b:c\n", "all.q:n1:phys:ada:relax:7:sge:0:17067"),
+    "lsf": ('"JOB_NEW" "10.1" 5\n', "a b c\n", lsf_record()[:200], lsf_record()[:60] + '"open'),
+    "htcondor": ("ClusterId = 1\nJobStatus = 2\n", "a b c\n", "*** 1\n"),
+    "batsim-jobs": ("job_id\n1\n", "job_id,submission_time\n", "a,b\n1,2"),
+    "batsim": ("[]", "{}", '"jobs"', '{"jobs": 5, "profiles": {}}', '{"jobs": [], "profiles": {}}',
+               '{"jobs": [5], "profiles": {}}', "[" * 100_000, '{"jobs":' * 50_000),
+    "csv": ("submit,run\n",),
+}  # fmt: skip
+NOTHING = [b"", b"\n", b" \r\n\t\n", b"\0", b"\0" * 9000, b"\xff" * 9000, b"(" * 9000]
 
 
 @pytest.mark.parametrize("name", names_of_formats())
-@pytest.mark.parametrize(
-    "data", [b"", b"\n", b" \r\n\t\n", b"\0", b"\0" * 9000, b"\xff" * 9000, b"(" * 9000]
-)
-def test_nothing_in_it(name: str, data: bytes, told: FormatOptions) -> None:
-    """An empty file, zeros and noise are refused in every format."""
-    assert check(name, data, told)
+def test_nothing_in_it(name: str, told: FormatOptions) -> None:
+    """An empty file, zeros, noise and files without jobs are refused in every format."""
+    texts = [*NOTHING, *(text.encode() for text in NO_JOBS.get(name, ()))]
+    assert [] == [text[:80] for text in texts if not check(name, text, told)]
 
 
 #: Reads a file in its own process, and prints the error and its peak memory, MB.
@@ -175,19 +191,18 @@ def test_line_of_two_gigabytes(name: str, root: Path, tmp_path: Path) -> None:
     assert int(memory) < 40 + 1.5 * limit / 2**20
 
 
-def test_unknown_format_is_one_line(tmp_path: Path) -> None:
-    """A file in no known format says so, and how to say which it is."""
+@pytest.mark.parametrize(
+    ("data", "cure"),
+    [
+        (b"\xfd7zXZ\0" + bytes(range(200)), "xz -d"),
+        (b"BZh9" + bytes(range(200)), "bunzip2"),
+        (b"So much depends\nupon a red wheel\n", r"not in a known format; .* --input-format"),
+    ],
+)
+def test_unknown_files(tmp_path: Path, data: bytes, cure: str) -> None:
+    """A file in no known format, or packed otherwise than by gzip, is one line with a cure."""
     path = tmp_path / "poem"
-    path.write_text("So much depends\nupon a red wheel\nbarrow\n")
-    with pytest.raises(TraceError, match=r"not in a known format; .* --input-format") as caught:
+    path.write_bytes(data)
+    with pytest.raises(TraceError, match=cure) as caught:
         read_trace(path)
     assert str(path) in str(caught.value)
-
-
-@pytest.mark.parametrize(("magic", "cure"), [(b"\xfd7zXZ\0", "xz -d"), (b"BZh9", "bunzip2")])
-def test_other_packing(tmp_path: Path, magic: bytes, cure: str) -> None:
-    """A file that is packed otherwise than by gzip is refused, with what unpacks it."""
-    path = tmp_path / "log.swf.xz"
-    path.write_bytes(magic + bytes(range(200)))
-    with pytest.raises(TraceError, match=cure):
-        read_trace(path)
