@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 import runpy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,25 +157,6 @@ def test_limits_for_missing_requests(
     assert (requested, why) == (made.jobs.requested_time.tolist(), dict(made.repaired))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("missing:", "missing:7d"), ("missing:soon", "'missing:soon'"), ("missing:0h", "0 s"),
-        ("missing:1h,2h", "twice"), ("missing:queue,2h", "twice"),
-        ("missing:long=1h,long=2h", "long twice"), ("tsafrir", "tsafrir:18h"),
-        ("tsafrir:", "tsafrir:18h"), ("tsafrir:long", "'tsafrir:long'"),
-        ("tsafrir:30m", "at least 3600 s"), ("tsafrir:18h+some", "'some'"), ("tsafrir:18h+", "''"),
-        ("someone:18h", "'someone:18h'"),
-    ],
-)  # fmt: skip
-def test_unknown_choices_are_errors(text: str, words: str) -> None:
-    """A choice that means nothing is reported in one line, with what is possible."""
-    with pytest.raises(QuantityError) as caught:
-        RequestedTimes.parse(text)
-    assert words in str(caught.value)
-    assert 1 == len(str(caught.value).splitlines())
-
-
 @pytest.mark.traces
 def test_page_shows_what_is_measured(kth: Trace) -> None:
     """The tables of the page are those that are measured now on KTH-SP2."""
@@ -313,29 +296,31 @@ def test_every_popularity_is_drawn_once(number: int, seed: int, data: st.DataObj
     assert known or 1 == found[0]
 
 
-@pytest.mark.parametrize(
-    ("choices", "words"),
-    [
-        ({"longest": 1800}, "1800 s: must be at least 3600"),
-        ({"popular": {0: 0.1}}, "popular request 0 s"),
-        ({"popular": {9 * HOUR: 0.1}}, "at most the longest"),
-        ({"popular": {60: 1.1}}, "share 1.1"), ({"popular": {60: 0.6, 90: 0.6}}, "share of 1.2"),
-        ({"popular": dict.fromkeys(range(1, 21), 0.01)}, "20 with a share"),
-        ({"head_share": 0.0}, "head_share 0.0"), ({"distinct": 0}, "distinct 0"),
-        ({"law": "cubic"}, "'cubic'"),
-    ],
-)  # fmt: skip
-def test_impossible_models_are_errors(choices: dict[str, Any], words: str) -> None:
-    """A model that cannot be is reported in one line with the value."""
-    with pytest.raises(QuantityError) as caught:
-        RequestModel(**{"longest": 8 * HOUR} | choices)
-    assert words in str(caught.value)
-    assert 1 == len(str(caught.value).splitlines())
+CHOICES = [
+    ("missing:", "missing:7d"), ("missing:soon", "'missing:soon'"), ("missing:0h", "0 s"),
+    ("missing:1h,2h", "twice"), ("missing:queue,2h", "twice"),
+    ("missing:long=1h,long=2h", "long twice"), ("tsafrir", "tsafrir:18h"),
+    ("tsafrir:", "tsafrir:18h"), ("tsafrir:long", "'tsafrir:long'"),
+    ("tsafrir:30m", "at least 3600 s"), ("tsafrir:18h+some", "'some'"), ("tsafrir:18h+", "''"),
+    ("someone:18h", "'someone:18h'"),
+]  # fmt: skip
+MODELS: list[tuple[dict[str, Any], str]] = [
+    ({"longest": 1800}, "1800 s: must be at least 3600"),
+    ({"popular": {0: 0.1}}, "popular request 0 s"),
+    ({"popular": {9 * HOUR: 0.1}}, "at most the longest"),
+    ({"popular": {60: 1.1}}, "share 1.1"), ({"popular": {60: 0.6, 90: 0.6}}, "share of 1.2"),
+    ({"popular": dict.fromkeys(range(1, 21), 0.01)}, "20 with a share"),
+    ({"head_share": 0.0}, "head_share 0.0"), ({"distinct": 0}, "distinct 0"),
+    ({"law": "cubic"}, "'cubic'"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("impossible", "words"),
     [
+        *((partial(RequestedTimes.parse, text), re.escape(words)) for text, words in CHOICES),
+        *((partial(RequestModel, **{"longest": 8 * HOUR} | choices), words)
+          for choices, words in MODELS),
         (lambda: assign(np.array([10, 60]), np.array([50, 50]), stream(0)),
          "2 jobs of 50 s or more, but only 1 request.*increase the longest request"),
         (lambda: fit_counts({}, 3), "leave 3 jobs without one"),
@@ -345,10 +330,11 @@ def test_impossible_models_are_errors(choices: dict[str, Any], words: str) -> No
           for some in ([], [0, 60], [60, -1])),
     ],
 )  # fmt: skip
-def test_what_cannot_be_drawn_or_fitted(impossible: Callable[[], Any], words: str) -> None:
-    """Too few requests, too small a head and missing requests are errors with their numbers."""
-    with pytest.raises(QuantityError, match=words):
+def test_what_cannot_be_asked_drawn_or_fitted(impossible: Callable[[], object], words: str) -> None:
+    """A choice or model that means nothing, and too few requests, are one line with the value."""
+    with pytest.raises(QuantityError, match=words) as caught:
         impossible()
+    assert 1 == len(str(caught.value).splitlines())
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=200), st.integers(0, 3))

@@ -22,7 +22,7 @@ from hpcrowd.environment.traces.formats.gridengine import (
     slots,
 )
 
-from tests.environment.traces.formats.format_cases import complaint, losses_are_exact, shown
+from tests.environment.traces.formats.format_cases import losses_are_exact, shown
 from tests.environment.traces.formats.format_samples import GRIDENGINE as REAL
 from tests.environment.traces.formats.format_samples import NOON
 
@@ -151,26 +151,6 @@ def test_requested_slots(changes: dict[str, Any], requested: int) -> None:
 def test_values(read: Callable[[str], Any], text: str, value: Any) -> None:
     """Times, sizes and slots are understood in all their forms."""
     assert value == read(text)
-
-
-@pytest.mark.parametrize(
-    ("changes", "field", "value", "rule"),
-    [
-        ({"job_number": "x"}, "job_number", "x", "whole number"),
-        ({"submission_time": "1.5"}, "submission_time", "1.5", "whole number"),
-        ({"start_time": 10**14}, "start_time", "100000000000000", "1970 to 2199"),
-        ({"slots": 2**40}, "slots", str(2**40), "more than"),
-        ({"cpu": "much"}, "cpu", "much", "not a number"),
-        ({"category": "-l h_rt=long"}, "category", "long", "3600"),
-        ({"category": "-l h_vmem=big"}, "category", "big", "4G"),
-        ({"category": "-pe mpi many"}, "category", "many", "2-8"),
-    ],
-)
-def test_malformed_values(changes: dict[str, Any], field: str, value: str, rule: str) -> None:
-    """A malformed value is one line with file, line, field, value and rule."""
-    error = complaint(parse_gridengine, "# a comment\n" + record() + record(**changes))
-    assert (3, field, value) == (error.line, error.field, error.value)
-    assert rule in error.rule
 
 
 def test_a_trace_is_written_as_records() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hpcrowd.environment import (
     FormatOptions,
     Losses,
@@ -14,7 +13,7 @@ from hpcrowd.environment.traces.formats.htcondor import HTCONDOR, quoted, unquot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.environment.traces.formats.format_cases import complaint, losses_are_exact, shown
+from tests.environment.traces.formats.format_cases import losses_are_exact, shown
 from tests.environment.traces.formats.format_samples import HTCONDOR as HISTORY
 
 
@@ -51,23 +50,6 @@ def test_text_columns() -> None:
         parse_htcondor(HISTORY), "final_state", "exit_code", "node_list", "suspended", "priority",
         "project", "restarts",
     )[:3]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line", "field", "rule"),
-    [
-        ("QDate = 1706702400", "QDate = 17067024000", 22, "qdate", "1970 to 2199"),
-        ("RequestCpus = 8", "RequestCpus = 8x", 26, "requestcpus", "whole number"),
-        ("RemoteUserCpu = 28000.5", "RemoteUserCpu = 2_8", 24, "remoteusercpu", "not a number"),
-        ('Owner = "ada"', 'Owner = "ada', 19, "owner", "double quotes"),
-        ("JobPrio = 5", "JobPrio 5", 13, None, "name = value"),
-    ],
-)
-def test_malformed_values(old: str, new: str, line: int, field: str | None, rule: str) -> None:
-    """A malformed value is one line with file, line, field, value and rule."""
-    error = complaint(parse_htcondor, HISTORY.replace(old, new, 1))
-    assert (line, field) == (error.line, error.field)
-    assert rule in error.rule
 
 
 def test_a_trace_is_written_as_ads() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from hpcrowd.environment import (
     FormatOptions,
     Losses,
@@ -14,7 +11,7 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.traces.formats.lsf import LSF
 
-from tests.environment.traces.formats.format_cases import complaint, losses_are_exact, shown
+from tests.environment.traces.formats.format_cases import losses_are_exact, shown
 from tests.environment.traces.formats.format_samples import LSF as SAMPLE
 from tests.environment.traces.formats.format_samples import lsf_record
 
@@ -59,25 +56,6 @@ def test_text_columns() -> None:
         parse_lsf(SAMPLE), "final_state", "exit_code", "node_list", "nodes", "suspended",
         "restarts", "reservation", "dependency", "project",
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("changes", "field", "value", "rule"),
-    [
-        ({"id": "x"}, "jobId", "x", "whole number"),
-        ({"submit": 10**12}, "submitTime", "1000000000000", "1970 to 2199"),
-        ({"processors": "8.5"}, "numProcessors", "8.5", "whole number"),
-        ({"hosts": '1 "x*n1"'}, "execHosts", "x*n1", "whole number"),
-        ({"hosts": '"n1" "n2"'}, "numExHosts", '"n1"', "whole number"),
-        ({"user_time": "long"}, "ru_utime", "long", "not a number"),
-        ({"limit": '"x"', "usage": "x"}, "numHostRusage", "x", "whole number"),
-    ],
-)
-def test_malformed_values(changes: dict[str, Any], field: str, value: str, rule: str) -> None:
-    """A malformed value is one line with file, line, field, value and rule."""
-    error = complaint(parse_lsf, lsf_record() + lsf_record(**changes))
-    assert (2, field, value) == (error.line, error.field, error.value)
-    assert rule in error.rule
 
 
 def test_a_trace_is_written_as_records() -> None:

@@ -37,7 +37,7 @@ from hpcrowd.environment.traces.trace import FIELDS, Trace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.environment.traces.formats.format_cases import complaint, losses_are_exact, shown
+from tests.environment.traces.formats.format_cases import losses_are_exact, shown
 from tests.environment.traces.formats.format_samples import PROFESSIONAL, TORQUE
 
 #: 04/18/2009 00:00:00 UTC.
@@ -57,11 +57,9 @@ def test_story_of_torque() -> None:
         "user": [1, 2, -1, 2, -1],
     } == {name: trace[name].tolist() for name in list(FIELDS)[:12]}  # fmt: skip
     assert {
-        "user": {1: "alice", 2: "bob"},
-        "group": {1: "chem"},
+        "user": {1: "alice", 2: "bob"}, "group": {1: "chem"}, "queue": {1: "batch", 2: "long"},
         "executable": {1: "STDIN", 2: "my long job"},
-        "queue": {1: "batch", 2: "long"},
-    } == trace.names
+    } == trace.names  # fmt: skip
     assert ["p17", "", "", "", ""] == trace.extra["project"].tolist()
     assert "123.server" == trace.extra["job_id"][0]
     assert {"not ended when the log ends": 2} == trace.dropped
@@ -87,6 +85,16 @@ def test_story_of_pbs_professional() -> None:
     )  # fmt: skip
     assert {"job array: its jobs count one by one": 1} == trace.dropped
     assert {"run again: the last run kept": 1} == trace.repaired
+    assert {
+        "job_id": ["9[2].ml", "10.ml"], "project": ["_pbs_project_default", ""],
+        "eligible": ["5", ""], "exit_code": ["", "1"], "restarts": ["", "1"],
+        "lost_work": ["", "60"], "nodes": ["2", "1"], "node_list": ["v1,v2", "v1"],
+        "tasks": ["2", "1"], "cores_per_task": ["8", "1"],
+    } == {name: texts.tolist() for name, texts in trace.extra.items()}  # fmt: skip
+    losses_are_exact(trace, PBS, FormatOptions())
+    lost = Losses()
+    generate_pbs(trace, lost)
+    assert {("lost_work", "no record holds it"): 1} == lost.counts
 
 
 END = "04/18/2009 00:01:00;E;{};ctime={} start=50 end=60 Exit_status=0\n"
@@ -196,68 +204,21 @@ def test_records_are_written_by_time() -> None:
     assert generate_swf(trace) == again
 
 
-def test_what_was_read_is_written_with_its_ids() -> None:
-    """Identifiers of a server and accounts come back, all but the work of earlier runs."""
-    trace = parse_pbs(PROFESSIONAL)
-    losses_are_exact(trace, PBS, FormatOptions())
-    lost = Losses()
-    generate_pbs(trace, lost)
-    assert {("lost_work", "no record holds it"): 1} == lost.counts
-
-
 def test_columns_beyond_the_fields() -> None:
-    """Eligible times, exit codes, hosts, runs, dependencies and whole nodes are kept."""
-    extra = parse_pbs(PROFESSIONAL).extra
-    assert {
-        "job_id": ["9[2].ml", "10.ml"],
-        "project": ["_pbs_project_default", ""],
-        "eligible": ["5", ""],
-        "exit_code": ["", "1"],
-        "restarts": ["", "1"],
-        "lost_work": ["", "60"],
-        "nodes": ["2", "1"],
-        "node_list": ["v1,v2", "v1"],
-        "tasks": ["2", "1"],
-        "cores_per_task": ["8", "1"],
-    } == {name: texts.tolist() for name, texts in extra.items()}
+    """Dependencies, reservations and whole nodes are kept, and hold jobs back."""
     record = "04/18/2009 00:01:00;E;{};user=u ctime=10 start={} end=60 exec_host=a/0 {}\n"
     trace = parse_pbs(
         record.format("1.s", 20, "Exit_status=0 Resource_List.place=scatter:excl")
         + record.format("2.s", 60, "depend=afterok:1.s@s,afterany:9[4].s@s resvname=R5.s")
     )
-    assert ["yes", ""] == trace.extra["exclusive"].tolist()
-    assert ["", "afterok:1.s@s,afterany:9[4].s@s"] == trace.extra["dependency"].tolist()
-    assert ["", "R5.s"] == trace.extra["reservation"].tolist()
+    assert [("yes", "", ""), ("", "afterok:1.s@s,afterany:9[4].s@s", "R5.s")] == shown(
+        trace, "exclusive", "dependency", "reservation"
+    )
     made = jobs_from_trace(trace)
     rules = recorded_rules(trace, made.jobs, made.source_row)
     assert rules is not None
     assert {1: (Parent(0, Condition.OK),)} == rules.parents
     assert {NOT_THERE: 1} == rules.notes
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line", "field", "value"),
-    [
-        ("start=1240012900", "start=soon", 8, "start", "soon"),
-        ("ncpus=2", "ncpus=two", 8, "Resource_List.ncpus", "two"),
-        ("exec_host=n3/0-1", "exec_host=n3/0-x", 8, "exec_host", "n3/0-x"),
-        ("exec_host=n3/0-1", f"exec_host=n3/0-{'9' * 30}", 8, "exec_host", f"n3/0-{'9' * 30}"),
-        ("walltime=600", "walltime=-600", 8, "Resource_List.walltime", "-600"),
-        ("start=1240012900", "start=1240012900000", 8, "start", "1240012900000"),
-        ("mem=1600kb", "mem=big", 7, "resources_used.mem", "big"),
-        ("00:00:15;Q", "25:00:15;Q", 2, "time", "04/18/2009 25:00:15"),
-        ("04/18/2009 00:00:20;Q;124.server;queue=long", "garbage", 3, None, "garbage"),
-        ("124.server;queue=long", "124.ser\0ver;queue=long", 3, None, None),
-    ],
-)
-def test_what_is_wrong_is_reported_with_its_line(
-    old: str, new: str, line: int, field: str | None, value: str | None
-) -> None:
-    """A malformed record is a ParseError with line, key and value."""
-    assert old in TORQUE
-    error = complaint(parse_pbs, TORQUE.replace(old, new, 1))
-    assert (line, field) == (error.line, error.field)
-    assert value in (None, error.value)
 
 
 RECORD = (

@@ -192,24 +192,16 @@ def test_what_jobs_ask_for_is_written_and_read_back() -> None:
 
 def test_objects_of_sacct() -> None:
     """Submit lines, and memory per node or core apart, are in the objects of newer versions."""
-    numbered = {"set": True, "infinite": False}
-    job: dict[str, Any] = {
-        "job_id": 4, "name": "a", "user": "ada", "partition": "long", "qos": "normal",
-        "array": {"job_id": 0, "task_id": {"set": False, "number": 0}},
-        "time": {"submission": 1706702400, "start": 1706702500, "end": 1706702600, "elapsed": 100,
-                 "limit": numbered | {"number": 60}},
-        "state": {"current": ["COMPLETED"], "reason": "None"},
-        "required": {"CPUs": 8, "memory_per_node": numbered | {"number": 4096},
-                     "memory_per_cpu": {"set": False, "number": 0}},
-        "tres": {"requested": [{"type": "cpu", "name": "", "count": 8},
-                               {"type": "mem", "name": "", "count": 8192},
-                               {"type": "node", "name": "", "count": 2},
-                               {"type": "gres", "name": "gpu", "count": 4}],
-                 "allocated": [{"type": "cpu", "name": "", "count": 8}]},
+    counts = {"cpu": 8, "mem": 8192, "node": 2, "gres": 4}
+    tres = [
+        {"type": kind, "name": "gpu" if kind == "gres" else "", "count": count}
+        for kind, count in counts.items()
+    ]
+    job = NEW | {
+        "tres": {"requested": tres, "allocated": tres[:1]},
         "submit_line": "sbatch -n 8 --gpus-per-node=2 --no-requeue x.sh",
-    }  # fmt: skip
-    meta = {"plugin": {"type": "openapi/slurmdbd", "data_parser": "data_parser/v0.0.41"}}
-    trace = parse_sacct_json(json.dumps({"jobs": [job], "meta": meta}), options=UTC)
+    }
+    trace = parse_sacct_json(dump(job, plugin="openapi/slurmdbd"), options=UTC)
     expected = {
         Ask.TASKS: 8, Ask.NODES: 2, Ask.MEMORY_PER_NODE: 4096, Ask.MEMORY_PER_CORE: UNKNOWN,
         Ask.GPUS_PER_NODE: 2, Ask.NO_REQUEUE: 1,

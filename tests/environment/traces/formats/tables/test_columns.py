@@ -250,17 +250,13 @@ def test_requests_become_the_columns_that_they_were() -> None:
     ],
 )  # fmt: skip
 def test_numbers_of_other_programs(table: str, expected: dict[Ask, list[int]]) -> None:
-    """Fractions are rounded up, words say yes and no; memory per processor counts if alone."""
+    """Fractions are rounded up, words say yes and no; what is no number is refused."""
     found = found_in(parse_csv(table))
     assert expected == {ask: found[ask] for ask in expected}
-
-
-@pytest.mark.parametrize("text", ["two", "-3", "1e3", "9" * 18])
-def test_what_is_no_number_is_refused(text: str) -> None:
-    """The message has the column, the text, the job and a cure."""
-    trace = parse_csv(f"number,submit,run,gpus\n5,0,1,1\n6,0,1,{text}\n", "mine.csv")
-    with pytest.raises(TraceError, match=f"mine.csv: gpus '{text}' of job 6 .*leave it empty"):
-        requests_of(trace, np.arange(2))
+    for text in ("two", "-3", "1e3", "9" * 18):
+        trace = parse_csv(f"number,submit,run,gpus\n5,0,1,1\n6,0,1,{text}\n", "mine.csv")
+        with pytest.raises(TraceError, match=f"mine.csv: gpus '{text}' of job 6 .*leave it empty"):
+            requests_of(trace, np.arange(2))
 
 
 MINE = TableMapping(
@@ -284,14 +280,13 @@ def test_a_table_of_ones_own() -> None:
     told = FormatOptions(mapping=MINE)
     trace = parse_mapped(TABLE, "mine.csv", told)
     found = found_in(trace)
-    assert [1536, UNKNOWN] == found[Ask.MEMORY_PER_NODE]
-    assert [UNKNOWN, 500] == found[Ask.MEMORY_PER_CORE]
-    assert [2, UNKNOWN] == found[Ask.GPUS_PER_NODE] == found[Ask.NODES]
-    assert [1, 0] == found[Ask.EXCLUSIVE]
-    texts = {Ask.GPU_TYPE: ["a100", ""], Ask.FEATURES: ["a&b", ""],
-             Ask.PARTITIONS: ["short,long", "gpu"]}  # fmt: skip
-    assert texts == {ask: found[ask] for ask in texts}
-
+    expected = {
+        Ask.MEMORY_PER_NODE: [1536, UNKNOWN], Ask.MEMORY_PER_CORE: [UNKNOWN, 500],
+        Ask.GPUS_PER_NODE: [2, UNKNOWN], Ask.NODES: [2, UNKNOWN], Ask.EXCLUSIVE: [1, 0],
+        Ask.GPU_TYPE: ["a100", ""], Ask.FEATURES: ["a&b", ""],
+        Ask.PARTITIONS: ["short,long", "gpu"],
+    }  # fmt: skip
+    assert expected == {ask: found[ask] for ask in expected}
     lost = Losses()
     again = parse_mapped(generate_mapped(trace, lost, told), "mine.csv", told)
     assert found == found_in(again)

@@ -128,27 +128,25 @@ def test_moments(how: str, first: str, second: str) -> None:
     assert "Mon Jan 08 08:00:00 CET 2024" == trace.header.get("StartTime")
 
 
+GOOD = "[columns]\nsubmit = 's'\nrun = 'r'\n"
+
+
 @pytest.mark.parametrize(
     ("toml", "parts"),
     [
-        ("[columns]\nrun = 'r'", ("no submit",)),
+        ("[columns]\nrun = 'r'", ("no submit",)), ("colums = 1", ("col",)),
         ("[columns]\nsubmit = 's'\nstart = 'b'", ("no run", "nor start and end")),
-        ("[columns]\nsubmit = 's'\nrun = 'r'\nuserr = 'u'", ("columns.userr", "no such field")),
-        ("[columns]\nsubmit = 's'\nrun = {column = 'r', unit = 'week'}", ("unit", "'week'")),
-        ("[columns]\nsubmit = 's'\nrun = {column = 'r', unit = 'GB'}", ("run.unit", "'GB'")),
-        ("[columns]\nsubmit = {column = 's', time = 'noon'}\nrun = 'r'", ("'noon'", "iso")),
-        (
-            "[columns]\nsubmit = 's'\nrun = {column = 'r', time = 'iso'}",
-            ("run.time", "not a point in time"),
-        ),
-        ("zone = 'Mars'\n[columns]\nsubmit = 's'\nrun = 'r'", ("'Mars'", "not known")),
-        ("delimiter = ';;'\n[columns]\nsubmit = 's'\nrun = 'r'", ("delimiter",)),
-        ("colums = 1", ("col",)),
-        ("[columns", ("not TOML",)),
-        ("[columns]\nsubmit = 's'\nrun = 'r'\ngpus = {column = 'x', unit = 'GB'}", ("gpus.unit",)),
-        ("[columns]\nsubmit = 's'\nrun = 'r'\ngpus_per_rack = 'x'", ("gpus_per_rack",)),
+        ("[columns", ("not TOML",)), (GOOD + "userr = 'u'", ("columns.userr", "no such field")),
+        (GOOD.replace("'r'", "{column = 'r', unit = 'week'}"), ("unit", "'week'")),
+        (GOOD.replace("'r'", "{column = 'r', unit = 'GB'}"), ("run.unit", "'GB'")),
+        (GOOD.replace("'s'", "{column = 's', time = 'noon'}"), ("'noon'", "iso")),
+        (GOOD.replace("'r'", "{column = 'r', time = 'iso'}"), ("run.time", "not a point in time")),
+        ("zone = 'Mars'\n" + GOOD, ("'Mars'", "not known")),
+        ("delimiter = ';;'\n" + GOOD, ("delimiter",)),
+        (GOOD + "gpus = {column = 'x', unit = 'GB'}", ("gpus.unit",)),
+        (GOOD + "gpus_per_rack = 'x'", ("gpus_per_rack",)),
     ],
-)
+)  # fmt: skip
 def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]) -> None:
     """A mistake in the file is reported in one line with its place."""
     path = tmp_path / "mine.toml"
