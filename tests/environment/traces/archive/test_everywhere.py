@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer
 from hpcrowd.analysis import read_run
 from hpcrowd.environment import read_trace
-from hpcrowd.environment.traces.archive import logs as archive
 from hpcrowd.scenarios.cli import app
 from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 
-from tests.support.archive import packed, serving, write_table
+from tests.support.archive import TARGET, Server, packed
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -46,26 +45,16 @@ ELSEWHERE = {"inspect"}
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with a made-up archive whose logs are in the cache, and no network."""
+def here(server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a made-up archive, of which a log is in the cache, and with scenarios of it."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "cache").mkdir()
-    monkeypatch.setenv("HPCROWD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("HPCROWD_TRACES", raising=False)
-    with monkeypatch.context() as patch:
-        table = tmp_path / "archive.csv"
-        write_table(table, "http://127.0.0.1:9")
-        patch.setattr(archive, "TABLE", table)
-        (tmp_path / "cache" / "TOY-B-1999-1.swf.gz").write_bytes(packed("TOY-B-1999-1"))
-        for kind in ("replay", "resample"):
-            text = f'[scenario]\nkind = "{kind}"\ntrace = "{LOG}"\n'
-            Path(f"{kind}.toml").write_text(text)
-        Path("run-grid.toml").write_text(
-            '[scenario]\nkind = "grid"\n'
-            f'[scenario.clusters.north]\nprocessors = 4\ntrace = "{LOG}"\n'
-        )
-        Path("grid.toml").write_text(f'[clusters.north]\nprocessors = 4\ntrace = "{LOG}"\n')
-        yield tmp_path
+    (cache / "TOY-B-1999-1.swf.gz").write_bytes(packed("TOY-B-1999-1"))
+    for kind in ("replay", "resample"):
+        Path(f"{kind}.toml").write_text(f'[scenario]\nkind = "{kind}"\ntrace = "{LOG}"\n')
+    north = f'clusters.north]\nprocessors = 4\ntrace = "{LOG}"\n'
+    Path("run-grid.toml").write_text(f'[scenario]\nkind = "grid"\n[scenario.{north}')
+    Path("grid.toml").write_text(f"[{north}")
+    return tmp_path
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *REFUSED])
@@ -111,9 +100,10 @@ def test_python_and_the_page_take_a_log_of_the_archive(here: Path) -> None:
     ],
 )
 def test_log_that_cannot_be_had_is_one_line(
-    here: Path, call: Call, arguments: tuple[str, ...], words: str
+    here: Path, server: Server, call: Call, arguments: tuple[str, ...], words: str
 ) -> None:
-    """A name that is unknown, and a log without a network, are reported with what to do."""
+    """A name that is unknown, and a log that is not served, are reported with what to do."""
+    server.files.clear()
     text = Path("replay.toml").read_text()
     assert f'trace = "{LOG}"' in call("run", "replay.toml", "--show")[1]  # as it is named
     Path("nobody.toml").write_text(text.replace(LOG, "archive:NOBODY"))
@@ -122,12 +112,8 @@ def test_log_that_cannot_be_had_is_one_line(
     assert words in err
 
 
-def test_log_is_fetched_when_it_is_named(
-    here: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_is_fetched_when_it_is_named(here: Path, server: Server, call: Call) -> None:
     """A log that is not there yet is fetched by the command that needs it, once."""
-    with serving() as server:
-        monkeypatch.setenv("HPCROWD_ARCHIVE", server.base)
-        for _ in range(2):
-            assert 0 == call("sessions", "archive:toy-a-1999-1.swf.gz")[0]
-    assert [("/l_toy_a/TOY-A-1999-1.swf.gz", None)] == server.asked
+    for _ in range(2):
+        assert 0 == call("sessions", "archive:toy-a-1999-1.swf.gz")[0]
+    assert [(TARGET, None)] == server.asked

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hpcrowd.analysis.tables import read_jobs, write_jobs
 from hpcrowd.environment import (
@@ -29,7 +30,6 @@ from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.registry import FORMATS, read_trace
-from hpcrowd.environment.traces.request_columns import request_columns
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS, requests_of
 from hpcrowd.environment.traces.trace import FIELDS, MEANING
 
@@ -75,37 +75,6 @@ def test_table_of_jobs_of_a_run() -> None:
         trace, "wait", "run", "requested_processors", "status"
     )
     assert {} == trace.extra
-
-
-@pytest.mark.parametrize(
-    ("generate", "parse"), [(generate_csv, parse_csv), (generate_parquet, parse_parquet)]
-)
-def test_what_is_kept_beyond_the_fields(
-    generate: Callable[..., bytes], parse: Callable[..., Trace]
-) -> None:
-    """Columns that mean nothing here come back; Parquet keeps header, comments and line ends."""
-    trace, lost = parse_csv("submit,run,site\n0,1.5,north\n5,1,\n"), Losses()
-    assert ["north", ""] == trace.extra["site"].tolist()
-    if generate is generate_parquet:
-        trace.header = Header([b"; MaxProcs: 4", b"; Note: caf\xe9"])
-        trace.comments, trace.newline = [(1, b"; outage \xff")], b"\r\n"
-    again = parse(generate(trace, lost))
-    assert not lost
-    assert ["north", ""] == again.extra["site"].tolist()
-    assert [1.5, 1] == again["run"].tolist()
-    assert trace.header.lines == again.header.lines
-    assert (trace.comments, trace.newline) == (again.comments, again.newline)
-
-
-def test_parquet_shows_what_columns_mean() -> None:
-    """Each column has its meaning in its metadata."""
-    import pyarrow.parquet as pq
-
-    trace = parse_csv("submit,run\n0,1\n")
-    schema = pq.read_schema(io.BytesIO(generate_parquet(trace)))
-    assert dict(MEANING) == {
-        name: schema.field(name).metadata[b"meaning"].decode() for name in FIELDS
-    }
 
 
 def test_parquet_of_a_data_frame() -> None:
@@ -219,23 +188,24 @@ def test_columns_become_requests() -> None:
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet"])
-def test_tables_are_read_back_as_they_were(name: str) -> None:
-    """CSV and Parquet hold every request, and nothing of it is lost."""
+def test_what_is_kept_beyond_the_fields(name: str) -> None:
+    """All requests and other columns come back; Parquet keeps header, comments and line ends."""
     trace, lost, kind = asking(), Losses(), FORMATS[name]
-    again = kind.parse(kind.generate(trace, lost, FormatOptions()))
-    assert ASKED == {name: texts.tolist() for name, texts in again.extra.items()}
+    trace.extra["site"] = np.array(["north", "", "south"], np.object_)
+    if name == "parquet":
+        trace.header = Header([b"; MaxProcs: 4", b"; Note: caf\xe9"])
+        trace.comments, trace.newline = [(1, b"; outage \xff")], b"\r\n"
+    again = kind.parse(data := kind.generate(trace, lost, FormatOptions()))
+    assert not lost
+    columns = {name: texts.tolist() for name, texts in again.extra.items()}
+    assert ASKED | {"site": ["north", "", "south"]} == columns
     assert found_in(trace) == found_in(again)
-    assert not {name for name, _ in lost.counts} & set(ASKED)
-
-
-def test_requests_become_the_columns_that_they_were() -> None:
-    """Requests that were read are written as the same columns; one partition is the queue."""
-    trace = asking()
-    requests = requests_of(trace, np.arange(3))
-    assert requests is not None
-    columns = request_columns(requests, trace["submit"].astype(np.int64))
-    expected = ASKED | {"partitions": ["short,long", "", ""]}
-    assert expected == {name: texts.tolist() for name, texts in columns.items()}
+    assert trace.header.lines == again.header.lines
+    assert (trace.comments, trace.newline) == (again.comments, again.newline)
+    if name == "parquet":  # which shows what columns mean
+        schema, meaning = pq.read_schema(io.BytesIO(data)), MEANING | SITE_COLUMNS
+        for column in set(FIELDS) | (set(ASKED) & set(SITE_COLUMNS)):
+            assert meaning[column] == schema.field(column).metadata[b"meaning"].decode()
 
 
 @pytest.mark.parametrize(
@@ -323,9 +293,6 @@ def test_jobs_of_a_run_keep_what_they_ask_for(tmp_path: Path) -> None:
 
 def test_damaged_requests_of_a_run(tmp_path: Path) -> None:
     """A column of requests with texts instead of numbers is refused by name."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = tmp_path / "jobs.parquet"
     write_jobs(run_of(Requests(2)), path)
     table = pq.read_table(path)
