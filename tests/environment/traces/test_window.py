@@ -235,19 +235,10 @@ def test_header_of_a_part() -> None:
     """Counts and end are those of the jobs that are left; a note says what was done."""
     trace = parse_swf(TEXT)
     part = take_jobs(trace, np.array([0, 1]))
-    assert [
-        b"; Version: 2.2",
-        b";  MaxJobs:  2",
-        b";MaxRecords: 2",
-        b"; UnixStartTime: 843480031",
-        b"; TimeZoneString: Europe/Stockholm",
-        b"; StartTime: Mon Sep 23 14:00:31 CEST 1996",
-        b"; EndTime:   Mon Sep 23 14:01:36 CEST 1996",
-        b"; MaxProcs: 4 (dual)",
-        b"; Queue:  1  MaxJobs",
-        b"; Information: http://maxjobs: 7",
-        b"; Note: cut",
-    ] == true_header(trace, part, moved=0, note="cut").lines
+    end, note = b"; EndTime:   Mon Sep 23 14:01:36 CEST 1996", b"; Note: cut"
+    changed = {1: b";  MaxJobs:  2", 2: b";MaxRecords: 2", 6: end, 10: note}
+    expected = dict(enumerate(trace.header.lines)) | changed
+    assert [*expected.values()] == true_header(trace, part, moved=0, note="cut").lines
 
 
 def test_dates_that_nobody_can_tell() -> None:

@@ -18,7 +18,7 @@ from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.environment.traces.formats.slurm.accounting import written
 from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
-from hpcrowd.environment.traces.trace import FIELDS, smallest
+from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import strategies as st
 
 #: A table of one's own that holds most fields, in other units and words.
@@ -67,41 +67,9 @@ def options(folder: Path) -> FormatOptions:
     return FormatOptions(zone="Europe/Stockholm", mapping=read_mapping(path))
 
 
-@st.composite
-def traces(draw: Any) -> Trace:
-    """Any small trace that a machine may have recorded."""
-    jobs = draw(st.integers(1, 8))
-    seconds = st.one_of(st.integers(0, 10**6), st.integers(0, 10**5).map(lambda one: one / 4))
-    times = ("submit", "wait", "run", "average_cpu", "requested_time", "think_time")
-    kinds: dict[str, Any] = dict.fromkeys(FIELDS, st.integers(1, 64))
-    kinds |= dict.fromkeys(times, seconds) | dict.fromkeys(NAMED, st.integers(0, 40))
-    kinds |= dict.fromkeys(("memory", "requested_memory"), st.integers(0, 10**7))
-    kinds["status"] = st.integers(0, 5)
-    columns = {
-        name: draw(st.lists(st.just(-1) | kind, min_size=jobs, max_size=jobs))
-        for name, kind in kinds.items()
-    }
-    columns["submit"].sort()
-    columns["number"] = draw(st.permutations(range(1, jobs + 1)))
-    trace = Trace(
-        Header([line.encode() for line in HEADER.splitlines()[: draw(st.integers(0, 5))]]),
-        {name: smallest(np.array(columns[name], float)) for name in FIELDS},
-        comments=draw(st.sampled_from([[], [(0, b"; an outage")], [(jobs, b"; the end")]])),
-        source="made",
-    )
-    for name in draw(st.sets(st.sampled_from(sorted(NAMED)))):
-        numbers = {int(number) for number in trace[name]} - {-1}
-        trace.names[name] = {number: f"{name} {number}" for number in numbers}
-    return trace
-
-
 #: Words as in logs, and words that are hard on formats.
 HARD = ["alice", "bob", "7", "007", "-1", "", "None", "a b", "x,y", 'q"q', "#", "é", "a|b", "-",
         "two\nlines", "a\rb", "a\tb"]  # fmt: skip
-WORDS = st.sampled_from(HARD) | st.text(max_size=6)
-WHOLE = st.one_of(st.integers(-1, 50), st.integers(-(2**40), 2**40)).map(float)
-TIMES = st.one_of(WHOLE, st.floats(0, 1e6, allow_subnormal=False), st.just(1.3e9))
-
 
 #: Columns beyond the fields that a trace may have, also those with their own place in some format.
 EXTRA = (
@@ -112,24 +80,27 @@ EXTRA = (
 
 
 @st.composite
-def wild_traces(draw: st.DrawFn) -> Trace:
+def traces(draw: st.DrawFn, wild: bool = True) -> Trace:
     """Traces with names, columns of other formats, unknown values, fractions and odd headers."""
     jobs = draw(st.integers(1, 5))
+    most = 2**40 if wild else 10**6
+    whole = st.one_of(st.integers(-1, 50), st.integers(-most, most)).map(float)
+    times = st.one_of(whole, st.floats(0, 1e6, allow_subnormal=False), st.just(1.3e9))
+    words = st.sampled_from(HARD) | (st.text(max_size=6) if wild else st.nothing())
     columns, names, extra = {}, {}, {}
     for field in FIELDS:
-        values = WHOLE if field in NAMED or draw(st.booleans()) else TIMES
+        values = whole if field in NAMED or draw(st.booleans()) else times
         drawn = draw(st.lists(values, min_size=jobs, max_size=jobs))
         if field in NAMED and draw(st.booleans()):
             few = st.integers(-1, 3).map(float)
             drawn = draw(st.lists(few, min_size=jobs, max_size=jobs))
-            named = WORDS.filter(lambda word: word != "-1")  # which is what stands for no name
+            named = words.filter(lambda word: word != "-1")  # which is what stands for no name
             names[field] = draw(st.dictionaries(st.integers(1, 3), named))
         if "memory" in field:  # sizes have few places in accounting of Slurm
             drawn = [round(value, 3) for value in drawn]
         columns[field] = np.array(drawn)
     for name in draw(st.sets(st.sampled_from(EXTRA), max_size=4)):
-        words = draw(st.lists(WORDS, min_size=jobs, max_size=jobs))
-        extra[name] = np.array(words, np.object_)
+        extra[name] = np.array(draw(st.lists(words, min_size=jobs, max_size=jobs)), np.object_)
     header = draw(st.lists(st.sampled_from(
         [b"; UnixStartTime: 1000", b"; UnixStartTime: 1729980000", b"; MaxProcs: 40",
          b"; Note: # ;", b";", b"", b"; \xe9"]

@@ -35,39 +35,29 @@ from tests.support.sacct import UTC, text
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("-N 2 -n 16 -c 4", {"asked_nodes": "2", "asked_max_nodes": "2", "tasks": "16",
-                             "cores_per_task": "4"}),
-        ("-N2-4", {"asked_nodes": "2", "asked_max_nodes": "4"}),
-        ("--nodes=1,4-8:2", {"asked_nodes": "1", "asked_max_nodes": "8"}),
-        ("--nodes=1k", {"asked_nodes": "1024", "asked_max_nodes": "1024"}),
-        ("--nodes=some", {}),
-        ("--ntasks-per-node=8 --cpus-per-task 2", {"tasks_per_node": "8", "cores_per_task": "2"}),
-        ("--mem=4G", {"memory_per_node": "4096"}),
-        ("--mem=0", {"memory_per_node": "0"}),
-        ("--mem-per-cpu=1500K", {"memory_per_core": "2"}),
-        ("--mem-per-gpu=8G --gres=gpu:2", {"memory_per_node": "16384", "gpus_per_node": "2"}),
-        ("--gres=gpu:a100:2,lustre:1", {"gpus_per_node": "2", "gpu_type": "a100"}),
-        ("--gres=gpu", {"gpus_per_node": "1"}),
-        ("-G4", {"gpus": "4"}),
-        ("--gpus=a100:2,v100:1", {"gpus": "3"}),
-        ("--gpus-per-node=h100:4 --gres=lustre:1", {"gpus_per_node": "4", "gpu_type": "h100"}),
-        ("--gpus-per-task=1", {"gpus_per_task": "1"}),
-        ("-C a&b|c --reservation=night -q high", {"constraints": "a&b|c", "reservation": "night",
-                                                  "qos": "high"}),
-        ("-p short,long", {"partitions": "short,long"}),
-        ("--nice", {"nice": "100"}),
-        ("--nice=-5", {"nice": "-5"}),
-        ("--no-requeue", {"no_requeue": "1"}),
-        ("--no-requeue --requeue", {}),
-        ("-n 4 script.sh -n 8", {"tasks": "4"}),
-        ("-n four --mem=much", {}),
-        ("--mem=999999999999999T", {}),
+        ("-N 2 -n 16 -c 4", "asked_nodes=2 asked_max_nodes=2 tasks=16 cores_per_task=4"),
+        ("-N2-4", "asked_nodes=2 asked_max_nodes=4"), ("--nodes=some", ""),
+        ("--nodes=1,4-8:2", "asked_nodes=1 asked_max_nodes=8"),
+        ("--nodes=1k", "asked_nodes=1024 asked_max_nodes=1024"),
+        ("--ntasks-per-node=8 --cpus-per-task 2", "tasks_per_node=8 cores_per_task=2"),
+        ("--mem=4G", "memory_per_node=4096"), ("--mem=0", "memory_per_node=0"),
+        ("--mem-per-cpu=1500K", "memory_per_core=2"), ("--mem=999999999999999T", ""),
+        ("--mem-per-gpu=8G --gres=gpu:2", "memory_per_node=16384 gpus_per_node=2"),
+        ("--gres=gpu:a100:2,lustre:1", "gpus_per_node=2 gpu_type=a100"),
+        ("--gres=gpu", "gpus_per_node=1"), ("-G4", "gpus=4"), ("--gpus=a100:2,v100:1", "gpus=3"),
+        ("--gpus-per-node=h100:4 --gres=lustre:1", "gpus_per_node=4 gpu_type=h100"),
+        ("--gpus-per-task=1", "gpus_per_task=1"), ("-p short,long", "partitions=short,long"),
+        ("-C a&b|c --reservation=night -q high", "constraints=a&b|c reservation=night qos=high"),
+        ("--nice", "nice=100"), ("--nice=-5", "nice=-5"), ("--no-requeue", "no_requeue=1"),
+        ("--no-requeue --requeue", ""), ("-n 4 script.sh -n 8", "tasks=4"),
+        ("-n four --mem=much", ""),
     ],
 )  # fmt: skip
-def test_options_become_columns(options: str, expected: dict[str, str]) -> None:
+def test_options_become_columns(options: str, expected: str) -> None:
     """Each option is a column; what is malformed says nothing."""
     quoted = options.replace("a&b|c", "'a&b|c'")
-    assert expected == asked_in(f"sbatch {quoted} x.sh").columns
+    columns = dict(pair.split("=") for pair in expected.split())
+    assert columns == asked_in(f"sbatch {quoted} x.sh").columns
 
 
 @pytest.mark.parametrize(
@@ -331,7 +321,9 @@ def test_shapes_of_versions(job: dict[str, Any]) -> None:
     }.items() <= {name: values[0] for name, values in trace.extra.items()}.items()  # fmt: skip
     assert "0:9" == trace.extra["exit_code"][0]
     times = job["time"] | {"limit": is_set(None, infinite=True), "eligible": 2**32 - 1}
-    never = parse_sacct_json(dump(job | {"time": times}), options=UTC)
+    rest = job["array"] | {"task_id": is_set(None) if job is NEW else None, "task": "0x6%2"}
+    never = parse_sacct_json(dump(job | {"time": times, "array": rest}), options=UTC)
+    assert ["7_[1,2%2]"] == never.extra["job_id"].tolist()
     assert (-1, False) == (never["requested_time"][0], "eligible" in never.extra)
 
 
