@@ -202,6 +202,9 @@ def test_records_are_written_by_time() -> None:
     del back.extra["job_id"]
     again = generate_swf(back).replace(b" 1 3 ", b" 7 3 ")
     assert generate_swf(trace) == again
+    trace.columns["number"] = np.array([1, 1, 1, 4])
+    ids = parse_pbs(generate_pbs(trace)).extra["job_id"].tolist()
+    assert ["1.hpcrowd", "1.hpcrowd.1", "1.hpcrowd.2", "4.hpcrowd"] == ids
 
 
 def test_columns_beyond_the_fields() -> None:

@@ -28,7 +28,7 @@ from hpcrowd.environment.traces.formats.slurm import table as sacct_table
 from hpcrowd.environment.traces.formats.slurm.table import COLUMNS
 from hpcrowd.environment.traces.formats.slurm.values import parse_time
 from hpcrowd.environment.traces.trace import FIELDS
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environment.traces.formats.format_cases import by_field
@@ -119,6 +119,7 @@ def test_delimiters(delimiter: str) -> None:
     assert {1: "ada"} == trace.names["user"]
 
 
+@settings(max_examples=25)
 @given(order=st.permutations(list(JOB)), more=st.lists(st.sampled_from(["ExitCode", "WCKey"])))
 def test_columns_stand_in_any_order(order: list[str], more: list[str]) -> None:
     """Order and case of columns change nothing, nor do columns that are not used."""
