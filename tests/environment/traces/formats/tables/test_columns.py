@@ -30,6 +30,7 @@ from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.registry import FORMATS, read_trace
+from hpcrowd.environment.traces.request_columns import request_columns
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS, requests_of
 from hpcrowd.environment.traces.trace import FIELDS, MEANING
 
@@ -284,6 +285,9 @@ def test_jobs_of_a_run_keep_what_they_ask_for(tmp_path: Path) -> None:
     assert again is not None
     assert requests.asked() == again.asked()
     assert requests_in(requests) == requests_in(again)
+    columns = request_columns(requests, trace["submit"].astype(np.int64))  # one is the queue
+    expected = ASKED | {"partitions": ["short,long", "", ""]}
+    assert expected == {name: texts.tolist() for name, texts in columns.items()}
     as_trace = read_trace(path)
     assert ["yes", "", ""] == as_trace.extra["exclusive"].tolist()
     assert found_in(trace) == found_in(as_trace)
