@@ -1,15 +1,32 @@
-"""Requested times of a replay: given, at least so much, or made up by the model of estimates."""
+"""Requested times of a replay, and the model of users' estimates that draws missing ones."""
 
 from __future__ import annotations
 
 import csv
+import re
 import runpy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Conversion, QuantityError, TraceError, jobs_from_trace
+from hpcrowd.environment import (
+    Conversion,
+    QuantityError,
+    RequestModel,
+    Streams,
+    TraceError,
+    jobs_from_trace,
+)
+from hpcrowd.environment.traces.request_model import (
+    DISTINCT,
+    POPULAR,
+    POPULARITY,
+    assign,
+    fit_counts,
+    popularity_by_time,
+)
 from hpcrowd.environment.traces.requested_times import (
     ABOVE,
     LIMIT,
@@ -19,6 +36,8 @@ from hpcrowd.environment.traces.requested_times import (
 )
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.places import ROOT
 
@@ -27,13 +46,9 @@ measured: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "requested_times.p
 MakeTrace = Callable[..., Trace]
 
 JOB: dict[str, float] = {
-    "submit": 0,
-    "wait": 0,
-    "run": 60,
-    "allocated_processors": 1,
-    "requested_processors": 1,
+    "submit": 0, "wait": 0, "run": 60, "allocated_processors": 1, "requested_processors": 1,
     "user": 1,
-}
+}  # fmt: skip
 
 DRAWN = "no requested time: drawn from the model of users' estimates"
 REPLACED = "requested time replaced by one from the model of users' estimates"
@@ -48,36 +63,57 @@ def half(make_trace: MakeTrace) -> Trace:
     return make_trace(*jobs, long, long | {"requested_time": 10_000}, header="; MaxProcs: 10")
 
 
-def test_only_missing_requests_are_drawn(half: Trace) -> None:
-    """Jobs with a request keep it; the others get one above their run time, and are counted."""
-    made = jobs_from_trace(half, Conversion(requested="tsafrir:18h"))
-    recorded, jobs = half["requested_time"], made.jobs
-    assert recorded[recorded > 0].tolist() == jobs.requested_time[recorded > 0].tolist()
-    assert (jobs.requested_time >= jobs.run_time)[recorded <= 0].all()
-    assert len(np.unique(jobs.requested_time[recorded <= 0])) > 5
-    assert {DRAWN: 50} == dict(made.repaired)
+@pytest.mark.parametrize(
+    ("choice", "repaired", "longest"),
+    [
+        ("tsafrir:18h", {DRAWN: 50}, None),
+        ("tsafrir:18h+all", {DRAWN: 50, REPLACED: 50}, 18 * 3600),
+        ("tsafrir:2h", {DRAWN: 50, OUTRUN: 1}, 10_000),
+        ("tsafrir:fitted", {DRAWN: 50}, 10_000),
+    ],
+)
+def test_missing_requests_are_drawn(
+    half: Trace, choice: str, repaired: dict[str, int], longest: int | None
+) -> None:
+    """Jobs with a request keep it; the others get one above their run time, and are counted.
+
+    With ``+all`` all get one; a job that outruns the longest request asks for that; the fitted
+    model draws among the requests that there are; the speed of the machine changes nothing.
+    """
+    made, fast = (
+        jobs_from_trace(half, Conversion(requested=choice, speed=speed)) for speed in (1.0, 2.0)
+    )
+    jobs, recorded = made.jobs, half["requested_time"]
+    assert repaired == dict(made.repaired)
+    assert longest in (None, jobs.requested_time.max())
+    assert jobs.requested_time.tolist() == fast.jobs.requested_time.tolist()
+    outrun = jobs.requested_time < jobs.run_time
+    assert np.flatnonzero(outrun).tolist() == ([98] if OUTRUN in repaired else [])
+    assert {7200} >= set(jobs.requested_time[outrun].tolist())
+    if REPLACED not in repaired:
+        assert recorded[recorded > 0].tolist() == jobs.requested_time[recorded > 0].tolist()
+    drawn = set(jobs.requested_time[recorded <= 0].tolist())
+    assert {7200, 10_000} >= drawn if "fitted" in choice else len(drawn) > 5
 
 
-def test_all_requests_are_drawn(half: Trace) -> None:
-    """With ``+all`` every job gets a request of the model, and both kinds are counted."""
-    made = jobs_from_trace(half, Conversion(requested="tsafrir:18h+all"))
-    assert {DRAWN: 50, REPLACED: 50} == dict(made.repaired)
-    assert (made.jobs.requested_time >= made.jobs.run_time).all()
-    assert 18 * 3600 == made.jobs.requested_time.max()
-
-
-def test_longer_jobs_request_the_longest(half: Trace) -> None:
-    """A job that runs longer than the longest request asks for that, and is counted."""
-    made = jobs_from_trace(half, Conversion(requested="tsafrir:2h"))
-    assert 7200 == made.jobs.requested_time[98]
-    assert {DRAWN: 50, OUTRUN: 1} == dict(made.repaired)
-
-
-def test_fitted_to_the_other_jobs(half: Trace) -> None:
-    """The fitted model draws among the requests of the jobs that have one."""
-    made = jobs_from_trace(half, Conversion(requested="tsafrir:fitted"))
-    assert {7200, 10_000} == set(made.jobs.requested_time.tolist())
-    assert 50 == made.repaired[DRAWN]
+@pytest.mark.parametrize(
+    ("jobs", "choice", "words"),
+    [
+        ([JOB], "tsafrir:fitted", "made: requests: 0 jobs"),
+        # of 1000 jobs the model lets 217 ask for the longest; all run so long
+        ([JOB | {"run": 4000}] * 1000, "tsafrir:1h",
+         "made: requested times: 1,000 jobs of 3600 s or more, but"),
+        ([JOB | {"queue": 1}], "missing:lang=2h", r"queue 'lang': .*debug"),
+    ],
+)  # fmt: skip
+def test_what_a_trace_does_not_allow(
+    make_trace: MakeTrace, jobs: list[dict[str, float]], choice: str, words: str
+) -> None:
+    """No requests to fit to, run times above all requests and queues that are not there."""
+    trace = make_trace(*jobs)
+    trace.names |= {"queue": {1: "debug"}}
+    with pytest.raises(TraceError, match=words):
+        jobs_from_trace(trace, Conversion(requested=choice))
 
 
 def test_requests_go_by_the_seed(half: Trace) -> None:
@@ -93,43 +129,11 @@ def test_requests_go_by_the_seed(half: Trace) -> None:
     assert 50 == run.repaired[DRAWN]
 
 
-def test_speed_leaves_requests_alone(half: Trace) -> None:
-    """Requests are those of the recorded machine, as with the other choices."""
-    conversions = (Conversion(requested="tsafrir:18h", speed=speed) for speed in (1.0, 2.0))
-    first, second = (jobs_from_trace(half, conversion).jobs for conversion in conversions)
-    assert first.requested_time.tolist() == second.requested_time.tolist()
-
-
-def test_complete_trace_stays_as_it_is(make_trace: MakeTrace) -> None:
-    """Where no request is missing nothing is drawn or counted."""
-    made = jobs_from_trace(
-        make_trace(JOB | {"requested_time": 90}), Conversion(requested="tsafrir:18h")
-    )
-    assert ([90], {}) == (made.jobs.requested_time.tolist(), dict(made.repaired))
-
-
-def test_trace_without_requests_cannot_be_fitted(make_trace: MakeTrace) -> None:
-    """The trace is named, and what it lacks."""
-    with pytest.raises(TraceError, match="made: requests: 0 jobs"):
-        jobs_from_trace(make_trace(JOB), Conversion(requested="tsafrir:fitted"))
-
-
-def test_too_many_long_jobs_are_an_error(make_trace: MakeTrace) -> None:
-    """Where no way of handing out requests covers the run times, trace, numbers and cure are shown.
-
-    Of 1000 jobs the model lets 217 ask for the longest; all run so long.
-    """
-    trace = make_trace(*[JOB | {"run": 4000}] * 1000)
-    with pytest.raises(
-        TraceError, match="made: requested times: 1,000 jobs of 3600 s or more, but"
-    ):
-        jobs_from_trace(trace, Conversion(requested="tsafrir:1h"))
-
-
 @pytest.mark.parametrize(
     ("text", "requested", "why"),
     [
         ("given", [60, 90, 5000, 60], {RUN_TIME: 2}),
+        ("at-least:2x", [120, 120, 5000, 120], {RUN_TIME: 2}),
         ("missing:1h", [3600, 90, 5000, 3600], {LIMIT: 2}),
         ("missing:30s", [60, 90, 5000, 60], {LIMIT: 2, ABOVE: 2}),
         ("missing:queue", [90, 90, 5000, 5000], {LONGEST: 2}),
@@ -153,63 +157,6 @@ def test_limits_for_missing_requests(
     assert (requested, why) == (made.jobs.requested_time.tolist(), dict(made.repaired))
 
 
-def test_limit_of_an_unknown_queue(make_trace: MakeTrace) -> None:
-    """A queue that the log does not have is an error."""
-    trace = make_trace(JOB | {"queue": 1})
-    trace.names |= {"queue": {1: "debug"}}
-    with pytest.raises(TraceError, match=r"queue 'lang': .*debug"):
-        jobs_from_trace(trace, Conversion(requested="missing:lang=2h"))
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("missing:", "missing:7d"),
-        ("missing:soon", "'missing:soon'"),
-        ("missing:0h", "0 s"),
-        ("missing:1h,2h", "twice"),
-        ("missing:queue,2h", "twice"),
-        ("missing:long=1h,long=2h", "long twice"),
-        ("tsafrir", "tsafrir:18h"),
-        ("tsafrir:", "tsafrir:18h"),
-        ("tsafrir:long", "'tsafrir:long'"),
-        ("tsafrir:30m", "at least 3600 s"),
-        ("tsafrir:18h+some", "'some'"),
-        ("tsafrir:18h+", "''"),
-        ("someone:18h", "'someone:18h'"),
-    ],
-)
-def test_unknown_choices_are_errors(text: str, words: str) -> None:
-    """A choice that means nothing is reported in one line, with what is possible."""
-    with pytest.raises(QuantityError) as caught:
-        RequestedTimes.parse(text)
-    assert words in str(caught.value)
-    assert 1 == len(str(caught.value).splitlines())
-
-
-@pytest.mark.traces
-def test_a_log_without_requests_gets_some(read_trace: Callable[[str], Trace]) -> None:
-    """NASA-iPSC has no requested time: each job gets one, at least its run time."""
-    trace = read_trace("NASA")
-    made = jobs_from_trace(trace, Conversion(requested="tsafrir:18h"))
-    assert len(made.jobs) == made.repaired[DRAWN]
-    assert (made.jobs.requested_time >= made.jobs.run_time).all()
-    assert abs(len(np.unique(made.jobs.requested_time)) - 124) <= 3
-
-
-@pytest.mark.traces
-@pytest.mark.parametrize("name", ["KTH-SP2", "LLNL-Thunder", "SDSC-DS", "LANL"])
-def test_logs_are_completed_by_their_own_requests(
-    read_trace: Callable[[str], Trace], name: str
-) -> None:
-    """A model fitted to a log's requests gives the same log requests; few jobs outrun them."""
-    trace = read_trace(name)
-    made = jobs_from_trace(trace, Conversion(requested="tsafrir:fitted+all"))
-    outran = made.jobs.run_time > made.jobs.requested_time
-    assert made.repaired[OUTRUN] == np.count_nonzero(outran)
-    assert np.count_nonzero(outran) < 0.15 * len(outran)
-
-
 @pytest.mark.traces
 def test_page_shows_what_is_measured(kth: Trace) -> None:
     """The tables of the page are those that are measured now on KTH-SP2."""
@@ -218,3 +165,211 @@ def test_page_shows_what_is_measured(kth: Trace) -> None:
     assert told == list(measured["rows"]("KTH-SP2", kth))
     with measured["REPLAYS"].open(newline="") as file:
         assert list(csv.DictReader(file)) == list(measured["replays"](kth))
+
+
+HOUR = 3600
+
+
+def stream(seed: int) -> np.random.Generator:
+    """Return a stream."""
+    return Streams(seed).generator("requested time")
+
+
+@st.composite
+def models(draw: st.DrawFn) -> RequestModel:
+    """Models with any longest request and any known popular ones."""
+    longest = draw(st.integers(HOUR, 500 * HOUR))
+    times = draw(st.lists(st.integers(1, longest - 1), max_size=19, unique=True))
+    if draw(st.booleans()):
+        times.append(longest)
+    weights = draw(st.lists(st.integers(0, 100), min_size=len(times), max_size=len(times)))
+    whole = draw(st.floats(0, 0.88)) / max(1, sum(weights))
+    popular = {time: weight * whole for time, weight in zip(times, weights, strict=True)}
+    distinct = draw(st.none() | st.integers(1, 500))
+    return RequestModel(longest, popular, distinct=distinct)
+
+
+@given(models(), st.integers(1, 3000), st.integers(0, 3))
+def test_counts_sum_up_and_requests_are_in_range(model: RequestModel, jobs: int, seed: int) -> None:
+    """Counts sum to the jobs; requests are different, positive, sorted and at most the longest."""
+    times, counts = model.histogram(jobs, stream(seed))
+    assert jobs == counts.sum()
+    assert counts.min() >= 1
+    assert times[0] >= 1
+    assert times[-1] <= model.longest
+    assert (np.diff(times) > 0).all()
+    assert len(times) <= max(model.distinct_for(jobs), len(model.popular) + 1)
+    found = dict(zip(times.tolist(), counts.tolist(), strict=True))
+    if jobs >= 500:  # what is known of popular requests is kept to the job
+        for time, share in model.popular.items():
+            assert abs(found.get(time, 0) - share * jobs) < 1
+
+
+@given(
+    st.lists(st.integers(0, 30 * HOUR), min_size=1, max_size=300),
+    st.integers(0, 3),
+    st.integers(1, 20),
+)
+def test_no_request_is_below_its_run_time(runs: list[int], seed: int, hours: int) -> None:
+    """A request is at least the run time, cut off at the longest; else it is an error."""
+    run_times = np.array(runs, np.int64)
+    model = RequestModel(hours * HOUR)
+    capped = np.minimum(run_times, model.longest)
+    requested = model.draw(run_times, stream(seed), outrun=True)
+    assert requested.tobytes() == model.draw(run_times, stream(seed), outrun=True).tobytes()
+    if (requested >= capped).all():
+        assert requested.tolist() == model.draw(run_times, stream(seed)).tolist()
+    else:
+        with pytest.raises(QuantityError, match=r"requests? drawn that long"):
+            model.draw(run_times, stream(seed))
+    times, counts = model.histogram(len(runs), stream(seed))
+    assert np.repeat(times, counts).tolist() == sorted(requested.tolist())
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30), st.integers(0, 3))
+def test_assignment_is_found_where_there_is_one(pairs: list[tuple[int, int]], seed: int) -> None:
+    """Requests can be handed out whenever it is possible at all, each exactly once."""
+    runs = np.array([run for run, _ in pairs], np.int64)
+    requests = np.array([run + more for run, more in pairs], np.int64)
+    found = assign(requests, runs, stream(seed))
+    assert (found >= runs).all()
+    assert sorted(requests.tolist()) == sorted(found.tolist())
+
+
+def test_assignment_is_uniform() -> None:
+    """Each way to hand out two requests, both long enough, comes as often as the other."""
+    draws = stream(0)
+    found = [assign(np.array([1, 2]), np.array([0, 1]), draws)[0] for _ in range(4000)]
+    assert abs(np.mean(found) - 1.5) < 4 * 0.5 / np.sqrt(4000)
+
+
+@given(
+    st.dictionaries(st.integers(1, 50), st.integers(1, 40), min_size=1, max_size=20),
+    st.integers(0, 900),
+)
+def test_counts_are_made_to_fit(counts: dict[int, int], total: int) -> None:
+    """The sum is as asked for; no request is lost while one other has more than one job."""
+    found = fit_counts(counts, total)
+    assert total == sum(found.values())
+    assert min(found.values()) >= 0
+    assert total < len(counts) or min(found.values()) >= 1
+
+
+@pytest.mark.parametrize(("jobs", "distinct"), [*DISTINCT[1:], (600, 28), (10**6, 565), (1, 1)])
+def test_number_of_different_requests(jobs: int, distinct: int) -> None:
+    """It follows the points of the source, linearly between them, and is flat above."""
+    assert distinct == RequestModel(18 * HOUR).distinct_for(jobs)
+    power = RequestModel(18 * HOUR, law="power")
+    assert 101 == power.distinct_for(10_000)  # 0.653566 * jobs ** 0.547761
+
+
+def test_popular_times() -> None:
+    """Common times, then multiples from the longest downwards, fill up to twenty."""
+    hours = [time / HOUR for time in RequestModel(36 * HOUR).head_times()]
+    assert POPULAR == len(hours)
+    assert 36 == hours[0]
+    assert [1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 20, 25, 30, 35] == [h for h in hours[1:] if h >= 1]
+    assert [5, 10, 15, 20, 30] == [60 * h for h in hours[1:] if h < 1]
+    known = RequestModel(36 * HOUR, {26 * HOUR: 0, 18 * HOUR: 0, 36 * HOUR: 0}).head_times()
+    merged = [time / HOUR for time in known]  # 26 h takes the place of the nearest
+    assert ({25}, {26}, 36) == ({*hours} - {*merged}, {*merged} - {*hours}, merged[0])
+
+
+def test_popular_shares_sum_up() -> None:
+    """Shares of the popular requests sum to that of the head; the known longest keeps its own."""
+    sizes = RequestModel(18 * HOUR).head_sizes(20)
+    assert 0.89 == pytest.approx(sum(sizes))
+    assert 0.2174 == pytest.approx(sizes[0], abs=1e-4)
+    known = RequestModel(18 * HOUR, {18 * HOUR: 0.02}).head_sizes(20)
+    assert 0.89 == pytest.approx(sum(known))
+    assert 0.02 in known
+
+
+@given(st.integers(1, 20), st.integers(0, 5), st.data())
+def test_every_popularity_is_drawn_once(number: int, seed: int, data: st.DataObject) -> None:
+    """Each time gets its own popularity; the known ones and the longest's are kept."""
+    places = data.draw(st.lists(st.integers(1, number), unique=True, max_size=number))
+    known = dict(zip(data.draw(st.permutations(range(number))), places, strict=False))
+    found = RequestModel(18 * HOUR).draw_popularity(number, stream(seed), known)
+    assert list(range(1, number + 1)) == sorted(found)
+    assert known == {place: found[place] for place in known}
+    assert known or 1 == found[0]
+
+
+CHOICES = [
+    ("missing:", "missing:7d"), ("missing:soon", "'missing:soon'"), ("missing:0h", "0 s"),
+    ("missing:1h,2h", "twice"), ("missing:queue,2h", "twice"),
+    ("missing:long=1h,long=2h", "long twice"), ("tsafrir", "tsafrir:18h"),
+    ("tsafrir:", "tsafrir:18h"), ("tsafrir:long", "'tsafrir:long'"),
+    ("tsafrir:30m", "at least 3600 s"), ("tsafrir:18h+some", "'some'"), ("tsafrir:18h+", "''"),
+    ("someone:18h", "'someone:18h'"),
+]  # fmt: skip
+MODELS: list[tuple[dict[str, Any], str]] = [
+    ({"longest": 1800}, "1800 s: must be at least 3600"),
+    ({"popular": {0: 0.1}}, "popular request 0 s"),
+    ({"popular": {9 * HOUR: 0.1}}, "at most the longest"),
+    ({"popular": {60: 1.1}}, "share 1.1"), ({"popular": {60: 0.6, 90: 0.6}}, "share of 1.2"),
+    ({"popular": dict.fromkeys(range(1, 21), 0.01)}, "20 with a share"),
+    ({"head_share": 0.0}, "head_share 0.0"), ({"distinct": 0}, "distinct 0"),
+    ({"law": "cubic"}, "'cubic'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("impossible", "words"),
+    [
+        *((partial(RequestedTimes.parse, text), re.escape(words)) for text, words in CHOICES),
+        *((partial(RequestModel, **{"longest": 8 * HOUR} | choices), words)
+          for choices, words in MODELS),
+        (lambda: assign(np.array([10, 60]), np.array([50, 50]), stream(0)),
+         "2 jobs of 50 s or more, but only 1 request.*increase the longest request"),
+        (lambda: fit_counts({}, 3), "leave 3 jobs without one"),
+        (lambda: RequestModel(8 * HOUR, head_share=0.3).histogram(1000, stream(0)),
+         r"head_share 0\.3"),
+        *((lambda some=some: RequestModel.fit(np.array(some, np.int64)), "positive")
+          for some in ([], [0, 60], [60, -1])),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_drawn_or_fitted(impossible: Callable[[], object], words: str) -> None:
+    """A choice or model that means nothing, and too few requests, are one line with the value."""
+    with pytest.raises(QuantityError, match=words) as caught:
+        impossible()
+    assert 1 == len(str(caught.value).splitlines())
+
+
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=200), st.integers(0, 3))
+def test_few_different_requests_come_back_as_they_were(minutes: list[int], seed: int) -> None:
+    """A log of at most twenty different requests is made again exactly."""
+    few = (1 + np.array(minutes) % 19) * 600
+    few[0] = 400 * 60
+    model = RequestModel.fit(few)
+    times, counts = model.histogram(len(few), stream(seed))
+    assert sorted(few.tolist()) == np.repeat(times, counts).tolist()
+
+
+@pytest.mark.traces
+def test_lcg_was_made_with_the_authors_program(read_trace: Callable[[str], Trace]) -> None:
+    """Requested times of the LCG log are of this very model: each time, and each size, is ours."""
+    recorded = read_trace("LCG-2005")["requested_time"].astype(np.int64)
+    times, sizes = np.unique(recorded, return_counts=True)
+    found, counts = RequestModel(48 * HOUR).histogram(len(recorded), stream(0))
+    assert times.tolist() == found.tolist()
+    assert sorted(sizes.tolist()) == sorted(counts.tolist())
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    ("log", "trace", "most"),
+    [
+        ("KTH-SP2 up to 4 h", "KTH-SP2", 4 * HOUR),
+        ("SDSC-DS", "SDSC-DS", None),
+        ("CEA-Curie", "CEA-Curie", None),
+    ],
+)
+def test_table_of_popularities_is_that_of_the_logs(
+    read_trace: Callable[[str], Trace], log: str, trace: str, most: int | None
+) -> None:
+    """The table that we ship is measured again, log for log."""
+    requested = read_trace(trace)["requested_time"]
+    requested = requested[(requested > 0) & (requested <= (most or requested.max()))]
+    assert POPULARITY[log] == popularity_by_time(requested.astype(np.int64))

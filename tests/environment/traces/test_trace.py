@@ -1,31 +1,42 @@
-"""From a trace to the jobs that are simulated: nothing is repaired or dropped in silence."""
+"""From a trace to the jobs that are simulated, and the size of a machine that is not given."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Conversion, QuantityError, TraceError, jobs_from_trace
+from hpcrowd.analysis import read_results, write_results
+from hpcrowd.environment import Conversion, QuantityError, Trace, TraceError, jobs_from_trace
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.environment.traces.formats.swf import read_swf, write_swf
+from hpcrowd.environment.traces.machine_size import (
+    AS_JOBS_TELL,
+    MOST_HELD,
+    MOST_IN_USE,
+    most_in_use,
+    without_found_size,
+)
+from hpcrowd.scenarios import replay
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.sacct import text
 
 MakeTrace = Callable[..., Trace]
 
 #: A job without anything to repair.
 GOOD: dict[str, float] = {
-    "submit": 10,
-    "wait": 5,
-    "run": 60,
-    "allocated_processors": 8,
-    "requested_processors": 4,
-    "requested_time": 90,
-    "user": 7,
-    "group": 3,
-    "executable": 2,
-    "queue": 1,
-}
+    "submit": 10, "wait": 5, "run": 60, "allocated_processors": 8, "requested_processors": 4,
+    "requested_time": 90, "user": 7, "group": 3, "executable": 2, "queue": 1,
+}  # fmt: skip
+
+
+NO_LIMIT = "no requested time: the recorded run time used"
+ROUNDED = "with a fraction: rounded half up"
 
 
 def test_good_job_is_taken_as_it_is(make_trace: MakeTrace) -> None:
@@ -33,18 +44,10 @@ def test_good_job_is_taken_as_it_is(make_trace: MakeTrace) -> None:
     made = jobs_from_trace(make_trace(GOOD))
     job = {name: int(values[0]) for name, values in made.jobs.to_frame().items() if name != "state"}
     expected = {
-        "number": 1,
-        "user": 7,
-        "group": 3,
-        "executable": 2,
-        "queue": 1,
-        "processors": 4,
-        "run_time": 60,
-        "requested_time": 90,
-        "recorded_submit": 10,
-        "recorded_start": 15,
+        "number": 1, "user": 7, "group": 3, "executable": 2, "queue": 1, "processors": 4,
+        "run_time": 60, "requested_time": 90, "recorded_submit": 10, "recorded_start": 15,
         "recorded_end": 75,
-    }
+    }  # fmt: skip
     unknown = dict.fromkeys(("requested_memory", "estimate", "promised"), -1)
     nothing_yet = dict.fromkeys(
         ("submit", "enqueued", "start", "end", "paused", "session", "batch", "unit", "cluster"), -1
@@ -79,25 +82,6 @@ def test_which_processors_count(
 
 
 @pytest.mark.parametrize(
-    ("run", "requested_time", "expected"), [(60, 90, 120), (60, 121, 121), (0, 5, 5), (3, 1, 6)]
-)
-def test_requested_time_of_at_least_twice_the_run_time(
-    make_trace: MakeTrace, run: int, requested_time: int, expected: int
-) -> None:
-    """``at-least:2x`` takes the larger of the request and twice the run time."""
-    job = GOOD | {"run": run, "requested_time": requested_time}
-    made = jobs_from_trace(make_trace(job), Conversion(requested="at-least:2x"))
-    assert [expected] == made.jobs.requested_time.tolist()
-
-
-def test_at_least_counts_in_recorded_run_times(make_trace: MakeTrace) -> None:
-    """Requested times are those of the recorded machine, however fast the simulated one is."""
-    conversion = Conversion(requested="at-least:2x", speed=2.0)
-    made = jobs_from_trace(make_trace(GOOD | {"requested_time": 61}), conversion)
-    assert (30, 120) == (made.jobs.run_time[0], made.jobs.requested_time[0])
-
-
-@pytest.mark.parametrize(
     ("speed", "expected"), [(1.0, [0, 1, 3, 60]), (2.0, [0, 1, 2, 30]), (0.5, [0, 2, 6, 120])]
 )
 def test_speed_divides_run_times_and_rounds_halves_up(
@@ -109,34 +93,24 @@ def test_speed_divides_run_times_and_rounds_halves_up(
     assert expected == made.jobs.run_time.tolist()
     assert [15, 16, 18, 75] == made.jobs.recorded_end.tolist()
     assert [90] * 4 == made.jobs.requested_time.tolist()
+    made = jobs_from_trace(trace, Conversion(speed=speed, requested="at-least:2x"))
+    assert [90, 90, 90, 120] == made.jobs.requested_time.tolist()  # of recorded run times
 
 
 @pytest.mark.parametrize(
     ("change", "reason", "column", "value"),
     [
         ({"wait": -1}, "no wait time: taken as 0", "recorded_start", 10),
-        (
-            {"requested_time": -1},
-            "no requested time: the recorded run time used",
-            "requested_time",
-            60,
-        ),
-        (
-            {"requested_time": 0},
-            "no requested time: the recorded run time used",
-            "requested_time",
-            60,
-        ),
+        ({"requested_time": -1}, NO_LIMIT, "requested_time", 60),
+        ({"requested_time": 0}, NO_LIMIT, "requested_time", 60),
         ({"user": -1}, "no user: all such jobs assigned to one user", "user", -1),
-        ({"submit": 10.5}, "submit with a fraction: rounded half up", "recorded_submit", 11),
-        ({"run": 59.4}, "run with a fraction: rounded half up", "run_time", 59),
-        ({"wait": 0.5}, "wait with a fraction: rounded half up", "recorded_start", 11),
-        (
-            {"requested_time": 89.5},
-            "requested_time with a fraction: rounded half up",
-            "requested_time",
-            90,
-        ),
+        ({"submit": 10.5}, f"submit {ROUNDED}", "recorded_submit", 11),
+        ({"run": 59.4}, f"run {ROUNDED}", "run_time", 59),
+        ({"wait": 0.5}, f"wait {ROUNDED}", "recorded_start", 11),
+        ({"requested_time": 89.5}, f"requested_time {ROUNDED}", "requested_time", 90),
+        ({"requested_processors": 2.5}, f"processors {ROUNDED}", "processors", 3),
+        ({"requested_processors": 0.5}, f"processors {ROUNDED}", "processors", 1),
+        ({"user": 2.5}, f"user {ROUNDED}", "user", 3),
     ],
 )
 def test_repair_is_counted_by_reason(
@@ -144,24 +118,10 @@ def test_repair_is_counted_by_reason(
 ) -> None:
     """What is missing or broken in a job is repaired and counted; other jobs are left alone."""
     made = jobs_from_trace(make_trace(GOOD, GOOD | change, GOOD | change))
-    assert {reason: 2} == dict(made.repaired)
-    assert {} == dict(made.dropped)
+    assert ({reason: 2}, {}) == (dict(made.repaired), dict(made.dropped))
     assert [value, value] == getattr(made.jobs, column)[1:].tolist()
     good = jobs_from_trace(make_trace(GOOD)).jobs
     assert getattr(good, column)[0] == getattr(made.jobs, column)[0]
-
-
-@pytest.mark.parametrize("field", ["requested_processors", "user"])
-def test_whole_number_with_a_fraction_is_counted(make_trace: MakeTrace, field: str) -> None:
-    """A fraction where only whole numbers make sense does not vanish in silence."""
-    made = jobs_from_trace(make_trace(GOOD, GOOD | {field: 2.5}))
-    assert 1 == (made.repaired + made.dropped).total()
-
-
-def test_part_of_a_processor_is_no_job_without_processors(make_trace: MakeTrace) -> None:
-    """Half a processor does not become a job of none."""
-    made = jobs_from_trace(make_trace(GOOD, GOOD | {"requested_processors": 0.5}))
-    assert 1 <= made.jobs.processors.min()
 
 
 @pytest.mark.parametrize(
@@ -171,51 +131,45 @@ def test_part_of_a_processor_is_no_job_without_processors(make_trace: MakeTrace)
         ({"run": -1}, "no run time (never ran)"),
         ({"requested_processors": -1, "allocated_processors": -1}, "no processors"),
         ({"requested_processors": 0, "allocated_processors": 0}, "no processors"),
+        ({"submit": -1, "run": -1, "wait": -1, "user": -1}, "no submit time"),
     ],
 )
 def test_drop_is_counted_by_reason(
     make_trace: MakeTrace, change: dict[str, float], reason: str
 ) -> None:
-    """A job that cannot be simulated is dropped and counted; the others keep their numbers."""
-    made = jobs_from_trace(make_trace(GOOD, GOOD | change, GOOD))
-    assert {reason: 1} == dict(made.dropped)
-    assert {} == dict(made.repaired)
-    assert [1, 3] == made.jobs.number.tolist()
-    assert [0, 2] == made.source_row.tolist()
+    """A job that cannot be simulated is dropped, and counted once, with those that reading dropped.
+
+    One without processors stays for the sessions, since a user submitted it.
+    """
+    trace = make_trace(GOOD, GOOD | change, GOOD)
+    made = jobs_from_trace(trace)
+    assert ({reason: 1}, {}) == (dict(made.dropped), dict(made.repaired))
+    assert ([1, 3], [0, 2]) == (made.jobs.number.tolist(), made.source_row.tolist())
+    trace.dropped[reason] = 3
+    assert {reason: 4} == jobs_from_trace(trace).dropped
+    kept = jobs_from_trace(make_trace(GOOD, GOOD | change), runnable=False)
+    assert ([1, 2] if "processors" in reason else [1]) == kept.jobs.number.tolist()
+    with pytest.raises(TraceError, match="none of its 2 jobs"):
+        jobs_from_trace(make_trace(GOOD | change, GOOD | change))
 
 
-def test_job_with_several_faults_is_dropped_once(make_trace: MakeTrace) -> None:
-    """A job counts once among the dropped, under the first reason, and not among the repaired."""
-    bad = {"submit": -1, "run": -1, "wait": -1, "user": -1, "requested_time": -1}
-    made = jobs_from_trace(make_trace(GOOD, GOOD | bad))
-    assert {"no submit time": 1} == dict(made.dropped)
-    assert {} == dict(made.repaired)
-
-
-def test_jobs_without_processors_stay_for_the_sessions(make_trace: MakeTrace) -> None:
-    """With ``runnable=False`` a job without processors is kept, since a user submitted it."""
-    trace = make_trace(GOOD, GOOD | {"requested_processors": -1, "allocated_processors": -1})
-    made = jobs_from_trace(trace, runnable=False)
-    assert [1, 2] == made.jobs.number.tolist()
-    assert {} == dict(made.dropped)
-
-
-def test_jobs_stand_in_the_order_of_their_numbers(make_trace: MakeTrace) -> None:
-    """Rows follow job numbers, whatever the order of lines or submissions."""
-    jobs = [GOOD | {"number": n, "submit": s} for n, s in ((30, 0), (10, 900), (20, 5))]
+@pytest.mark.parametrize(
+    ("numbers", "order", "repaired"),
+    [
+        ((30, 10, 20), [1, 2, 0], {}),
+        ((2, 1, 2, 2), [1, 0, 2, 3], {"job number used before: order of the lines kept": 2}),
+    ],
+)
+def test_jobs_stand_in_the_order_of_their_numbers(
+    make_trace: MakeTrace, numbers: tuple[int, ...], order: list[int], repaired: dict[str, int]
+) -> None:
+    """Rows follow job numbers, whatever the order of submissions; those used twice are counted."""
+    jobs = [GOOD | {"number": number, "submit": 9 - row} for row, number in enumerate(numbers)]
     made = jobs_from_trace(make_trace(*jobs))
-    assert [10, 20, 30] == made.jobs.number.tolist()
-    assert [900, 5, 0] == made.jobs.recorded_submit.tolist()
-    assert [1, 2, 0] == made.source_row.tolist()
-    assert {} == dict(made.repaired)
-
-
-def test_job_numbers_used_twice_are_counted(make_trace: MakeTrace) -> None:
-    """Jobs of one number stay, in the order of their lines, and are counted."""
-    jobs = [GOOD | {"number": n, "submit": s} for n, s in ((2, 9), (1, 5), (2, 3), (2, 4))]
-    made = jobs_from_trace(make_trace(*jobs))
-    assert [5, 9, 3, 4] == made.jobs.recorded_submit.tolist()
-    assert {"job number used before: order of the lines kept": 2} == dict(made.repaired)
+    assert order == made.source_row.tolist()
+    assert [numbers[row] for row in order] == made.jobs.number.tolist()
+    assert [9 - row for row in order] == made.jobs.recorded_submit.tolist()
+    assert repaired == dict(made.repaired)
 
 
 @pytest.mark.parametrize("change", [{"wait": -1}, {"run": -1}])
@@ -230,17 +184,7 @@ def test_strict_makes_repairs_and_drops_errors(
         jobs_from_trace(trace, strict=True)
     assert reason in str(caught.value)
     assert 1 == len(str(caught.value).splitlines())
-
-
-def test_strict_accepts_a_good_trace(make_trace: MakeTrace) -> None:
-    """``strict`` changes nothing where there is nothing to repair."""
-    assert 2 == len(jobs_from_trace(make_trace(GOOD, GOOD), strict=True).jobs)
-
-
-def test_trace_without_a_job_to_simulate_is_an_error(make_trace: MakeTrace) -> None:
-    """When every job is dropped, that is reported with how many there were."""
-    with pytest.raises(TraceError, match="none of its 2 jobs"):
-        jobs_from_trace(make_trace(GOOD | {"run": -1}, GOOD | {"submit": -1}))
+    assert 1 == len(jobs_from_trace(make_trace(GOOD), strict=True).jobs)
 
 
 def test_processors_of_the_machine(make_trace: MakeTrace) -> None:
@@ -250,23 +194,19 @@ def test_processors_of_the_machine(make_trace: MakeTrace) -> None:
     assert 10 == make_trace(GOOD, GOOD | {"allocated_processors": 2}).processors
     with pytest.raises(TraceError, match="--processors"):
         _ = make_trace({"submit": 0}).processors
+    header = Header([b"; MaxProcs: " + b"1" * 5000, b"; MaxNodes: 128 nodes"])
+    assert (None, 128) == (header.integer("MaxProcs"), header.processors)
 
 
 @pytest.mark.parametrize(
     "choices",
     [
         {"job_processors": "both"},
-        {"requested": "twice"},
-        {"requested": "at-least"},
-        {"requested": "at-least:"},
-        {"requested": "at-least:two"},
-        {"requested": "at-least:0x"},
-        {"speed": 0.0},
-        {"speed": -1.0},
-        {"speed": float("inf")},
-        {"speed": float("nan")},
+        *({"requested": text}
+          for text in ("twice", "at-least", "at-least:", "at-least:two", "at-least:0x")),
+        *({"speed": speed} for speed in (0.0, -1.0, float("inf"), float("nan"))),
     ],
-)
+)  # fmt: skip
 def test_unknown_conversion_is_an_error(choices: dict[str, Any]) -> None:
     """A conversion that does not exist is reported at once, in one line with its value."""
     with pytest.raises(QuantityError) as caught:
@@ -283,34 +223,144 @@ def test_odd_fields_of_thunder(read_trace: Callable[[str], Trace]) -> None:
     made = jobs_from_trace(trace)
     good = (trace["submit"] >= 0) & (trace["run"] >= 0)
     good &= (trace["requested_processors"] > 0) | (trace["allocated_processors"] > 0)
-    assert np.any(trace["submit"] == -1)
-    assert len(trace) == len(made.jobs) + made.dropped.total()
-    assert np.count_nonzero(good) == len(made.jobs)
-    assert np.count_nonzero(trace["submit"] < 0) == made.dropped["no submit time"]
-    assert len(made.jobs) == made.repaired["no wait time: taken as 0"]
     lacking = np.count_nonzero(good & (trace["requested_time"] <= 0))
-    assert lacking == made.repaired["no requested time: the recorded run time used"]
+    assert len(trace) == len(made.jobs) + made.dropped.total()
+    assert 0 < np.count_nonzero(trace["submit"] < 0) == made.dropped["no submit time"]
+    assert len(made.jobs) == np.count_nonzero(good) == made.repaired["no wait time: taken as 0"]
+    assert lacking == made.repaired[NO_LIMIT]
     assert np.any(np.diff(trace["submit"]) < 0)
     assert np.all(np.diff(made.jobs.number) > 0)
     assert np.array_equal(trace["number"][made.source_row], made.jobs.number)
 
 
-@pytest.mark.traces
-def test_job_without_processors_of_kth(kth: Trace) -> None:
-    """KTH has one job without processors: dropped from simulations, kept for sessions."""
-    made = jobs_from_trace(kth)
-    assert (28_475, {"no processors": 1}) == (len(made.jobs), dict(made.dropped))
-    assert 28_476 == len(jobs_from_trace(kth, runnable=False).jobs)
+Call = Callable[..., tuple[int, str, str]]
 
 
-def test_numbers_in_headers_that_are_too_long_are_none() -> None:
-    """A header may hold anything: a number of five thousand digits is not a size of a machine."""
-    header = Header([b"; MaxProcs: " + b"1" * 5000, b"; MaxNodes: 128 nodes"])
-    assert (None, 128) == (header.integer("MaxProcs"), header.processors)
+def job(submit: int, wait: int, run: int, held: int, asked: int = -1) -> dict[str, int]:
+    """Return a job as the recorded values of its fields."""
+    return {
+        "submit": submit, "wait": wait, "run": run, "allocated_processors": held,
+        "requested_processors": asked, "user": 1, "status": 1,
+    }  # fmt: skip
 
 
-def test_drops_of_reading_and_of_simulating_add_up(make_trace: MakeTrace) -> None:
-    """Jobs that reading dropped are counted with those that are dropped now for the same reason."""
-    trace = make_trace(GOOD, GOOD | {"run": -1})
-    trace.dropped["no run time (never ran)"] = 3
-    assert {"no run time (never ran)": 4} == jobs_from_trace(trace).dropped
+jobs = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 20), st.integers(0, 15), st.integers(1, 9)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(jobs)
+def test_peak_counts_processors_in_use_at_each_second(
+    rows: list[tuple[int, int, int, int]],
+) -> None:
+    """The sweep over starts and ends finds what counting second by second finds."""
+    start, end, held = (
+        np.array(one) for one in zip(*((s + w, s + w + r, p) for s, w, r, p in rows), strict=True)
+    )
+    counted = max(
+        int(held[(start <= second) & (second < end)].sum()) for second in range(end.max() + 1)
+    )
+    assert counted == most_in_use(start, end, held)
+
+
+PEAK = "the peak of its recorded use, is a lower bound"
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "size", "note"),
+    [
+        # jobs that ran at once add up; one that ended as another began does not
+        ([(0, 5, 10, 4), (1, 5, 10, 3), (0, 15, 10, 2)], "", 7, f"7 processors, {PEAK}"),
+        ([(n, 20 - n, 100, 60) for n in range(10)] + [(9, 30, 10, 4)], "", 604, PEAK),
+        # a given size is used as it is, even below the recorded use
+        ([(0, 5, 10, 4), (1, 5, 10, 3)], "; MaxProcs: 5", 5, ""),
+        # what a job that ran had asked for fits; one that never ran does not count
+        ([(0, 0, 10, 4, 6), (0, 3, -1, -1, 1000)], "", 6, PEAK),
+        # without any start, jobs count from their submission; if some have one, only these do
+        ([(0, -1, 10, 4), (5, -1, 10, 3), (12, -1, 10, 2)], "", 7, "an estimate"),
+        ([(0, 0, 10, 2), (5, -1, 10, 3), (5, 0, 10, 2)], "", 4, PEAK),
+        ([(0, -1, -1, -1, 3), (0, -1, -1, -1, 8)], "", 8, "its largest job"),
+    ],
+)
+def test_size_of_a_machine(
+    make_trace: MakeTrace, rows: list[tuple[int, ...]], header: str, size: int, note: str
+) -> None:
+    """It is that of the header, else what follows from the recorded use, with a note."""
+    found = make_trace(*(job(*row) for row in rows), header=header).size
+    assert size == found.processors
+    assert (note in found.note) if note else found.note == ""
+    assert ("lower bound" in found.note) == (note not in ("", "an estimate"))
+    trace = make_trace(job(0, 5, 10, 4), job(1, 5, 10, 3))
+    assert 7 == trace.processors
+    trace.columns["wait"] = np.array([0, 50])  # it follows what is replaced
+    assert 4 == trace.processors
+
+
+@pytest.fixture
+def unsized(make_trace: MakeTrace, tmp_path: Path) -> Path:
+    """A log without a size."""
+    path = tmp_path / "log.swf"
+    write_swf(make_trace(job(0, 5, 10, 4), job(1, 5, 10, 3), header="; Version: 2.2"), path)
+    return path
+
+
+NOTE = "7 processors, the peak of its recorded use, is a lower bound"
+
+
+def test_commands_and_files_say_that_it_is_a_lower_bound(
+    call: Call, unsized: Path, tmp_path: Path
+) -> None:
+    """Wherever the size is printed, the note is too; a size of your own needs none."""
+    for command in (("replay",), ("stats", "--which", "all"), ("compare", unsized)):
+        code, output, _ = call(command[0], unsized, *command[1:])
+        assert (0, True) == (code, NOTE in " ".join(output.split())), command
+    assert 0 == call("report", unsized, "--out", tmp_path / "page.html")[0]
+    assert NOTE in (tmp_path / "page.html").read_text()
+    trace = read_swf(unsized)
+    write_results(replay(trace), tmp_path / "run", plots=False)
+    assert NOTE in json.loads((tmp_path / "run" / "summary.json").read_text())["size_note"]
+    assert NOTE in read_results(tmp_path / "run").size_note
+    run = replay(trace, processors="9")
+    assert ("", "") == (run.size_note, run.to_trace().size.note)
+
+
+@pytest.mark.parametrize(
+    ("begin", "what"),
+    [(MOST_HELD, "the peak of its recorded use"), (MOST_IN_USE, "the peak of its recorded use"),
+     (AS_JOBS_TELL, "as many as jobs were seen on")],
+)  # fmt: skip
+def test_size_that_a_reader_found_is_a_lower_bound(
+    make_trace: MakeTrace, begin: str, what: str
+) -> None:
+    """Formats without a size put the peak into the header, with a note; commands say so, too."""
+    trace = make_trace(job(0, 0, 10, 4), header=f"; MaxProcs: 6\n; Note: {begin}; more")
+    expected = f"the trace does not give the size of the machine; 6 processors, {what}, is a lower"
+    assert (6, True) == (trace.size.processors, trace.size.note.startswith(expected))
+    assert [b"; MaxProcs: 6"] == without_found_size(trace.header).lines
+
+
+def test_convert_tells_and_takes_the_size(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of Slurm has no size: the converted one says so, unless --processors gives it."""
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.txt").write_bytes(text({"JobID": "1"}))
+    told = "1 processor, the peak of its recorded use, is a lower bound; set it with --processors"
+    assert told in call("convert", "jobs.txt", "found.swf")[1]
+    assert told in call("replay", "found.swf")[1]
+    assert "lower bound" not in call("convert", "jobs.txt", "given.swf", "--processors", 64)[1]
+    assert "lower bound" not in call("replay", "given.swf")[1]
+    assert MOST_IN_USE in Path("found.swf").read_text()
+    assert MOST_IN_USE not in Path("given.swf").read_text()
+
+
+def test_real_logs_come_near_their_size(read_trace: Callable[[str], Trace]) -> None:
+    """Without the size in its header, DAS2 gets 64 processors of 64, CEA 91,838 of 93,312."""
+    for name, expected in (("DAS2-fs1", 64), ("CEA-Curie", 91_838)):
+        whole = read_trace(name)
+        lines = [
+            one for one in whole.header.lines if b"MaxProcs" not in one and b"MaxNodes" not in one
+        ]
+        assert expected == Trace(Header(lines), whole.columns).processors

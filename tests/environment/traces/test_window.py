@@ -1,16 +1,16 @@
-"""Windows of a trace: which jobs, counted from where, with which header."""
+"""Windows of a trace, parts of it, and headers that are true after a change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
-from itertools import pairwise
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.environment import (
     Clock,
+    Header,
     QuantityError,
     Trace,
     TraceError,
@@ -19,7 +19,8 @@ from hpcrowd.environment import (
     window,
 )
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.traces.headers import header_date, last_end
+from hpcrowd.environment.traces.headers import header_date, last_end, true_header, with_values
+from hpcrowd.environment.traces.trace import cut_references, take_jobs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,17 +74,10 @@ def test_two_days(make_trace: Make) -> None:
     } == done.left_out
 
 
-def test_edges(make_trace: Make) -> None:
-    """The first second belongs to the window, the one at its end does not."""
-    part, _ = window(story(make_trace), DAY, 3 * DAY)
-    assert [1, 2] == part["number"].tolist()
-
-
 def test_users_keep_times_and_jobs_without_submit_time(make_trace: Make) -> None:
     """With users alone, nothing is asked about time, and no time changes."""
     part, done = window(story(make_trace), only_users=[2, range(7, 10)])
-    assert [2, 3, 5] == part["number"].tolist()
-    assert [2 * DAY, -1, 9 * DAY] == part["submit"].tolist()
+    assert ([2, 3, 5], [2 * DAY, -1, 9 * DAY]) == (part["number"].tolist(), part["submit"].tolist())
     assert (0, {"of other users": 2}) == (done.moved, done.left_out)
     assert "hpcrowd window: of users 2, 7-9; 3 of 5 jobs" == part.header.get("Note")
     assert "Thu Jan 01 00:00:00 CET 2004" == part.header.get("StartTime")
@@ -145,25 +139,20 @@ def test_weekdays_stay_without_a_date(make_trace: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "users", "words"),
+    ("begin", "end", "users", "error", "words"),
     [
-        (DAY, DAY, None, "empty; it must end"),
-        (2 * DAY, datetime(2004, 1, 1), None, "empty; it must end"),
-        (None, None, [8], "user 8: has no job in made"),
+        (DAY, DAY, None, QuantityError, "empty; it must end"),
+        (2 * DAY, datetime(2004, 1, 1), None, QuantityError, "empty; it must end"),
+        (None, None, [8], QuantityError, "user 8: has no job in made"),
+        (10**12, None, None, TraceError, "no job is left of 5: 1 no submit time, 4 sub"),
     ],
 )
 def test_what_cannot_be_asked(
-    make_trace: Make, begin: int, end: int, users: list[int], words: str
+    make_trace: Make, begin: Any, end: Any, users: Any, error: type[Exception], words: str
 ) -> None:
-    """An empty window and a user without jobs are errors."""
-    with pytest.raises(QuantityError, match=words):
+    """An empty window, a user without jobs and a window without a job are errors."""
+    with pytest.raises(error, match=words):
         window(story(make_trace), begin, end, only_users=users)
-
-
-def test_no_job_left(make_trace: Make) -> None:
-    """A window without a job is an error that shows where they all went."""
-    with pytest.raises(TraceError, match="no job is left of 5: 1 no submit time, 4 sub"):
-        window(story(make_trace), 10**12)
 
 
 @given(
@@ -177,19 +166,12 @@ def test_windows_are_true(
 ) -> None:
     """Of any jobs, those of the window stay, in order, all else equal; what is written is true."""
     rng = np.random.default_rng(len(submits))
-    trace = make_trace(
-        *(
-            {
-                "submit": submit,
-                "run": rng.integers(-1, 10**5),
-                "user": rng.integers(-1, 4),
-                "preceding": rng.integers(-1, len(submits) + 3),
-                "think_time": rng.integers(0, 99),
-            }
-            for submit in submits
-        ),
-        header=HEADER if dated else "; MaxJobs: 0",
-    )
+    highest = {"run": 10**5, "user": 4, "preceding": len(submits) + 3, "think_time": 99}
+    jobs = [
+        {"submit": submit} | {name: rng.integers(-1, most) for name, most in highest.items()}
+        for submit in submits
+    ]
+    trace = make_trace(*jobs, header=HEADER if dated else "; MaxJobs: 0")
     end = None if length is None else (begin or 0) + length
     timed = begin is not None or end is not None
     expected = [
@@ -221,21 +203,89 @@ def test_windows_are_true(
             assert header_date(clock, ended) == read.header.get("EndTime")
 
 
-@pytest.mark.slow
-@pytest.mark.traces
-@pytest.mark.parametrize("name", ["KTH", "SDSC", "LLNL", "CEA", "DAS2"])
-def test_real_weeks(read_trace: Callable[[str], Trace], name: str) -> None:
-    """Windows that follow each other hold every job with a submit time once, at the same moment."""
-    trace = read_trace(name)
-    clock, last = Clock.of(trace.header), int(trace["submit"].max())
-    edges = [0, last // 3, last // 2, last + 1]
-    moments: list[int] = []
-    for begin, end in pairwise(edges):
-        if not ((trace["submit"] >= begin) & (trace["submit"] < end)).any():
-            continue
-        part, _ = window(trace, begin, end)
-        start = part.header.integer("UnixStartTime")
-        assert start == clock.unix_start + begin
-        moments += (part["submit"].astype(np.int64) + start - clock.unix_start).tolist()
-    known = trace["submit"][trace["submit"] >= 0]
-    assert sorted(known.tolist()) == sorted(moments)
+TEXT = b"""; Version: 2.2
+;  MaxJobs:  4
+;MaxRecords:4
+; UnixStartTime: 843480031
+; TimeZoneString: Europe/Stockholm
+; StartTime: Mon Sep 23 14:00:31 CEST 1996
+; EndTime:   Mon Sep 23 14:02:21 CEST 1996
+; MaxProcs: 4 (dual)
+; Queue:  1  MaxJobs
+; Information: http://maxjobs: 7
+1 0 0 10 1 -1 -1 1 -1 -1 1 1 -1 -1 -1 -1 -1 -1
+; between
+2 50 5 10 1 -1 -1 1 -1 -1 1 2 -1 -1 -1 -1 1 40
+3 60 -1 -1 1 -1 -1 1 -1 -1 5 1 -1 -1 -1 -1 2 3
+; before the last
+4 100 -1 10 1 -1 -1 1 -1 -1 1 1 -1 -1 -1 -1 9 3
+; the end
+"""
+
+
+def test_only_values_are_replaced() -> None:
+    """Marks, blanks and line ends around a value stay, and so does every other line."""
+    header = Header([b"; Version: 2.2", b";  MaxJobs:  4\r", b";maxjobs:4", b"; Note: MaxJobs: 4"])
+    assert [b"; Version: 2.2", b";  MaxJobs:  12\r", b";maxjobs: 12", b"; Note: MaxJobs: 4"] == (
+        with_values(header, {"MaxJobs": "12", "Other": "1"}).lines
+    )
+
+
+def test_header_of_a_part() -> None:
+    """Counts and end are those of the jobs that are left; a note says what was done."""
+    trace = parse_swf(TEXT)
+    part = take_jobs(trace, np.array([0, 1]))
+    end, note = b"; EndTime:   Mon Sep 23 14:01:36 CEST 1996", b"; Note: cut"
+    changed = {1: b";  MaxJobs:  2", 2: b";MaxRecords: 2", 6: end, 10: note}
+    expected = dict(enumerate(trace.header.lines)) | changed
+    assert [*expected.values()] == true_header(trace, part, moved=0, note="cut").lines
+
+
+def test_dates_that_nobody_can_tell() -> None:
+    """Without UnixStartTime, dates that have changed are unknown; those that have not, stay."""
+    trace = parse_swf(TEXT.replace(b"; UnixStartTime: 843480031\n", b""))
+    part = take_jobs(trace, np.array([0]))
+    header = true_header(trace, part, moved=0, note="")
+    assert "Mon Sep 23 14:00:31 CEST 1996" == header.get("StartTime")
+    assert "unknown" == header.get("EndTime")
+    last = true_header(trace, take_jobs(trace, np.array([3])), moved=0, note="")
+    assert trace.header.get("EndTime") == last.get("EndTime")
+    assert "unknown" == true_header(trace, trace, moved=604800, note="").get("StartTime")
+    assert header.get("UnixStartTime") is None
+
+
+def test_note_has_the_line_end_of_the_file() -> None:
+    """In a file with Windows line ends, the new line has one, too."""
+    trace = parse_swf(TEXT.replace(b"\n", b"\r\n"))
+    header = true_header(trace, trace, moved=0, note="x")
+    assert b"; Note: x\r" == header.lines[-1]
+    assert {b"\r"} == {line[-1:] for line in header.lines}
+
+
+def test_last_end(make_trace: Make) -> None:
+    """The last job to be over counts, also one that never ran; without submit times, none does."""
+    assert 110 == last_end(parse_swf(TEXT))
+    assert last_end(make_trace({"run": 5})) is None
+    assert "Mon Jan 05 00:00:00 UTC 1970" == header_date(Clock(0, UTC), 4 * 86400)
+    assert "unknown" == header_date(Clock(0, UTC), 2**53)  # no calendar has it
+    assert 2.0**40 + 2.0**30 == last_end(make_trace({"submit": 2.0**40, "run": 2.0**30}))
+
+
+def test_comments_keep_their_places() -> None:
+    """A comment stays before the next job that is kept, with or without the job it stood before."""
+    trace = parse_swf(TEXT)
+    part = take_jobs(trace, np.array([True, False, True, False]))
+    lines = generate_swf(part).splitlines()[len(trace.header.lines) :]
+    assert [b"1", b";", b"3", b";", b";"] == [line.split()[0] for line in lines]
+    assert b"; before the last" == lines[3]
+    assert len(parse_swf(generate_swf(part))) == 2
+
+
+def test_references_to_jobs_that_are_gone() -> None:
+    """They become -1 with their think time; a reference that led nowhere before stays."""
+    trace = parse_swf(TEXT)
+    part, count = cut_references(trace, take_jobs(trace, np.array([1, 2, 3])))
+    assert 1 == count
+    assert ([-1, 2, 9], [-1, 3, 3]) == (part["preceding"].tolist(), part["think_time"].tolist())
+    same, count = cut_references(trace, trace)
+    assert (0, trace["preceding"].tolist()) == (count, same["preceding"].tolist())

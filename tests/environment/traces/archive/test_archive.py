@@ -1,18 +1,21 @@
-"""The archive: names, folders, files that count as a log, and its table."""
+"""The archive: names, folders and its table, and every way that fetching a log can go."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import socket
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hpcrowd.environment import (
-    ArchiveError,
     Trace,
-    TraceError,
     archive_logs,
     cache_folder,
     fetch,
@@ -27,30 +30,16 @@ from tests.support.archive import (
     TARGET,
     A,
     Server,
-    archive,
     get,
     names,
     packed,
     refusal,
+    write_table,
 )
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Serve a made-up archive, whose table takes the place of the real one."""
-    with archive(tmp_path, monkeypatch) as server:
-        yield server
-
-
-@pytest.fixture
-def cache(server: Server, tmp_path: Path) -> Path:
-    """Return the cache folder, which is there."""
-    (tmp_path / "cache").mkdir()
-    return tmp_path / "cache"
-
-
 def test_fetched_log_is_the_one_served(server: Server, tmp_path: Path) -> None:
-    """A log lands in the cache byte for byte, reads, and is not asked for a second time."""
+    """A log lands in the cache, or a folder, and is not asked for again; paths are left alone."""
     progress: list[tuple[str, int, int]] = []
     path = fetch(A, progress=lambda *step: progress.append(step))
     assert tmp_path / "cache" / f"{A}.swf.gz" == path
@@ -60,13 +49,10 @@ def test_fetched_log_is_the_one_served(server: Server, tmp_path: Path) -> None:
     assert path == fetch(A)
     assert [(TARGET, None)] == server.asked
     assert [path.name] == names(path.parent)
-
-
-def test_fetch_into_a_folder(server: Server, tmp_path: Path) -> None:
-    """A folder may be named, and is made; the cache stays as it is."""
-    path = fetch("toy-b", folder=tmp_path / "a" / "b")
-    assert tmp_path / "a" / "b" / "TOY-B-1999-1.swf.gz" == path
-    assert not cache_folder().exists()
+    other = tmp_path / "a" / "b"
+    assert other / "TOY-B-1999-1.swf.gz" == fetch("toy-b", folder=other)
+    assert Path("a/log.swf") == resolve_path("a/log.swf") == resolve_path(Path("a/log.swf"))
+    assert path == resolve_path(Path("archive:TOY-A"))
 
 
 def test_damaged_file_is_reported_and_repaired(server: Server, cache: Path) -> None:
@@ -103,26 +89,17 @@ def test_folder_of_traces_comes_first(
     assert refusal(lambda: resolve_path(f"archive:{A}")).endswith("; move it away")
 
 
-def test_paths_are_left_alone(server: Server) -> None:
-    """What does not begin with ``archive:`` is the path it is; the rest is fetched if need be."""
-    assert Path("a/log.swf") == resolve_path("a/log.swf") == resolve_path(Path("a/log.swf"))
-    assert packed(A) == resolve_path(Path("archive:TOY-A")).read_bytes()
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("TOY-A-1999-1", A),
-        ("toy-a-1999-1.SWF.gz", A),
-        ("TOY-A-1999-1.swf", A),
-        (" Toy-A ", A),
+        ("TOY-A-1999-1", A), ("toy-a-1999-1.SWF.gz", A), ("TOY-A-1999-1.swf", A), (" Toy-A ", A),
         ("toy", "could be TOY-A-1999-1, TOY-B-1999-1; give more of the name"),
         ("T0Y-A-1999", "not known; similar: TOY-A-1999-1"),
         ("../TOY-A", "not known; similar: TOY-A-1999-1"),
         ("x", "not known; `hpcrowd fetch --list` shows all"),
         ("", "not known; `hpcrowd fetch --list` shows all"),
     ],
-)
+)  # fmt: skip
 def test_names(server: Server, name: str, expected: str) -> None:
     """Names are found by their beginning, upper or lower case; others get suggestions."""
     if expected == A:
@@ -144,35 +121,21 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path("/nobody/.cache/hpcrowd/traces") == cache_folder()
 
 
-def test_error_is_an_error_of_traces() -> None:
-    """Who catches errors of traces, or ValueError, catches those of the archive."""
-    assert issubclass(ArchiveError, TraceError)
-    assert issubclass(ArchiveError, ValueError)
-
-
-def test_table_is_complete() -> None:
-    """Every row of the real table has a plausible address, sums and sizes; names are unique."""
+@pytest.mark.traces
+def test_table_is_that_of_the_files(traces: Path) -> None:
+    """Every row is complete, and every log in the folder of real traces is what its row says."""
     logs = archive_logs()
     assert 10 == len(logs) == len({log.name.casefold() for log in logs})
+    assert {path.name for path in traces.glob("*.swf.gz")} <= {log.file for log in logs}
     for log in logs:
         assert log.url.startswith("https://www.cs.huji.ac.il/labs/parallel/workload/l_")
         assert log.url.endswith(f"/{log.file}")
-        assert {64} == {len(log.sha256), len(log.sha256_unpacked)}
-        assert 0 < log.bytes < log.bytes_unpacked
-
-
-@pytest.mark.traces
-def test_table_is_that_of_the_files(traces: Path) -> None:
-    """Every log in the folder of real traces has a row, and every row says what its file says."""
-    found = {path.name.removesuffix(".swf.gz") for path in traces.glob("*.swf.gz")}
-    logs = {log.name: log for log in archive_logs()}
-    assert set() == found - set(logs)
-    for name in sorted(found):
-        content = (traces / f"{name}.swf.gz").read_bytes()
-        text, log = gzip.decompress(content), logs[name]
-        assert (len(content), hashlib.sha256(content).hexdigest()) == (log.bytes, log.sha256)
-        assert len(text) == log.bytes_unpacked
-        assert hashlib.sha256(text).hexdigest() == log.sha256_unpacked
+        if (traces / log.file).exists():
+            content = (traces / log.file).read_bytes()
+            text = gzip.decompress(content)
+            assert (len(content), hashlib.sha256(content).hexdigest()) == (log.bytes, log.sha256)
+            assert len(text) == log.bytes_unpacked
+            assert hashlib.sha256(text).hexdigest() == log.sha256_unpacked
 
 
 @pytest.mark.slow
@@ -182,3 +145,205 @@ def test_counts_of_the_table(read_trace: Callable[[str], Trace]) -> None:
     for log in archive_logs():
         trace = read_trace(log.name)
         assert (len(trace), trace.processors) == (log.jobs, log.processors)
+
+
+WHOLE = packed(A)
+
+
+@pytest.mark.parametrize(
+    ("part", "ranges", "shift", "asked"),
+    [
+        (WHOLE[:1000], True, 0, ["bytes=1000-"]), (WHOLE[:1000], False, 0, ["bytes=1000-"]),
+        (WHOLE[:1000], True, 10, ["bytes=1000-", None]), (WHOLE, True, 0, []),
+        (WHOLE + b"more", True, 0, [f"bytes={SIZE + 4}-", None]),
+    ],
+    ids=["rest", "all is sent", "another part is sent", "nothing is missing", "too long"],
+)  # fmt: skip
+def test_part_that_is_there(
+    server: Server, cache: Path, part: bytes, ranges: bool, shift: int, asked: list[str | None]
+) -> None:
+    """Only what is missing is asked for; where an answer does not fit to a part, everything is."""
+    server.ranges, server.shift = ranges, shift
+    (cache / f"{A}.swf.gz.part").write_bytes(part)
+    assert WHOLE == get().read_bytes()
+    assert [(TARGET, wanted) for wanted in asked] == server.asked
+    assert [f"{A}.swf.gz"] == names(cache)
+
+
+def test_part_of_full_length_but_wrong(server: Server, cache: Path) -> None:
+    """A part of full length with another content is reported and thrown away; then it works."""
+    (cache / f"{A}.swf.gz.part").write_bytes(b"x" * SIZE)
+    assert "SHA-256" in refusal(get)
+    assert [] == names(cache)
+    assert packed(A) == get().read_bytes()
+
+
+def test_truncated_answer_is_kept(server: Server, cache: Path) -> None:
+    """Each answer that ends early costs a request for the rest; in the end it says what is kept."""
+    server.cut = [1000, 500]
+    told = refusal(partial(get, retries=1))
+    part = cache / f"{A}.swf.gz.part"
+    assert (
+        f"{server.base}{TARGET}: the connection ended after 1,500 of {SIZE:,} bytes (2 attempts); "
+        f"1,500 bytes are kept in {part}; run the same command to resume" == told
+    )
+    assert packed(A)[:1500] == part.read_bytes()
+    assert packed(A) == get().read_bytes()
+    assert [None, "bytes=1000-", "bytes=1500-"] == [wanted for _, wanted in server.asked]
+
+
+def test_stalled_server_is_left(server: Server, cache: Path) -> None:
+    """A server that stops half-way is left after the time given, and what came is kept."""
+    server.stall = True
+    began = time.monotonic()
+    told = refusal(partial(get, timeout_s=0.2, retries=5))
+    assert 0.2 <= time.monotonic() - began < 5
+    assert "no data for 0.2 s; " in told
+    assert 1 == len(server.asked)
+    server.stall = False
+    assert packed(A) == get().read_bytes()
+    assert f"bytes={SIZE // 2}-" == server.asked[1][1]
+
+
+OTHER = LOGS[A][1].replace(b"1 0 0 ", b"1 1 0 ", 1)
+SUMS = [hashlib.sha256(text).hexdigest() for text in (OTHER, LOGS[A][1])]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (packed(A)[:-100], "a gzip file that is cut short"),
+        (packed(A)[:2000] + b"\0" * 50 + packed(A)[2050:], "a damaged gzip file"),
+        (gzip.compress(LOGS[A][1] + b"more"), "more than"),
+        (b"<!DOCTYPE html><title>Log in</title>", "a web page, not a log"),
+        (
+            gzip.compress(OTHER),
+            "is not {}: SHA-256 of the content {}, expected {}".format(A, *SUMS),
+        ),
+        (b"; Version: 2.2\n", "SHA-256"),
+        (b"", "SHA-256"),
+        (b"\x1f\x8b" + b"x" * len(LOGS[A][1]), "the server sent more than"),
+    ],
+)
+def test_what_is_not_such_a_log_is_reported(
+    server: Server, cache: Path, content: bytes, words: str
+) -> None:
+    """A gzip file that is damaged or too long, a web page, another text and nothing are refused."""
+    server.files[TARGET] = content
+    assert words in refusal(get)
+    assert [] == names(cache)
+
+
+@pytest.mark.parametrize("unpacked", [False, True])
+def test_log_packed_otherwise_is_right(server: Server, cache: Path, unpacked: bool) -> None:
+    """The sum of what is in it decides; what comes unpacked is named for what it is."""
+    content = LOGS[A][1] if unpacked else gzip.compress(LOGS[A][1], compresslevel=1)
+    server.files[TARGET] = content
+    path = get()
+    assert (f"{A}.swf" if unpacked else f"{A}.swf.gz") == path.name
+    assert content == path.read_bytes()
+    assert path == get()
+    assert 1 == len(server.asked)
+
+
+def test_missing_file_shows_what_to_do(server: Server, cache: Path) -> None:
+    """Not found (404) is reported once, with the address and where to put the file by hand."""
+    del server.files[TARGET]
+    assert (
+        f"{server.base}{TARGET}: not found (404); it may have moved; get {A}.swf.gz elsewhere and "
+        f"put it into {cache}, or set HPCROWD_ARCHIVE to the address of a mirror"
+        == refusal(partial(get, retries=2))
+    )
+    assert 1 == len(server.asked)
+    assert [] == names(cache)
+
+
+def test_refusals_that_may_pass_are_tried_again(server: Server, cache: Path) -> None:
+    """A busy server (503) is asked again, but not for ever; a forbidden file (403) is not."""
+    server.statuses = [503, 503]
+    assert packed(A) == get(retries=2).read_bytes()
+    assert 3 == len(server.asked)
+    server.statuses = [503] * 9
+    assert "(503 Service Unavailable) (3 attempts)" in refusal(partial(get, "TOY-B", retries=2))
+    assert 6 == len(server.asked)
+    server.statuses = [403]
+    assert "refused (403 Forbidden)" in refusal(partial(get, "TOY-B", retries=2))
+    assert 7 == len(server.asked)
+
+
+def test_other_addresses(
+    server: Server, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HPCROWD_ARCHIVE takes the place of everything before the folder of a log: http only."""
+    write_table(tmp_path / "elsewhere.csv", "https://archive.invalid/labs/workload")
+    monkeypatch.setattr("hpcrowd.environment.traces.archive.logs.TABLE", tmp_path / "elsewhere.csv")
+    for address in ("file:///pwa", "ftp://127.0.0.1/pwa", "pwa"):
+        monkeypatch.setenv("HPCROWD_ARCHIVE", address)
+        assert "not an http:// or https:// address" in refusal(get)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("HPCROWD_ARCHIVE", f"http://127.0.0.1:{free.getsockname()[1]}/pwa/")
+        told = refusal(get)
+    assert f"/pwa{TARGET}: the connection was refused; get {A}.swf.gz elsewhere and put" in told
+    assert str(cache) in told
+    monkeypatch.setenv("HPCROWD_ARCHIVE", server.base)
+    server.statuses = [302]
+    assert "unknown url type: ftp" in refusal(get)  # where the server leads
+    assert packed(A) == get().read_bytes()
+    assert [(TARGET, None)] * 2 == server.asked
+
+
+def test_two_fetches_at_once(server: Server, cache: Path) -> None:
+    """Four fetches at the same time give one whole file with one request."""
+    found: list[Path] = []
+    threads = [threading.Thread(target=lambda: found.append(get())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [cache / f"{A}.swf.gz"] * 4 == found
+    assert packed(A) == found[0].read_bytes()
+    assert [(TARGET, None)] == server.asked
+    assert [f"{A}.swf.gz"] == names(cache)
+
+
+def test_interrupted_fetch_continues(server: Server, cache: Path) -> None:
+    """Ctrl-C leaves what has come, and the next fetch asks for the rest."""
+
+    def interrupt(name: str, have: int, total: int) -> None:
+        if have:
+            raise KeyboardInterrupt
+
+    server.cut = [700]
+    with pytest.raises(KeyboardInterrupt):
+        fetch(A, progress=interrupt)
+    assert packed(A)[:700] == (cache / f"{A}.swf.gz.part").read_bytes()
+    assert packed(A) == get().read_bytes()
+    assert "bytes=700-" == server.asked[1][1]
+
+
+@pytest.mark.slow
+def test_killed_fetch_continues(server: Server, cache: Path) -> None:
+    """A process that is killed leaves no lock behind, and a part that is gone on with."""
+    server.stall = True
+    code = (
+        "import sys, hpcrowd.environment.traces.archive.logs as a; from pathlib import Path\n"
+        "a.TABLE = Path(sys.argv[1]); a.fetch(sys.argv[2])"
+    )
+    table = cache.parent / "table.csv"
+    part = cache / f"{A}.swf.gz.part"
+    with subprocess.Popen([sys.executable, "-c", code, table, A], cwd=table.parents[0]) as process:
+        until = time.monotonic() + 30
+        while not (part.exists() and part.stat().st_size) and time.monotonic() < until:
+            time.sleep(0.02)
+        process.kill()
+    assert SIZE // 2 == part.stat().st_size
+    server.stall = False
+    assert packed(A) == get().read_bytes()
+
+
+def test_folder_that_cannot_be_written(server: Server, tmp_path: Path) -> None:
+    """A file in the way of the folder is reported with the options that name another."""
+    (tmp_path / "file").write_text("")
+    told = refusal(lambda: fetch(A, folder=tmp_path / "file"))
+    assert told.endswith("choose another folder with --folder or HPCROWD_CACHE")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hpcrowd.environment import FormatOptions, Losses, Trace, parse_swf
+import pytest
+from hpcrowd.environment import FormatOptions, Losses, ParseError, Trace, parse_swf
 from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.formats.common.accounting import submissions
 from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.formats.registry import FORMATS
+from hpcrowd.environment.traces.formats.slurm.accounting import written
 from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
-from hpcrowd.environment.traces.trace import FIELDS, smallest
+from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import strategies as st
 
 #: A table of one's own that holds most fields, in other units and words.
@@ -52,6 +56,10 @@ JOBS = b"""1 0 5 60 4 12 900 4 90 1024 1 7 3 2 1 1 -1 -1
 """
 
 
+#: Formats that are read in the order of submissions.
+SORTED = ("sacct", "sacct-json", "gridengine", "lsf", "htcondor")
+
+
 def options(folder: Path) -> FormatOptions:
     """The options that the formats need."""
     path = folder / "mapping.toml"
@@ -59,79 +67,77 @@ def options(folder: Path) -> FormatOptions:
     return FormatOptions(zone="Europe/Stockholm", mapping=read_mapping(path))
 
 
-def _field(values: Any) -> Any:
-    return st.one_of(st.just(-1), values)
+#: Words as in logs, and words that are hard on formats.
+HARD = ["alice", "bob", "7", "007", "-1", "", "None", "a b", "x,y", 'q"q', "#", "é", "a|b", "-",
+        "two\nlines", "a\rb", "a\tb"]  # fmt: skip
+
+#: Columns beyond the fields that a trace may have, also those with their own place in some format.
+EXTRA = (
+    "job_id", "final_state", "node_list", "nodes", "suspended", "restarts", "priority",
+    "reservation", "dependency", "project", "exit_code", "orig_site", "job_structure", "metadata",
+    "allocated_resources", "profile", "gpu", "res", "constraints",
+)  # fmt: skip
 
 
 @st.composite
-def traces(draw: Any, fractions: bool = True) -> Trace:
-    """Any small trace that a machine may have recorded."""
-    jobs = draw(st.integers(1, 8))
-
-    def column(values: Any) -> list[float]:
-        return draw(st.lists(values, min_size=jobs, max_size=jobs))
-
-    seconds = st.integers(0, 10**6)
-    if fractions:
-        seconds = st.one_of(seconds, st.integers(0, 10**5).map(lambda value: value / 4))
-    counts = st.integers(1, 64)
-    ids = st.integers(0, 40)
-    columns: dict[str, Any] = {
-        "number": np.array(
-            draw(st.lists(st.integers(1, 99), min_size=jobs, max_size=jobs, unique=True))
-        ),
-        "submit": np.sort(np.array(column(_field(seconds)))),
-        "wait": column(_field(seconds)),
-        "run": column(_field(seconds)),
-        "allocated_processors": column(_field(counts)),
-        "average_cpu": column(_field(seconds)),
-        "memory": column(_field(st.integers(0, 10**7))),
-        "requested_processors": column(_field(counts)),
-        "requested_time": column(_field(seconds)),
-        "requested_memory": column(_field(st.integers(0, 10**7))),
-        "status": column(st.sampled_from([1, 1, 0, 5, -1, 2, 3, 4])),
-        **{name: column(_field(ids)) for name in NAMED},
-        "preceding": column(_field(st.integers(1, 99))),
-        "think_time": column(_field(seconds)),
-    }
-    trace = Trace(
-        Header([line.encode() for line in HEADER.splitlines()[: draw(st.integers(0, 5))]]),
-        {name: smallest(np.array(columns[name], float)) for name in FIELDS},
-        comments=draw(st.sampled_from([[], [(0, b"; an outage")], [(jobs, b"; the end")]])),
-        source="made",
-    )
-    for name in NAMED:
-        if draw(st.booleans()):
-            trace.names[name] = {
-                number: f"{name} {number}" for number in map(int, set(trace[name])) if number >= 0
-            }
-    return trace
+def traces(draw: st.DrawFn, wild: bool = True) -> Trace:
+    """Traces with names, columns of other formats, unknown values, fractions and odd headers."""
+    jobs = draw(st.integers(1, 5))
+    most = 2**40 if wild else 10**6
+    whole = st.one_of(st.integers(-1, 50), st.integers(-most, most)).map(float)
+    moment = st.just(1.3e9) if wild else st.nothing()
+    times = st.one_of(whole, st.floats(0, 1e6, allow_subnormal=False), moment)
+    words = st.sampled_from(HARD) | (st.text(max_size=6) if wild else st.nothing())
+    columns, names, extra = {}, {}, {}
+    for field in FIELDS:
+        values = whole if field in NAMED or draw(st.booleans()) else times
+        drawn = draw(st.lists(values, min_size=jobs, max_size=jobs))
+        if field in NAMED and draw(st.booleans()):
+            few = st.integers(-1, 3).map(float)
+            drawn = draw(st.lists(few, min_size=jobs, max_size=jobs))
+            named = words.filter(lambda word: word != "-1")  # which is what stands for no name
+            names[field] = draw(st.dictionaries(st.integers(1, 3), named))
+        if "memory" in field:  # sizes have few places in accounting of Slurm
+            drawn = [round(value, 3) for value in drawn]
+        columns[field] = np.array(drawn)
+    for name in draw(st.sets(st.sampled_from(EXTRA), max_size=4)):
+        extra[name] = np.array(draw(st.lists(words, min_size=jobs, max_size=jobs)), np.object_)
+    header = draw(st.lists(st.sampled_from(
+        [b"; UnixStartTime: 1000", b"; UnixStartTime: 1729980000", b"; MaxProcs: 40",
+         b"; Note: # ;", b";", b"", b"; \xe9"]
+    ), max_size=3))  # fmt: skip
+    return Trace(Header(header), columns, names=names, extra=extra)
 
 
-def _moved(before: Trace, after: Trace) -> int:
-    """How much later the origin is, s; nothing where the later header does not tell one."""
-    now = after.header.integer("UnixStartTime")
-    return 0 if now is None else now - (before.header.integer("UnixStartTime") or 0)
+def by_submission(trace: Trace, kind: Format, told: FormatOptions) -> Trace:
+    """The trace with its jobs in the order in which logs of some formats are read."""
+    if kind.name not in SORTED:
+        return trace
+    slurm = kind.name.startswith("sacct")
+    order = written(trace, told)[1] if slurm else np.argsort(submissions(trace), kind="stable")
+    columns = {name: values[order] for name, values in trace.columns.items()}
+    extra = {name: values[order] for name, values in trace.extra.items()}
+    return replace(trace, columns=columns, extra=extra)
 
 
-def differences(before: Trace, after: Trace) -> Counter[str]:
-    """In how many jobs each field differs; named fields by name, submissions by the clock."""
+def differences(before: Trace, after: Trace, moves: bool = True) -> Counter[str]:
+    """In how many jobs each field or column differs; names by name, submissions by the clock."""
     assert len(before) == len(after)
-    order = np.arange(len(after))
-    if "job_id" in after.extra and "job_id" not in before.extra:
-        place = {name.split(".")[0]: row for row, name in enumerate(after.extra["job_id"])}
-        order = np.array([place[str(int(number))] for number in before["number"]])
     found: Counter[str] = Counter()
+    now = after.header.integer("UnixStartTime") if moves else None
+    moved = 0 if now is None else now - (before.header.integer("UnixStartTime") or 0)
     for field in FIELDS:
         if field in NAMED:
-            words = worded(after, field)
-            pairs = zip(worded(before, field), [words[row] for row in order], strict=True)
+            pairs = zip(worded(before, field), worded(after, field), strict=True)
             found[field] = sum(one != other for one, other in pairs)
             continue
-        one, other = before[field].astype(float), after[field][order].astype(float)
+        one, other = before[field].astype(float), after[field].astype(float)
         if field == "submit":
-            other = np.where(other == -1, -1, other + _moved(before, after))
+            other = np.where(other == -1, -1, other + moved)
         found[field] = int((one != other).sum())
+    nothing = np.array([""] * len(before), np.object_)
+    for name, texts in before.extra.items():
+        found[name] = int(((texts != "") & (texts != after.extra.get(name, nothing))).sum())
     return +found
 
 
@@ -143,13 +149,21 @@ def by_field(lost: Losses) -> Counter[str]:
     return found
 
 
-def round_trip(trace: Trace, kind: Format, told: FormatOptions) -> tuple[Trace, Losses]:
-    """The trace after writing and reading in a format, and what was counted as lost."""
+def losses_are_exact(trace: Trace, kind: Format, told: FormatOptions) -> Trace:
+    """Check that what changed is what was counted, in fields and columns; return what is read."""
     lost = Losses()
     if not kind.holds_names:
         trace.names.clear()  # they are kept in a file next to it
-    data = kind.generate(trace, lost, told)
-    return kind.parse(data, f"made.{kind.name}", told), lost
+    trace = by_submission(trace, kind, told)
+    again = kind.parse(kind.generate(trace, lost, told), f"made.{kind.name}", told)
+    assert [1] * len(lost.counts) == [len(line.splitlines()) for line in lost.lines()]
+    counted = by_field(lost)
+    lines = {line for line in trace.header.lines if line.strip(b"; ")} - {*again.header.lines}
+    assert len(lines) <= counted.pop("header", 0)
+    counted.pop("comments", 0)
+    # Of the Grid Workload Format a submission counts as lost if its origin is not told.
+    assert +counted == differences(trace, again, kind.name != "gwf")
+    return again
 
 
 def remembered(parse: Callable[..., Trace]) -> Callable[..., Trace]:
@@ -176,3 +190,25 @@ def sample(name: str, told: FormatOptions) -> bytes:
     trace = parse_swf(HEADER.encode() + b"\n" + JOBS)
     trace.names["user"] = {7: "alice", 9: "bob"}
     return FORMATS[name].generate(trace, Losses(), told)
+
+
+def shown(trace: Trace, *names: str) -> list[tuple[object, ...]]:
+    """The values of some fields and columns, job by job; names instead of numbers."""
+    found = []
+    for name in names:
+        if name in trace.extra:
+            found.append(trace.extra[name].tolist())
+        else:
+            words = trace.names.get(name, {})
+            found.append([words.get(value, value) for value in trace[name].tolist()])
+    return list(zip(*found, strict=True))
+
+
+def complaint(parse: Callable[..., Trace], data: bytes | str) -> ParseError:
+    """Return the error of a malformed file; it is one short line that names the file."""
+    with pytest.raises(ParseError) as caught:
+        parse(data, "some.log")
+    assert "some.log" == caught.value.path
+    assert 1 == len(str(caught.value).splitlines())
+    assert len(str(caught.value)) < 400
+    return caught.value

@@ -20,7 +20,13 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.traces.formats.registry import FORMATS
 
-from tests.environment.traces.formats.format_cases import names_of_formats, options, sample
+from tests.environment.traces.formats.format_cases import (
+    complaint,
+    names_of_formats,
+    options,
+    sample,
+)
+from tests.environment.traces.formats.format_samples import NATIVE, lsf_record
 
 #: Broken files of each format in the quick test, and in each part of the slow one. The seeds are
 #: fixed, so the files are, too.
@@ -109,38 +115,135 @@ def check(name: str, data: bytes, told: FormatOptions) -> bool:
 
 def refused(name: str, part: int, count: int, told: FormatOptions) -> int:
     """Read broken files of one format; return how many were refused."""
-    good = sample(name, told)
+    good = [sample(name, told), *(text.encode() for text in NATIVE.get(name, ()))]
     draw = random.Random(f"{name} {part}")
-    return sum(check(name, broken(good, draw), told) for _ in range(count))
+    return sum(check(name, broken(good[i % len(good)], draw), told) for i in range(count))
 
 
-@pytest.mark.parametrize("name", names_of_formats())
-def test_broken_files(name: str, told: FormatOptions) -> None:
-    """A few thousand broken files, over all formats: each a trace or one clear line."""
-    assert refused(name, PARTS, QUICK, told) > QUICK // 20  # the mishaps do harm
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("name", names_of_formats())
-def test_many_broken_files(name: str, part: int, told: FormatOptions) -> None:
-    """A hundred thousand broken files, over all formats."""
-    assert refused(name, part, CASES, told) > CASES // 20
-
-
-@pytest.mark.parametrize("name", names_of_formats())
-def test_good_sample_is_read(name: str, told: FormatOptions) -> None:
-    """What the mishaps begin from is a good file."""
-    assert not check(name, sample(name, told), told)
-
-
-@pytest.mark.parametrize("name", names_of_formats())
 @pytest.mark.parametrize(
-    "data", [b"", b"\n", b" \r\n\t\n", b"\0", b"\0" * 9000, b"\xff" * 9000, b"(" * 9000]
+    "part", [PARTS, *(pytest.param(part, marks=pytest.mark.slow) for part in range(PARTS))]
 )
-def test_nothing_in_it(name: str, data: bytes, told: FormatOptions) -> None:
-    """An empty file, zeros and noise are refused in every format."""
-    assert check(name, data, told)
+@pytest.mark.parametrize("name", names_of_formats())
+def test_broken_files(name: str, part: int, told: FormatOptions) -> None:
+    """A few thousand broken files, or a hundred thousand: each a trace or one clear line."""
+    count = QUICK if part == PARTS else CASES
+    assert refused(name, part, count, told) > count // 20  # the mishaps do harm
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+def test_good_files_are_read(name: str, told: FormatOptions) -> None:
+    """What the mishaps begin from are good files."""
+    for good in (sample(name, told), *(text.encode() for text in NATIVE.get(name, ()))):
+        assert not check(name, good, told)
+
+
+#: What holds no job that has ended, or is cut short, or is something else.
+NO_JOBS = {
+    "swf": ("; Version: 2.2\n; MaxProcs: 4\n", "\x89PNG\r\n\x1a\n" + "\0\1\2" * 9),
+    "gwf": ("# a\n", "a\0"),
+    "pbs": ("a\n", "04/18/2009 00:00:15;Q;1.s;queue=q\n"),
+    "gridengine": ("# Version: 8.1.9\n#\n", "a:b:c\n", "all.q:n1:phys:ada:relax:7:sge:0:17067"),
+    "lsf": ('"JOB_NEW" "10.1" 5\n', "a b c\n", lsf_record()[:200], lsf_record()[:60] + '"open'),
+    "htcondor": ("ClusterId = 1\nJobStatus = 2\n", "a b c\n", "*** 1\n"),
+    "batsim-jobs": ("job_id\n1\n", "job_id,submission_time\n", "a,b\n1,2"),
+    "batsim": ("[]", "{}", '"jobs"', '{"jobs": 5, "profiles": {}}', '{"jobs": [], "profiles": {}}',
+               '{"jobs": [5], "profiles": {}}', "[" * 100_000, '{"jobs":' * 50_000),
+    "csv": ("submit,run\n",),
+}  # fmt: skip
+NOTHING = [b"", b"\n", b" \r\n\t\n", b"\0", b"\0" * 9000, b"\xff" * 9000, b"(" * 9000]
+
+
+@pytest.mark.parametrize("name", names_of_formats())
+def test_nothing_in_it(name: str, told: FormatOptions) -> None:
+    """An empty file, zeros, noise and files without jobs are refused in every format."""
+    texts = [*NOTHING, *(text.encode() for text in NO_JOBS.get(name, ()))]
+    assert [] == [text[:80] for text in texts if not check(name, text, told)]
+
+
+#: What becomes another text in a good file, and the line, field and words of the complaint.
+MALFORMED = {
+    "pbs": [
+        ("start=1240012900", "start=soon", 8, "start", "soon"),
+        ("ncpus=2", "ncpus=two", 8, "Resource_List.ncpus", "two"),
+        ("exec_host=n3/0-1", "exec_host=n3/0-x", 8, "exec_host", "n3/0-x"),
+        ("exec_host=n3/0-1", f"exec_host=n3/0-{'9' * 30}", 8, "exec_host", f"n3/0-{'9' * 30}"),
+        ("walltime=600", "walltime=-600", 8, "Resource_List.walltime", "-600"),
+        ("start=1240012900", "start=1240012900000", 8, "start", "1240012900000"),
+        ("mem=1600kb", "mem=big", 7, "resources_used.mem", "big"),
+        ("00:00:15;Q", "25:00:15;Q", 2, "time", "04/18/2009 25:00:15"),
+        ("04/18/2009 00:00:20;Q;124.server;queue=long", "garbage", 3, None, "garbage"),
+        ("124.server;queue=long", "124.ser\0ver;queue=long", 3, None, ""),
+    ],
+    "gridengine": [
+        ("plain1:1:sge", "plain1:x:sge", 5, "job_number", "'x': not a whole number"),
+        (":1795454077:", ":1.5:", 5, "submission_time", "'1.5': not a whole number"),
+        (":1795454077:1795454079:", f":{10**14}:5:", 5, "start_time", "1970 to 2199"),
+        ("NONE:1:0:0.145606", f"NONE:{2**40}:0:0.145606", 5, "slots", "more than"),
+        ("NONE:1:0:0.145606", "NONE:1:0:much", 5, "cpu", "'much': not a number"),
+        ("-l h_rt=3600,", "-l h_rt=long,", 5, "category", "3600"),
+        ("h_vmem=4G", "h_vmem=big", 5, "category", "4G"),
+        ("-pe smp 2,3", "-pe smp many", 7, "category", "2-8"),
+    ],
+    "lsf": [
+        ("1706706300 7 ", "1706706300 x ", 2, "jobId", "'x': not a whole number"),
+        ("33554438 8 1706702400", f"33554438 8 {10**12}", 2, "submitTime", "1970 to 2199"),
+        ("33554438 8 ", "33554438 8.5 ", 2, "numProcessors", "'8.5': not a whole number"),
+        ('1 "8*n1"', '1 "x*n1"', 2, "execHosts", "'x*n1'"),
+        ('1 "8*n1"', '"n1" "n2"', 2, "numExHosts", "whole number"),
+        (" 28000.5 ", " long ", 2, "ru_utime", "'long': not a number"),
+        (" 0 0 7200 ", ' 0 x "x" ', 2, "numHostRusage", "'x': not a whole number"),
+    ],
+    "htcondor": [
+        ("QDate = 1706702400", "QDate = 17067024000", 22, "qdate", "1970 to 2199"),
+        ("RequestCpus = 8", "RequestCpus = 8x", 26, "requestcpus", "whole number"),
+        ("RemoteUserCpu = 28000.5", "RemoteUserCpu = 2_8", 24, "remoteusercpu", "not a number"),
+        ('Owner = "ada"', 'Owner = "ada', 19, "owner", "double quotes"),
+        ("JobPrio = 5", "JobPrio 5", 13, None, "name = value"),
+    ],
+    "gwf": [
+        *(("\t60\t", f"\t{word}\t", 4, "run", repr(word))
+          for word in ("abc", "nan", "1e400", "1_0", "0x1", "9007199254740994")),
+        ("\tVO1\tP3", "\tVO1", 4, None, "28 fields; a job"),
+        ("\tVO1\tP3", "\tVO1\tP3\t4", 4, None, "30 fields; a job"),
+        ("2\t1136070690", "1 0 5\n2\t1136070690", 4, None, "3 fields; a job"),
+    ],
+    "batsim-jobs": [
+        ("1.500000,2", "soon,2", 3, "submission_time", "soon"),
+        ("1.500000,2", "1e400,2", 3, "submission_time", "1e400"),
+        (",3-4,", ",3-4x,", 3, "allocated_resources", "3-4x"),
+        (",3-4,", ",4-3,", 3, "allocated_resources", "4-3"),
+        (",400,", ",4,0,0,", 4, None, ""),
+        (",big,", ",b\0g,", 4, None, ""),
+        (' c"', " c", 3, None, ""),
+    ],
+    "batsim": [
+        ('"res": 4', '"res": "4"', 6, "res", "4"),
+        ('"res": 4, ', "", 6, "res", ""),
+        ('"subtime": 10', '"subtime": 1e999', 7, "subtime", "Infinity"),
+        ('"subtime": 10', f'"subtime": {"9" * 5000}', 7, "subtime", "Infinity"),
+        ('"walltime": 30', '"walltime": 0', 5, "walltime", "0"),
+        ('"profile": "twice"', '"profile": "thrice"', 6, "profile", "thrice"),
+        ('"id": "w0!7"', '"id": null', 7, "id", ""),
+        ('"subtime": 1.5', '"subtime": NaN', 6, None, "NaN"),
+        ('"wait": {', '"N\\"aN": {}, "wait": -Infinity, "wait": {', 10, None, "-Infinity"),
+        ('"res": 8,', '"res": 8', 7, None, '"profile": "compute", "user": "bo"}'),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "line", "field", "words"),
+    [(name, *row) for name, rows in MALFORMED.items() for row in rows],
+)
+def test_malformed_values(
+    name: str, old: str, new: str, line: int, field: str | None, words: str
+) -> None:
+    """A malformed value is one line with file, line, field, value or rule."""
+    good = NATIVE[name][0]
+    assert old in good
+    error = complaint(FORMATS[name].parse, good.replace(old, new, 1))
+    assert (line, field) == (error.line, error.field)
+    assert words in str(error)
 
 
 #: Reads a file in its own process, and prints the error and its peak memory, MB.
@@ -175,19 +278,18 @@ def test_line_of_two_gigabytes(name: str, root: Path, tmp_path: Path) -> None:
     assert int(memory) < 40 + 1.5 * limit / 2**20
 
 
-def test_unknown_format_is_one_line(tmp_path: Path) -> None:
-    """A file in no known format says so, and how to say which it is."""
+@pytest.mark.parametrize(
+    ("data", "cure"),
+    [
+        (b"\xfd7zXZ\0" + bytes(range(200)), "xz -d"),
+        (b"BZh9" + bytes(range(200)), "bunzip2"),
+        (b"So much depends\nupon a red wheel\n", r"not in a known format; .* --input-format"),
+    ],
+)
+def test_unknown_files(tmp_path: Path, data: bytes, cure: str) -> None:
+    """A file in no known format, or packed otherwise than by gzip, is one line with a cure."""
     path = tmp_path / "poem"
-    path.write_text("So much depends\nupon a red wheel\nbarrow\n")
-    with pytest.raises(TraceError, match=r"not in a known format; .* --input-format") as caught:
+    path.write_bytes(data)
+    with pytest.raises(TraceError, match=cure) as caught:
         read_trace(path)
     assert str(path) in str(caught.value)
-
-
-@pytest.mark.parametrize(("magic", "cure"), [(b"\xfd7zXZ\0", "xz -d"), (b"BZh9", "bunzip2")])
-def test_other_packing(tmp_path: Path, magic: bytes, cure: str) -> None:
-    """A file that is packed otherwise than by gzip is refused, with what unpacks it."""
-    path = tmp_path / "log.swf.xz"
-    path.write_bytes(magic + bytes(range(200)))
-    with pytest.raises(TraceError, match=cure):
-        read_trace(path)

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import Trace, read_trace
+from hpcrowd.environment import FormatOptions, Trace, read_trace
 from hpcrowd.environment.traces.formats.gridengine import GRIDENGINE
 
-from tests.environment.traces.formats.accounting_cases import losses_are_exact, shown
+from tests.environment.traces.formats.format_cases import losses_are_exact, shown
 
 #: Programs of the packages.
 PROGRAMS = Path("/usr/lib/gridengine")
@@ -32,20 +32,12 @@ ADA, BOB = "games", "daemon"
 #: Longest time for all jobs together, s.
 LONGEST = 90
 
-BOOTSTRAP = """admin_user sgeadmin
-default_domain none
-ignore_fqdn true
-spooling_method classic
-spooling_lib libspoolc
-spooling_params {root}/default/common;{root}/spool/qmaster
-binary_path {root}/bin
-qmaster_spool_dir {root}/spool/qmaster
-security_mode none
-listener_threads 2
-worker_threads 2
-scheduler_threads 1
-jvm_threads 0
-"""
+BOOTSTRAP = """admin_user sgeadmin | default_domain none | ignore_fqdn true |
+spooling_method classic | spooling_lib libspoolc |
+spooling_params {root}/default/common;{root}/spool/qmaster | binary_path {root}/bin |
+qmaster_spool_dir {root}/spool/qmaster | security_mode none | listener_threads 2 |
+worker_threads 2 | scheduler_threads 1 | jvm_threads 0
+""".replace(" |\n", "\n").replace(" | ", "\n")
 
 #: Schedules at once, and asks for no load.
 SCHEDULER = {
@@ -53,19 +45,11 @@ SCHEDULER = {
     "flush_finish_sec": "1", "job_load_adjustments": "NONE",
 }  # fmt: skip
 
-ENVIRONMENT = """pe_name smp
-slots 999
-user_lists NONE
-xuser_lists NONE
-start_proc_args /bin/true
-stop_proc_args /bin/true
-allocation_rule $pe_slots
-control_slaves TRUE
-job_is_first_task FALSE
-urgency_slots min
-accounting_summary FALSE
+ENVIRONMENT = """pe_name smp | slots 999 | user_lists NONE | xuser_lists NONE |
+start_proc_args /bin/true | stop_proc_args /bin/true | allocation_rule $pe_slots |
+control_slaves TRUE | job_is_first_task FALSE | urgency_slots min | accounting_summary FALSE |
 qsort_args NONE
-"""
+""".replace(" |\n", "\n").replace(" | ", "\n")
 
 pytestmark = [
     pytest.mark.slow,
@@ -258,7 +242,7 @@ def test_real_accounting(accounting: Path) -> None:
     they_have_what_they_asked_for(trace)
     they_ended_as_they_did(trace)
     times_are_consistent(trace)
-    losses_are_exact(GRIDENGINE, trace)
+    losses_are_exact(trace, GRIDENGINE, FormatOptions())
 
 
 def all_jobs_are_there(trace: Trace) -> None:

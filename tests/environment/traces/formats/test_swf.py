@@ -1,37 +1,45 @@
-"""Reading and writing the Standard Workload Format loses nothing."""
+"""The Standard Workload Format: nothing is lost, and what is no trace is one clear line."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.environment import generate_swf, parse_swf, read_swf, write_swf
-from hpcrowd.environment.header import Header
+from hpcrowd.environment import (
+    HpcrowdError,
+    Trace,
+    TraceError,
+    generate_swf,
+    parse_swf,
+    read_swf,
+    write_swf,
+)
+from hpcrowd.environment.traces.formats import swf
+from hpcrowd.environment.traces.formats.common import files
 from hpcrowd.environment.traces.formats.swf import _numbers
-from hpcrowd.environment.traces.trace import FIELDS, Trace
+from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.environment.traces.formats.format_cases import complaint
 
 LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1"
 ROW = [float(word) for word in LINE.split()]
 #: Real traces: jobs, and processors of the machine.
 TRACES = {
-    "CEA-Curie-2011-2.1-cln": (312_826, 93_312),
-    "DAS2-fs1-2003-1": (40_315, 64),
-    "HPC2N-2002-2.1-cln": (202_876, 240),
-    "HPC2N-2002-2.2-cln": (202_871, 240),
-    "KTH-SP2-1996-2.1-cln": (28_476, 100),
-    "LANL-CM5-1994-4.1-cln": (122_060, 1_024),
-    "LCG-2005-1": (188_041, 24_515),
-    "LLNL-Thunder-2007-1.1-cln": (121_039, 4_008),
-    "NASA-iPSC-1993-3.1-cln": (18_239, 128),
-    "SDSC-DS-2004-2.1-cln": (96_069, 1_664),
-}
+    "CEA-Curie-2011-2.1-cln": (312_826, 93_312), "DAS2-fs1-2003-1": (40_315, 64),
+    "HPC2N-2002-2.1-cln": (202_876, 240), "HPC2N-2002-2.2-cln": (202_871, 240),
+    "KTH-SP2-1996-2.1-cln": (28_476, 100), "LANL-CM5-1994-4.1-cln": (122_060, 1_024),
+    "LCG-2005-1": (188_041, 24_515), "LLNL-Thunder-2007-1.1-cln": (121_039, 4_008),
+    "NASA-iPSC-1993-3.1-cln": (18_239, 128), "SDSC-DS-2004-2.1-cln": (96_069, 1_664),
+}  # fmt: skip
 
 
 def rows(trace: Trace) -> list[list[float]]:
@@ -58,6 +66,7 @@ def header_lines(text: bytes) -> list[bytes]:
 )
 def test_real_trace_survives_reading_and_writing(traces: Path, name: str) -> None:
     """Every header line byte for byte and every field of every job are read and written."""
+    assert {path.name.removesuffix(".swf.gz") for path in traces.glob("*.swf.gz")} <= set(TRACES)
     path = traces / f"{name}.swf.gz"
     if not path.exists():
         pytest.skip(f"no trace {path}")
@@ -74,140 +83,59 @@ def test_real_trace_survives_reading_and_writing(traces: Path, name: str) -> Non
     assert np.array_equal(recorded, other_reader(written))
 
 
-@pytest.mark.traces
-def test_all_traces_of_the_folder_are_tested(traces: Path) -> None:
-    """No trace in the folder is left out of the round trip."""
-    assert {path.name.removesuffix(".swf.gz") for path in traces.glob("*.swf.gz")} <= set(TRACES)
+LATE, EARLY = LINE.replace(b"1 0 ", b"1 900 ", 1), LINE.replace(b"1 0 ", b"2 30 ", 1)
 
 
-def test_trace_without_header() -> None:
-    """Job lines alone are a trace."""
-    trace = parse_swf(LINE + b"\n")
-    assert [] == trace.header.lines
+@pytest.mark.parametrize(
+    ("text", "comments"),
+    [
+        (LINE + b"\n", []),
+        (LATE + b"\n" + EARLY + b"\n", []),
+        (b"; Version: 2.2\r\n" + LINE + b"\r\n" + LINE + b"\r\n", []),
+        (b"; Installation: Universit\xe9 de Li\xe8ge\n" + LINE + b"\n", []),
+        (b"; Version: 2\n" + LINE + b"\n; outage\n;  of a day\n\n" + LINE + b"\n; end\n",
+         [(1, b"; outage"), (1, b";  of a day"), (1, b""), (2, b"; end")]),
+        (b"9007199254740992 -5 0.5 969.56 1000 -0.1 7" + b" -1" * 11 + b"\n", []),
+    ],
+    ids=["without header", "unsorted", "CRLF", "Latin-1", "comments", "fractions"],
+)  # fmt: skip
+def test_texts_are_written_as_they_were_read(
+    text: bytes, comments: list[tuple[int, bytes]]
+) -> None:
+    """Line ends, bytes, order and places of comments survive, and numbers are exact."""
+    trace = parse_swf(text)
+    assert text == generate_swf(trace)
+    assert comments == trace.comments
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LINE, b"  \t " + LINE.replace(b" ", b"\t  ") + b"  \n",
+        b"\xef\xbb\xbf; MaxProcs: 4\n" + LINE, LINE.replace(b" 90 ", b" +9e1 "),
+    ],
+)  # fmt: skip
+def test_what_means_the_same(text: bytes) -> None:
+    """Blanks, tabs, a mark of UTF-8 and a missing line end belong to no field."""
+    trace = parse_swf(text)
     assert [ROW] == rows(trace)
+    assert trace.header.processors == (4 if b"MaxProcs" in text else None)
 
 
-def test_fields_have_their_names() -> None:
-    """Each of the 18 values of a line is found under the name of its field."""
-    trace = parse_swf(" ".join(str(i) for i in range(1, 19)))
-    assert list(range(1, 19)) == [int(trace[name][0]) for name in FIELDS]
-    assert 4 == trace["run"][0]
-    assert 8 == trace["requested_processors"][0]
-    assert 12 == trace["user"][0]
-    assert 18 == trace["think_time"][0]
-
-
-def test_no_final_newline_is_needed() -> None:
-    """The last line counts with and without its line feed."""
-    assert rows(parse_swf(LINE + b"\n" + LINE + b"\n")) == rows(parse_swf(LINE + b"\n" + LINE))
-
-
-def test_crlf_lines_are_written_as_they_were_read() -> None:
-    """Line ends of other systems survive, in the header and after the jobs."""
-    text = b"; Version: 2.2\r\n" + LINE + b"\r\n" + LINE + b"\r\n"
-    trace = parse_swf(text)
-    assert [ROW, ROW] == rows(trace)
-    assert "2.2" == trace.header.get("Version")
-    assert text == generate_swf(trace)
-
-
-def test_latin_1_header_survives() -> None:
-    """A header line that is not UTF-8 is read as Latin-1 and written byte for byte."""
-    text = b"; Installation: Universit\xe9 de Li\xe8ge\n" + LINE + b"\n"
-    trace = parse_swf(text)
-    assert "Université de Liège" == trace.header.get("Installation")
-    assert text == generate_swf(trace)
-
-
-def test_comments_among_jobs_keep_their_place() -> None:
-    """A comment or blank line between jobs stays between the same jobs."""
-    text = b"; Version: 2\n" + LINE + b"\n; outage\n;  of a day\n\n" + LINE + b"\n; end\n"
-    trace = parse_swf(text)
-    assert [ROW, ROW] == rows(trace)
-    assert [(1, b"; outage"), (1, b";  of a day"), (1, b""), (2, b"; end")] == trace.comments
-    assert text == generate_swf(trace)
-
-
-def test_order_of_lines_is_kept() -> None:
-    """Jobs are in the order of their lines, sorted by submission or not."""
-    late, early = LINE.replace(b"1 0 ", b"1 900 ", 1), LINE.replace(b"1 0 ", b"2 30 ", 1)
-    trace = parse_swf(late + b"\n" + early + b"\n")
-    assert [900, 30] == trace["submit"].tolist()
-    assert [1, 2] == trace["number"].tolist()
-
-
-def test_fractions_large_and_negative_values_survive() -> None:
-    """Fractional, negative and very large values are kept exactly."""
-    values = ["9007199254740992", "-5", "0.5", "969.56", "1e3", "-0.1", "+7"] + ["-1"] * 11
-    trace = parse_swf(" ".join(values))
-    expected = [float(value) for value in values]
-    assert [expected] == rows(trace)
-    assert [expected] == rows(parse_swf(generate_swf(trace)))
-
-
-def test_tabs_and_leading_blanks_separate_fields() -> None:
-    """Fields may be apart by any number of blanks and tabs."""
-    assert [ROW] == rows(parse_swf(b"  \t " + LINE.replace(b" ", b"\t  ") + b"  \n"))
-
-
-def test_gzip_is_found_from_content(tmp_path: Path) -> None:
-    """A gzipped file is read whatever its name, and so is a plain one that ends in .gz."""
-    packed, plain = tmp_path / "packed.swf", tmp_path / "plain.swf.gz"
-    packed.write_bytes(gzip.compress(LINE))
-    plain.write_bytes(LINE)
-    assert [ROW] == rows(read_swf(packed))
-    assert [ROW] == rows(read_swf(plain))
-
-
-def test_gzip_is_written_by_name(tmp_path: Path) -> None:
-    """Writing packs when the name ends in .gz, always to the same bytes, and leaves no rest."""
+def test_files(tmp_path: Path) -> None:
+    """Gzip is found from content and written by name, always to the same bytes, with its sum."""
     trace = parse_swf(b"; Version: 2\n" + LINE)
     for name in ("a.swf", "b.swf.gz", "c.swf.gz"):
         write_swf(trace, tmp_path / name)
-    assert b"; Version: 2\n" + LINE + b"\n" == (tmp_path / "a.swf").read_bytes()
-    assert (tmp_path / "b.swf.gz").read_bytes() == (tmp_path / "c.swf.gz").read_bytes()
-    assert generate_swf(trace) == gzip.decompress((tmp_path / "b.swf.gz").read_bytes())
-    assert bytes(4) == (tmp_path / "b.swf.gz").read_bytes()[4:8]  # no time of writing
+    plain, packed = ((tmp_path / name).read_bytes() for name in ("a.swf", "b.swf.gz"))
     assert ["a.swf", "b.swf.gz", "c.swf.gz"] == sorted(p.name for p in tmp_path.iterdir())
-
-
-def test_checksum_is_that_of_the_file(tmp_path: Path) -> None:
-    """The checksum of a trace is the SHA-256 of the bytes on disk."""
-    import hashlib
-
-    path = tmp_path / "a.swf.gz"
-    path.write_bytes(gzip.compress(LINE))
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == read_swf(path).sha256
-
-
-numbers = st.one_of(
-    st.integers(-(2**53), 2**53).map(float),
-    st.integers(-1, 100).map(float),
-    st.floats(-1e9, 1e9, allow_subnormal=False),
-)
-comment_lines = st.text(
-    st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f\x85"), max_size=20
-).map(lambda text: b";" + text.encode("latin-1"))
-
-
-@given(
-    jobs=st.lists(st.lists(numbers, min_size=18, max_size=18), min_size=1, max_size=6),
-    header=st.lists(comment_lines, max_size=4),
-    newline=st.sampled_from([b"\n", b"\r\n"]),
-)
-def test_any_table_survives(jobs: list[list[float]], header: list[bytes], newline: bytes) -> None:
-    """Any numbers and any comment lines come back as they were after writing and reading."""
-    columns = {name: np.array([job[i] for job in jobs]) for i, name in enumerate(FIELDS)}
-    again = parse_swf(generate_swf(Trace(Header(header), columns, newline=newline)))
-    assert jobs == rows(again)
-    assert header == again.header.lines
-    assert newline == again.newline
-
-
-def test_mark_of_utf_8_is_passed_over() -> None:
-    """Some editors begin a file with a byte order mark: it belongs to no field and no comment."""
-    data = b"\xef\xbb\xbf; MaxProcs: 4\n1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1\n"
-    assert 4 == parse_swf(data).header.processors
+    assert b"; Version: 2\n" + LINE + b"\n" == plain == gzip.decompress(packed)
+    assert (bytes(4), packed) == (packed[4:8], (tmp_path / "c.swf.gz").read_bytes())  # no time
+    for name, data in (("packed.swf", packed), ("plain.swf.gz", plain)):
+        (tmp_path / name).write_bytes(data)
+        read = read_swf(tmp_path / name)
+        assert [ROW] == rows(read)
+        assert hashlib.sha256(data).hexdigest() == read.sha256
 
 
 #: Words of a job: numbers, large ones around what a float holds exactly, and other words.
@@ -249,7 +177,7 @@ def as_floats(lines: list[bytes]) -> np.ndarray | None:
     return values if np.all(np.abs(values) <= 2**53) else None
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(job_lines())
 def test_whole_numbers_are_read_as_floats_are(lines: list[bytes]) -> None:
     """Reading whole numbers as such accepts, refuses and returns what reading floats does."""
@@ -258,3 +186,147 @@ def test_whole_numbers_are_read_as_floats_are(lines: list[bytes]) -> None:
     if expected is not None and found is not None:
         assert np.float64 == found.dtype
         assert np.array_equal(expected, found)
+
+
+lines = st.one_of(
+    st.builds(
+        lambda number, run, user: (
+            LINE.replace(b"1", number, 1).replace(b"60", run).replace(b" 7 ", user)
+        ),
+        st.sampled_from([b"1", b"  200", b"70000", b"-1", b"+3"]),
+        st.sampled_from([b"60", b"60.0", b"2.5", b"1e3", b"4294967296"]),
+        st.sampled_from([b" 7 ", b"\t8  ", b" -1 "]),
+    ),
+    st.sampled_from([b"", b"  ", b"; a comment", b" ; indented", b"; MaxProcs: 8"]),
+    st.sampled_from([LINE + b" 9", LINE[:-3], LINE.replace(b"60", b"x"), b"; a \0", LINE + b"\0"]),
+)
+
+
+def outcome(data: bytes) -> object:
+    """Return everything in a trace, or the message why there is none."""
+    try:
+        trace = parse_swf(data)
+    except HpcrowdError as error:
+        return str(error)
+    columns = {name: (values.dtype, values.tolist()) for name, values in trace.columns.items()}
+    return trace.header.lines, trace.comments, trace.newline, columns
+
+
+@given(
+    st.lists(lines, max_size=12),
+    st.sampled_from([b"\n", b"\r\n"]),
+    st.booleans(),
+    st.integers(1, 300),
+)
+def test_blocks_of_any_size_give_the_same(
+    rows: list[bytes], newline: bytes, ended: bool, size: int
+) -> None:
+    """Header, comments, line ends, columns, their types and errors do not depend on the blocks."""
+    data = newline.join(rows) + (newline if ended else b"")
+    whole = outcome(data)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(swf, "BLOCK", size)
+        in_blocks = outcome(data)
+    if isinstance(whole, str) and isinstance(in_blocks, str):
+        return  # the first of several errors may be that of another block
+    assert whole == in_blocks
+
+
+def test_error_in_a_later_block_names_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines are counted over the whole file, with comments and the byte order mark."""
+    monkeypatch.setattr(files, "BLOCK", 10)
+    monkeypatch.setattr(files, "PIECE", 64)
+    path = tmp_path / "bad.swf"
+    good = b"; Version: 2\n" + LINE + b"\n; between\n\n" + LINE + b"\n"
+    path.write_bytes(files.BYTE_ORDER_MARK + good + LINE.replace(b" 7 ", b" x ") + b"\n")
+    with pytest.raises(HpcrowdError, match=r"line 6, field user: 'x'"):
+        read_swf(path)
+    path.write_bytes(files.BYTE_ORDER_MARK + good)
+    assert [b"; Version: 2"] == read_swf(path).header.lines
+
+
+def test_file_in_pieces_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a file are whole lines, and together the file, however it is read."""
+    data = b"\n".join(b"x" * length for length in (0, 5, 40, 0, 0, 7, 90, 3))
+    path = tmp_path / "text"
+    path.write_bytes(data)
+    for piece in (1, 3, 16, 50, 1000):
+        for block in (1, 20, 1000):
+            monkeypatch.setattr(files, "PIECE", piece)
+            monkeypatch.setattr(files, "BLOCK", block)
+            blocks = list(files.read_blocks(path))
+            assert data == b"".join(blocks)
+            assert all(one.endswith(b"\n") for one in blocks[:-1])
+
+
+def bad(old: bytes, new: bytes, before: bytes = b"; a\n") -> bytes:
+    """Three jobs of which the second is malformed, the third, too."""
+    return b"\n".join([before + LINE, LINE.replace(old, new), LINE.replace(b" 60 ", b" ? ")])
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "field", "value"),
+    [
+        *((bad(b" 60 ", b" " + word + b" "), 3, "run", word.decode("latin-1")) for word in (
+            b"abc", b"nan", b"-nan", b"inf", b"-inf", b"1e400", b"1_000", b"0x10", b"1,5", b"--1",
+            b"9007199254740994", "\u0661".encode())),
+        (bad(b" 7 ", b" x ", b"; a\n\n; b\n\n"), 6, "user", "x"),
+        (bad(LINE, LINE[:-3]), 3, None, "17 fields"),
+        (bad(LINE, LINE + b" 4"), 3, None, "19 fields"),
+        (LINE[:-3] + b"\n" + LINE + b" 5\n", 1, None, "17 fields"),
+        *((bad(b" 60 ", blank + b"60 "), 3, None, "") for blank in (
+            b"\xa0", b"\x1c", b"\x1f", b" \xa0", b" \x1c")),
+        (b"\n".join([LINE] * 200) + b"\n; odd\0comment\n" + LINE, 201, None, "zero byte"),
+    ],
+)  # fmt: skip
+def test_malformed_lines(data: bytes, line: int, field: str | None, value: str) -> None:
+    """The first one is named, counted with comments, with its field and value or fault."""
+    error = complaint(parse_swf, data)
+    assert line == error.line
+    assert field in (None, error.field)
+    assert value in str(error)
+
+
+def flipped(place: int, value: int = 0xFF) -> bytes:
+    """A gzip file of which one byte is another."""
+    data = bytearray(gzip.compress(b"\n".join([LINE] * 50), mtime=0))
+    data[place] ^= value
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b" \r\n\t\n", "empty"),
+        (b"; Version: 2.2\n; MaxProcs: 4\n", "no job"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "binary"),
+        (b"BZh91AY" + bytes(range(128, 256)) * 100, "..."),
+        *((gzip.compress(LINE)[:length], "cut short") for length in (2, 5, 12, 40)),
+        *((flipped(place), "damaged") for place in (2, 14, -6)),  # in head, data or checksum
+        (None, "No such file"),
+    ],
+)
+def test_files_that_are_no_trace(tmp_path: Path, data: bytes | None, words: str) -> None:
+    """Each is one short line with the file and the reason, which a ValueError handler catches."""
+    path = tmp_path / "bad.swf.gz"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(TraceError) as caught:
+        read_swf(path)
+    assert isinstance(caught.value, ValueError)
+    told = str(caught.value)
+    assert 1 == len(told.splitlines())
+    assert len(told) < 400
+    assert str(path) in told
+    assert words in told
+
+
+def test_places_that_are_no_file(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
+    """A folder is named; what cannot be written leaves nothing behind."""
+    with pytest.raises(TraceError, match="is a folder"):
+        read_swf(tmp_path)
+    with pytest.raises(TraceError, match=r"a\.swf: cannot be written"):
+        write_swf(make_trace({"submit": 0}), tmp_path / "none" / "a.swf")
+    assert [] == list(tmp_path.iterdir())

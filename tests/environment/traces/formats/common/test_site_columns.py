@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hpcrowd.environment import FormatOptions, Losses, Trace, parse_format, parse_sacct, read_trace
+from hpcrowd.environment import Losses, Trace, parse_format, read_trace
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
-from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in
 
-from tests.support.sacct import UTC, text
+from tests.support.sacct import UTC
 
 Record = dict[str, Any]
 
@@ -21,7 +20,7 @@ Record = dict[str, Any]
 @pytest.fixture(scope="module")
 def site(slurm_dumps: Path) -> Trace:
     """The dump with all columns."""
-    return read_trace(slurm_dumps / "all-D.txt.gz", options=FormatOptions(zone="UTC"))
+    return read_trace(slurm_dumps / "all-D.txt.gz", options=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -42,20 +41,11 @@ def records(slurm_dumps: Path) -> dict[str, list[Record]]:
     return found
 
 
-def test_every_record_is_accounted_for(site: Trace, records: dict[str, list[Record]]) -> None:
-    """All 421 records are runs, earlier runs of a job, or parts of a heterogeneous one."""
+def test_times_sizes_limits_states_and_names(site: Trace, records: dict[str, list[Record]]) -> None:
+    """Every job equals its records, second for second: runs of a job, or parts of one."""
     assert 421 == sum(map(len, records.values()))
     assert set(records) == set(site.extra["job_id"])
     assert {} == site.dropped
-    merged = sum(len(some) - 1 for some in records.values())
-    restarts = sum(int(text or 0) for text in site.extra["restarts"])
-    parts = sum(len(some) - 1 for some in records.values() if some[0]["het"]["job_id"])
-    assert merged == restarts + parts + 1  # one was resized
-    assert len(site) + merged == 421
-
-
-def test_times_sizes_limits_states_and_names(site: Trace, records: dict[str, list[Record]]) -> None:
-    """Every job equals its records, second for second."""
     origin = int(site.header.get("UnixStartTime") or 0)
     differ = Counter[str]()
     for row, name in enumerate(site.extra["job_id"]):
@@ -104,9 +94,21 @@ def test_times_sizes_limits_states_and_names(site: Trace, records: dict[str, lis
     assert {} == differ
 
 
+def test_what_is_lost_or_rounded_is_counted(site: Trace, slurm_dumps: Path) -> None:
+    """SWF loses the columns, but for states that its status says; ``--units`` rounds memory."""
+    lost = Losses()
+    parse_format("swf").generate(site, lost)
+    counts = {field: count for (field, _), count in lost.counts.items()}
+    said = ("COMPLETED", "FAILED", "CANCELLED")
+    assert counts["final_state"] == sum(state not in said for state in site.extra["final_state"])
+    assert set(site.extra) <= set(counts) & set(SITE_COLUMNS)
+    rounded = read_trace(slurm_dumps / "guide-unitsG.txt", options=UTC).repaired.items()
+    assert 408 == sum(count for reason, count in rounded if "--units" in reason)
+
+
 def test_odd_jobs_of_the_cluster(slurm_dumps: Path) -> None:
     """Suspended, resized, requeued, a chain, an array with a limit, and one that never started."""
-    trace = read_trace(slurm_dumps / "lines.txt", options=FormatOptions(zone="UTC"))
+    trace = read_trace(slurm_dumps / "lines.txt", options=UTC)
     rows = {name: row for row, name in enumerate(trace.extra["job_id"])}
 
     def of(name: str, *columns: str) -> list[str]:
@@ -123,61 +125,3 @@ def test_odd_jobs_of_the_cluster(slurm_dumps: Path) -> None:
     assert (-1, 0) == (trace["run"][rest], trace["allocated_processors"][rest])
     assert ["TIMEOUT"] == of("289", "final_state")
     assert "gres/gpu=2" in of("303", "alloc_tres")[0]
-
-
-def test_rounded_memory_is_counted(slurm_dumps: Path) -> None:
-    """``--units`` rounds what jobs asked for, through no fault of theirs."""
-    trace = read_trace(slurm_dumps / "guide-unitsG.txt", options=FormatOptions(zone="UTC"))
-    assert 408 == sum(count for reason, count in trace.repaired.items() if "--units" in reason)
-
-
-@pytest.mark.parametrize("name", ["sacct", "parquet", "csv"])
-def test_formats_that_hold_them(site: Trace, name: str) -> None:
-    """Columns beyond the fields read back, or are counted as lost."""
-    kind, lost = parse_format(name), Losses()
-    options = FormatOptions(zone="UTC")
-    again = kind.parse(kind.generate(site, lost, options), "again", options)
-    gone = {field for field, _ in lost.counts}
-    assert gone <= {"restarts", "lost_work", "executable", "header"}
-    order = {job: row for row, job in enumerate(again.extra["job_id"])}
-    place = [order[job] for job in site.extra["job_id"]]
-    for column in set(site.extra) - gone:
-        assert site.extra[column].tolist() == again.extra[column][place].tolist(), column
-
-
-def test_swf_counts_what_it_cannot_hold(site: Trace) -> None:
-    """States that the status says as well are not lost; all other columns are named."""
-    lost = Losses()
-    parse_format("swf").generate(site, lost)
-    counts = {field: count for (field, _), count in lost.counts.items()}
-    odd = [state for state in site.extra["final_state"]
-           if state not in ("COMPLETED", "FAILED", "CANCELLED")]  # fmt: skip
-    assert len(odd) == counts["final_state"]
-    assert set(site.extra) <= set(counts)
-    assert set(site.extra) <= set(SITE_COLUMNS)
-
-
-def test_columns_that_are_not_read_are_named() -> None:
-    """Nothing vanishes without a word."""
-    trace = parse_sacct(text({"Layout": "x", "AveCPU": "00:00"}), options=UTC)
-    assert ("Layout", "AveCPU") == trace.not_read
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("sbatch -d afterok:273 x.sh", Asked("afterok:273")),
-        ("sbatch -dafterany:1:2 --begin=now+1hour x.sh -d afterok:9", Asked("afterany:1:2", 3600)),
-        ("sbatch --dependency=singleton -a 0-19%2 x.sh", Asked("singleton", 0, 2)),
-        ("sbatch --array 1-9 --exclusive x.sh", Asked("", 0, 0, exclusive=True)),
-        ("sbatch -b now+30minutes --exclusive=user x.sh", Asked("", 1800, 0, exclusive=True)),
-        ("sbatch --begin=16:00 x.sh", Asked()),
-        ("sbatch -n2 : -d afterok:3 x.sh", Asked(columns={"tasks": "2"})),
-        ("sbatch --wrap='unclosed", Asked()),
-        ("sbatch -d", Asked()),
-        ("", Asked()),
-    ],
-)
-def test_options_of_submit_lines(line: str, expected: Asked) -> None:
-    """Options count before the script; those of the script and of later parts do not."""
-    assert expected == asked_in(line)

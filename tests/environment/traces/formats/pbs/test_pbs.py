@@ -1,31 +1,27 @@
-"""Accounting logs of PBS, PBS Professional and Torque are read and written."""
+"""Accounting logs of PBS, PBS Professional and Torque, and what their jobs ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hpcrowd.environment import (
     FormatOptions,
     Losses,
-    ParseError,
     QuantityError,
-    Trace,
-    TraceError,
     generate_pbs,
     generate_swf,
     jobs_from_trace,
     parse_pbs,
     parse_swf,
-    read_pbs,
-    read_trace,
-    write_pbs,
 )
 from hpcrowd.environment.holds.recorded import NOT_THERE, recorded_rules
 from hpcrowd.environment.holds.rules import Condition, Parent
+from hpcrowd.environment.jobs import UNKNOWN
+from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.traces.formats.pbs.accounting import PBS
 from hpcrowd.environment.traces.formats.pbs.records import (
     duration,
     memory,
@@ -35,148 +31,100 @@ from hpcrowd.environment.traces.formats.pbs.records import (
     pairs,
     quoted,
 )
+from hpcrowd.environment.traces.formats.pbs.requests import COLUMNS
+from hpcrowd.environment.traces.requests import requests_of
+from hpcrowd.environment.traces.trace import FIELDS, Trace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.neighbours import any_trace, damaged, round_trip, told_in_one_line
+from tests.environment.traces.formats.format_cases import losses_are_exact, shown
+from tests.environment.traces.formats.format_samples import PROFESSIONAL, TORQUE
 
 #: 04/18/2009 00:00:00 UTC.
 DAY = 1_240_012_800
-#: A day of Torque: it ends well, fails, is deleted in the queue, deleted, aborted, and is not over.
-TORQUE = """\
-04/18/2009 00:00:00;L;license;floating license hour:3 day:3
-04/18/2009 00:00:15;Q;123.server;queue=batch
-04/18/2009 00:00:20;Q;124.server;queue=long
-04/18/2009 00:00:30;Q;125.server;queue=batch
-04/18/2009 00:01:00;S;123.server;user=alice group=chem jobname=STDIN queue=batch \
-ctime=1240012815 qtime=1240012815 etime=1240012815 start=1240012860 owner=alice@login \
-exec_host=n1/3+n1/2+n1/1+n1/0+n2/3+n2/2+n2/1+n2/0 Resource_List.nodes=2:ppn=4 \
-Resource_List.walltime=01:00:00 Resource_List.pmem=2gb
-04/18/2009 00:02:00;D;125.server;requestor=bob@login
-04/18/2009 00:21:00;E;123.server;user=alice group=chem account=p17 jobname=STDIN queue=batch \
-ctime=1240012815 qtime=1240012815 etime=1240012815 start=1240012860 owner=alice@login \
-exec_host=n1/3+n1/2+n1/1+n1/0+n2/3+n2/2+n2/1+n2/0 Resource_List.nodes=2:ppn=4 \
-Resource_List.walltime=01:00:00 Resource_List.pmem=2gb session=31 end=1240014060 Exit_status=0 \
-resources_used.cput=01:20:00 resources_used.mem=1600kb resources_used.vmem=9mb \
-resources_used.walltime=00:20:00
-04/18/2009 00:30:00;E;124.server;user=bob group=chem jobname=my long job queue=long \
-ctime=1240012820 qtime=1240012820 etime=1240012820 start=1240012900 exec_host=n3/0-1 \
-Resource_List.ncpus=2 Resource_List.walltime=600 end=1240014600 Exit_status=271
-04/18/2009 00:31:00;Q;126.server;queue=batch
-04/18/2009 00:31:05;S;126.server;user=bob queue=batch ctime=1240014660 start=1240014665
-04/18/2009 00:32:00;D;126.server;requestor=bob@login
-04/18/2009 00:32:05;E;126.server;user=bob queue=batch ctime=1240014660 start=1240014665 \
-end=1240014725 Exit_status=271
-04/18/2009 00:40:00;Q;127.server;queue=batch
-04/18/2009 00:40:01;A;127.server;
-04/18/2009 00:50:00;Q;128.server;queue=batch
-04/18/2009 00:51:00;Q;129.server;queue=batch
-04/18/2009 00:51:05;S;129.server;user=bob queue=batch ctime=1240015860 start=1240015865
-"""
-#: PBS Professional: arrays, chunks, reruns, reservations, quotes.
-PROFESSIONAL = """\
-03/06/2023 01:38:30;Q;9[].ml;user=ann queue=workq ctime=1678066710
-03/06/2023 01:38:31;U;R5.ml;requestor=root@ml
-03/06/2023 01:40:00;E;9[2].ml;user=ann group=g project=_pbs_project_default jobname="a b=c" \
-queue=workq ctime=1678066710 qtime=1678066710 etime=1678066715 start=1678066720 \
-exec_host=v1/0*8+v2/0*8 exec_vnode=(v1:ncpus=8:mem=4gb)+(v2:ncpus=8) Resource_List.mem=8gb \
-Resource_List.ncpus=16 Resource_List.nodect=2 Resource_List.place=free \
-Resource_List.select=2:ncpus=8:mem=4gb end=1678066800 Exit_status=0 run_count=1
-03/06/2023 01:41:00;S;10.ml;user=ann ctime=1678066711 start=1678066860 exec_vnode=(v1:ncpus=1)
-03/06/2023 01:42:00;R;10.ml;user=ann ctime=1678066711 start=1678066860 \
-end=1678066920 Exit_status=-11
-03/06/2023 01:50:00;E;10.ml;user=ann ctime=1678066711 start=1678067000 exec_host=v1/0 \
-exec_vnode=(v1:ncpus=1) Resource_List.select=1 end=1678067400 Exit_status=1
-03/06/2023 01:51:00;E;9[].ml;user=ann queue=workq ctime=1678066710 end=1678067460 Exit_status=0
-"""
 
 
 def test_story_of_torque() -> None:
     """Times, processors, memory and ends of jobs are put together from all their records."""
     trace = parse_pbs(TORQUE)
-    assert [123, 124, 125, 126, 127] == trace["number"].tolist()
-    assert [0, 5, 15, 1845, 2385] == trace["submit"].tolist()
-    assert [45, 80, -1, 5, -1] == trace["wait"].tolist()
-    assert [1200, 1700, -1, 60, -1] == trace["run"].tolist()
-    assert [8, 2, -1, -1, -1] == trace["allocated_processors"].tolist()
-    assert [8, 2, -1, -1, -1] == trace["requested_processors"].tolist()
-    assert [600, -1, -1, -1, -1] == trace["average_cpu"].tolist()  # 80 min on 8 processors
-    assert [200, -1, -1, -1, -1] == trace["memory"].tolist()
-    assert [3600, 600, -1, -1, -1] == trace["requested_time"].tolist()
-    assert [2 * 1024**2, -1, -1, -1, -1] == trace["requested_memory"].tolist()
-    assert [1, 0, 5, 5, 0] == trace["status"].tolist()
-    assert [1, 2, -1, 2, -1] == trace["user"].tolist()
     assert {
-        "user": {1: "alice", 2: "bob"},
-        "group": {1: "chem"},
+        "number": [123, 124, 125, 126, 127], "submit": [0, 5, 15, 1845, 2385],
+        "wait": [45, 80, -1, 5, -1], "run": [1200, 1700, -1, 60, -1],
+        "allocated_processors": [8, 2, -1, -1, -1], "requested_processors": [8, 2, -1, -1, -1],
+        "average_cpu": [600, -1, -1, -1, -1],  # 80 min on 8 processors
+        "memory": [200, -1, -1, -1, -1], "requested_time": [3600, 600, -1, -1, -1],
+        "requested_memory": [2 * 1024**2, -1, -1, -1, -1], "status": [1, 0, 5, 5, 0],
+        "user": [1, 2, -1, 2, -1],
+    } == {name: trace[name].tolist() for name in list(FIELDS)[:12]}  # fmt: skip
+    assert {
+        "user": {1: "alice", 2: "bob"}, "group": {1: "chem"}, "queue": {1: "batch", 2: "long"},
         "executable": {1: "STDIN", 2: "my long job"},
-        "queue": {1: "batch", 2: "long"},
-    } == trace.names
+    } == trace.names  # fmt: skip
     assert ["p17", "", "", "", ""] == trace.extra["project"].tolist()
     assert "123.server" == trace.extra["job_id"][0]
     assert {"not ended when the log ends": 2} == trace.dropped
     assert {} == trace.repaired
-
-
-def test_header_shows_how_it_was_read() -> None:
-    """The beginning, the zone, the largest use of the machine and the queues are there."""
-    header = parse_pbs(TORQUE).header
+    header = trace.header
     assert DAY + 15 == header.integer("UnixStartTime")
     assert "Sat Apr 18 00:00:15 UTC 2009" == header.get("StartTime")
     assert 10 == header.processors
     assert ["1 batch", "2 long"] == [value for key, value in header.entries() if key == "Queue"]
-    assert "local times of records taken as UTC, as no time zone was given" in [
-        value for key, value in header.entries() if key == "Note"
-    ]
+    note = "local times of records taken as UTC, as no time zone was given"
+    assert note in [value for key, value in header.entries() if key == "Note"]
 
 
 def test_story_of_pbs_professional() -> None:
     """Jobs of arrays count, the array does not; of a job that is run again the last run counts."""
     trace = parse_pbs(PROFESSIONAL)
-    assert ["9[2].ml", "10.ml"] == trace.extra["job_id"].tolist()
-    assert [1, 2] == trace["number"].tolist()  # in order of submission, as an array is there
-    assert [0, 1] == trace["submit"].tolist()
-    assert [10, 289] == trace["wait"].tolist()
-    assert [80, 400] == trace["run"].tolist()
-    assert [16, 1] == trace["allocated_processors"].tolist()
-    assert [16, 1] == trace["requested_processors"].tolist()
-    assert [512 * 1024, -1] == trace["requested_memory"].tolist()
-    assert [1, 0] == trace["status"].tolist()
-    assert {1: "a b=c"} == trace.names["executable"]
+    assert [  # numbers are in order of submission, as an array is there
+        ("9[2].ml", 1, 0, 10, 80, 16, 16, 512 * 1024, 1, "a b=c"),
+        ("10.ml", 2, 1, 289, 400, 1, 1, -1, 0, -1),
+    ] == shown(
+        trace, "job_id", "number", "submit", "wait", "run", "allocated_processors",
+        "requested_processors", "requested_memory", "status", "executable",
+    )  # fmt: skip
     assert {"job array: its jobs count one by one": 1} == trace.dropped
     assert {"run again: the last run kept": 1} == trace.repaired
+    assert {
+        "job_id": ["9[2].ml", "10.ml"], "project": ["_pbs_project_default", ""],
+        "eligible": ["5", ""], "exit_code": ["", "1"], "restarts": ["", "1"],
+        "lost_work": ["", "60"], "nodes": ["2", "1"], "node_list": ["v1,v2", "v1"],
+        "tasks": ["2", "1"], "cores_per_task": ["8", "1"],
+    } == {name: texts.tolist() for name, texts in trace.extra.items()}  # fmt: skip
+    losses_are_exact(trace, PBS, FormatOptions())
+    lost = Losses()
+    generate_pbs(trace, lost)
+    assert {("lost_work", "no record holds it"): 1} == lost.counts
 
 
-def test_numbers_follow_submissions_where_ids_do_not_tell() -> None:
-    """With two servers, numbers are places in the order of submission."""
-    message = "ctime={} start=50 end=60 Exit_status=0"
-    trace = parse_pbs("\n".join(
-        f"01/01/1970 00:01:00;E;{job};{message.format(created)}"
-        for job, created in (("5.a", 30), ("5.b", 10), ("6.a", 20))
-    ))  # fmt: skip
-    assert [3, 1, 2] == trace["number"].tolist()
-    assert [20, 0, 10] == trace["submit"].tolist()
+END = "04/18/2009 00:01:00;E;{};ctime={} start=50 end=60 Exit_status=0\n"
 
 
-def test_local_times_of_records_are_used_where_there_are_no_others() -> None:
-    """A job that never started was submitted when its record says, in the zone of the server."""
-    text = "04/18/2009 00:00:10;Q;1.s;queue=q\n04/18/2009 02:00:00;D;1.s;requestor=a@b\n"
-    assert DAY + 10 == parse_pbs(text).header.integer("UnixStartTime")
-    swedish = parse_pbs(text, options=FormatOptions(zone="Europe/Stockholm"))
-    assert DAY + 10 - 7200 == swedish.header.integer("UnixStartTime")
-    assert "Europe/Stockholm" == swedish.header.get("TimeZoneString")
+@pytest.mark.parametrize(
+    ("text", "zone", "expected", "repaired"),
+    [
+        # with two servers, numbers are places in the order of submission
+        (END.format("5.a", 30) + END.format("5.b", 10) + END.format("6.a", 20), None,
+         {"number": [3, 1, 2], "submit": [20, 0, 10]}, {}),
+        # what was deleted while it ran, without a record of its end, ended then
+        ("04/18/2009 00:00:10;S;1.s;ctime=1240012800 start=1240012810\n"
+         "04/18/2009 00:01:00;D;1.s;requestor=a@b\n", None,
+         {"wait": [10], "run": [50], "status": [5]},
+         {"no end record: deletion or abort taken as the end": 1}),
+        # a job that never started was submitted when its record says, in the zone of the server
+        (TORQUE, "Europe/Stockholm", {"submit": [7185, 7190, 0, 9030, 2370]}, {}),
+    ],
+)  # fmt: skip
+def test_numbers_times_and_ends(
+    text: str, zone: str | None, expected: dict[str, list[int]], repaired: dict[str, int]
+) -> None:
+    """They follow from other records where those that should tell them do not."""
+    trace = parse_pbs(text, options=FormatOptions(zone=zone))
+    assert expected == {name: trace[name].tolist() for name in expected}
+    assert repaired == trace.repaired
+    assert zone == trace.header.get("TimeZoneString")
     with pytest.raises(QuantityError, match="zone 'Sweden'"):
         parse_pbs(text, options=FormatOptions(zone="Sweden"))
-
-
-def test_a_start_without_an_end() -> None:
-    """A job that was deleted while it ran, without a record of its end, ended then."""
-    trace = parse_pbs(
-        "04/18/2009 00:00:10;S;1.s;ctime=1240012800 start=1240012810\n"
-        "04/18/2009 00:01:00;D;1.s;requestor=a@b\n"
-    )
-    assert ([10], [50], [5]) == tuple(trace[n].tolist() for n in ("wait", "run", "status"))
-    assert {"no end record: deletion or abort taken as the end": 1} == trace.repaired
 
 
 OF_SELECT, OF_NODES = (partial(of_chunks, per_chunk=key) for key in ("ncpus", "ppn"))
@@ -203,15 +151,12 @@ def test_quantities(read: Callable[[str], float], text: str, value: float) -> No
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ("a=1 b=2", [("a", "1"), ("b", "2")]),
-        ("a=x=y b=", [("a", "x=y"), ("b", "")]),
+        ("a=1 b=2", [("a", "1"), ("b", "2")]), ("a=x=y b=", [("a", "x=y"), ("b", "")]),
         ("jobname=my job queue=q", [("jobname", "my job"), ("queue", "q")]),
         ('a="x y=z" b=2', [("a", "x y=z"), ("b", "2")]),
-        ("a='x \"y' b=2", [("a", 'x "y'), ("b", "2")]),
-        ("stray a=1", [("a", "1")]),
-        ("", []),
+        ("a='x \"y' b=2", [("a", 'x "y'), ("b", "2")]), ("stray a=1", [("a", "1")]), ("", []),
     ],
-)
+)  # fmt: skip
 def test_pairs(message: str, expected: list[tuple[str, str]]) -> None:
     """Messages are keys and values, which may have blanks and equals signs."""
     assert expected == pairs(message)
@@ -223,13 +168,6 @@ def test_any_text_is_read_as_it_was_quoted(text: str) -> None:
     text = " ".join(text.split()) or "x"
     expected = text.replace('"', "'") if '"' in text and "'" in text else text
     assert [("a", expected), ("b", "1")] == pairs(f"a={quoted(text)} b=1")
-
-
-@given(any_trace(("job_id", "project", "orig_site")))
-def test_any_trace_survives_or_is_counted(trace: Trace) -> None:
-    """What is not the same after writing and reading is what was counted, field by field."""
-    back = round_trip(trace, generate_pbs, parse_pbs)
-    assert trace.header.lines == back.header.lines
 
 
 def test_records_are_written_by_time() -> None:
@@ -264,46 +202,21 @@ def test_records_are_written_by_time() -> None:
     del back.extra["job_id"]
     again = generate_swf(back).replace(b" 1 3 ", b" 7 3 ")
     assert generate_swf(trace) == again
-
-
-def test_what_was_read_is_written_with_its_ids() -> None:
-    """Identifiers of a server and accounts come back."""
-    trace = parse_pbs(PROFESSIONAL)
-    lost = Losses()
-    back = parse_pbs(generate_pbs(trace, lost))
-    assert ["9[2].ml", "10.ml"] == back.extra["job_id"].tolist()
-    assert ["_pbs_project_default", ""] == back.extra["project"].tolist()
-    assert {("lost_work", "no record holds it"): 1} == lost.counts
-    assert generate_swf(trace) == generate_swf(back)
-    del trace.extra["lost_work"]
-    assert {name: texts.tolist() for name, texts in trace.extra.items()} == {
-        name: texts.tolist() for name, texts in back.extra.items()
-    }
+    trace.columns["number"] = np.array([1, 1, 1, 4])
+    ids = parse_pbs(generate_pbs(trace)).extra["job_id"].tolist()
+    assert ["1.hpcrowd", "1.hpcrowd.1", "1.hpcrowd.2", "4.hpcrowd"] == ids
 
 
 def test_columns_beyond_the_fields() -> None:
-    """Eligible times, exit codes, hosts, runs, dependencies and whole nodes are kept."""
-    extra = parse_pbs(PROFESSIONAL).extra
-    assert {
-        "job_id": ["9[2].ml", "10.ml"],
-        "project": ["_pbs_project_default", ""],
-        "eligible": ["5", ""],
-        "exit_code": ["", "1"],
-        "restarts": ["", "1"],
-        "lost_work": ["", "60"],
-        "nodes": ["2", "1"],
-        "node_list": ["v1,v2", "v1"],
-        "tasks": ["2", "1"],
-        "cores_per_task": ["8", "1"],
-    } == {name: texts.tolist() for name, texts in extra.items()}
+    """Dependencies, reservations and whole nodes are kept, and hold jobs back."""
     record = "04/18/2009 00:01:00;E;{};user=u ctime=10 start={} end=60 exec_host=a/0 {}\n"
     trace = parse_pbs(
         record.format("1.s", 20, "Exit_status=0 Resource_List.place=scatter:excl")
         + record.format("2.s", 60, "depend=afterok:1.s@s,afterany:9[4].s@s resvname=R5.s")
     )
-    assert ["yes", ""] == trace.extra["exclusive"].tolist()
-    assert ["", "afterok:1.s@s,afterany:9[4].s@s"] == trace.extra["dependency"].tolist()
-    assert ["", "R5.s"] == trace.extra["reservation"].tolist()
+    assert [("yes", "", ""), ("", "afterok:1.s@s,afterany:9[4].s@s", "R5.s")] == shown(
+        trace, "exclusive", "dependency", "reservation"
+    )
     made = jobs_from_trace(trace)
     rules = recorded_rules(trace, made.jobs, made.source_row)
     assert rules is not None
@@ -311,88 +224,111 @@ def test_columns_beyond_the_fields() -> None:
     assert {NOT_THERE: 1} == rules.notes
 
 
-def test_losses_are_reported() -> None:
-    """Fractions, states, fields and texts that no record has are counted."""
-    trace = parse_swf("; a\n1 0.5 5 60 4 -1 -1 4 90 -1 3 7 3 -1 -1 2 1 9\n; b\n")
-    trace.extra["job_id"] = np.array(["a b"], np.object_)
-    trace.extra["orig_site"] = np.array(["x"], np.object_)
-    lost = Losses()
-    generate_pbs(trace, lost)
-    reason = "times and sizes must be whole and not negative, states those of PBS"
-    assert {
-        ("partition", "no record holds it"): 1,
-        ("preceding", "no record holds it"): 1,
-        ("think_time", "no record holds it"): 1,
-        ("orig_site", "no record holds it"): 1,
-        ("comments", "no record holds them"): 1,
-        ("submit", reason): 1,
-        ("status", reason): 1,
-        ("job_id", "not an identifier of PBS"): 1,
-    } == lost.counts
+RECORD = (
+    "04/18/2009 00:01:00;E;{};user=u queue=long account=lab ctime=10 start=20 end=60 "
+    "exec_host=a/0 Exit_status=0 {}\n"
+)
 
 
-@pytest.mark.slow
-@pytest.mark.traces
-@pytest.mark.parametrize("name", ["KTH-SP2-1996-2.1-cln", "SDSC-DS-2004-2.1-cln"])
-def test_real_traces_survive(read_trace: Callable[[str], Trace], name: str) -> None:
-    """Real traces come back but for what is counted, with their headers."""
-    trace = read_trace(name)
-    back = round_trip(trace, generate_pbs, parse_pbs)
-    assert trace.header.lines == back.header.lines
-
-
-def test_local_times_are_of_the_zone_of_the_options(tmp_path: Path) -> None:
-    """A file is read with the zone that it does not say, and written in one."""
-    trace = parse_pbs(TORQUE)
-    write_pbs(trace, tmp_path / "a.pbs.gz", FormatOptions(zone="Europe/Stockholm"))
-    assert generate_swf(trace) == generate_swf(read_pbs(tmp_path / "a.pbs.gz"))
-    (tmp_path / "b").write_text(TORQUE)
-    swedish = read_trace(tmp_path / "b", options=FormatOptions(zone="Europe/Stockholm"))
-    assert [7185, 7190, 0, 9030, 2370] == swedish["submit"].tolist()
+def told(resources: str) -> dict[str, str]:
+    """Return the columns of requests of a job with some resources."""
+    asked = " ".join(f"Resource_List.{one}" for one in resources.split())
+    extra = parse_pbs(RECORD.format("1.s", asked)).extra
+    return {name: extra[name][0] for name in COLUMNS if name in extra}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "field", "value"),
+    ("resources", "expected"),
     [
-        ("start=1240012900", "start=soon", 8, "start", "soon"),
-        ("ncpus=2", "ncpus=two", 8, "Resource_List.ncpus", "two"),
-        ("exec_host=n3/0-1", "exec_host=n3/0-x", 8, "exec_host", "n3/0-x"),
-        ("exec_host=n3/0-1", f"exec_host=n3/0-{'9' * 30}", 8, "exec_host", f"n3/0-{'9' * 30}"),
-        ("walltime=600", "walltime=-600", 8, "Resource_List.walltime", "-600"),
-        ("start=1240012900", "start=1240012900000", 8, "start", "1240012900000"),
-        ("mem=1600kb", "mem=big", 7, "resources_used.mem", "big"),
-        ("00:00:15;Q", "25:00:15;Q", 2, "time", "04/18/2009 25:00:15"),
-        ("04/18/2009 00:00:20;Q;124.server;queue=long", "garbage", 3, None, "garbage"),
-        ("124.server;queue=long", "124.ser\0ver;queue=long", 3, None, None),
+        ("select=2:ncpus=8:mem=4gb:ngpus=1",
+         {"tasks": "2", "cores_per_task": "8", "gpus_per_task": "1"}),
+        ("select=4:ncpus=2 place=scatter:excl",
+         {"tasks": "4", "cores_per_task": "2", "tasks_per_node": "1", "asked_nodes": "4",
+          "asked_max_nodes": "4"}),
+        ("select=4:ncpus=2:bigmem=True:ib=true:ssd=False place=pack",
+         {"tasks": "4", "cores_per_task": "2", "asked_nodes": "1", "asked_max_nodes": "1",
+          "constraints": "bigmem&ib"}),
+        ("select=1:ncpus=8:ngpus=2+1:ncpus=4 place=scatter",
+         {"asked_nodes": "2", "asked_max_nodes": "2", "gpus": "2"}),
+        ("select=1:ncpus=8+1:ncpus=8 place=free", {"tasks": "2", "cores_per_task": "8"}),
+        ("select=1:ncpus=0", {}),
+        ("nodes=2:ppn=4:gpus=1:bigmem",
+         {"tasks": "8", "tasks_per_node": "4", "asked_nodes": "2", "asked_max_nodes": "2",
+          "gpus_per_node": "1", "constraints": "bigmem"}),
+        ("nodes=2:ppn=4+n17:ppn=2:gpus=3:shared",
+         {"asked_nodes": "3", "asked_max_nodes": "3", "gpus": "3"}),
+        ("nodes=n17", {"tasks": "1", "tasks_per_node": "1", "asked_nodes": "1",
+                       "asked_max_nodes": "1"}),
+        ("nodes=1:ppn=2 select=3:ncpus=4", {"tasks": "3", "cores_per_task": "4"}),
+        ("ncpus=8 ngpus=2", {"gpus": "2"}),
+        ("ncpus=8", {}),
     ],
-)
-def test_what_is_wrong_is_reported_with_its_line(
-    old: str, new: str, line: int, field: str | None, value: str | None
-) -> None:
-    """A malformed record is a ParseError with line, key and value."""
-    assert old in TORQUE
-    with pytest.raises(ParseError) as caught:
-        parse_pbs(TORQUE.replace(old, new, 1), source="a.pbs")
-    error = caught.value
-    assert ("a.pbs", line, field) == (error.path, error.line, error.field)
-    if value is not None:
-        assert value == error.value
+)  # fmt: skip
+def test_resources_become_columns(resources: str, expected: dict[str, str]) -> None:
+    """Chunks are tasks, nodes are nodes; of different ones only the sums are known."""
+    assert expected == told(resources)
 
 
-@pytest.mark.parametrize("text", ["", " \n", "a\n", "04/18/2009 00:00:15;Q;1.s;queue=q\n"])
-def test_no_jobs(text: str) -> None:
-    """What holds no job that has ended, or is something else, is reported."""
-    with pytest.raises(TraceError):
-        parse_pbs(text)
+def written_again(*resources: str) -> tuple[Trace, Trace, Losses]:
+    """Return the trace of jobs with some resources, the same after writing, and what was lost."""
+    records = [
+        RECORD.format(f"{number}.s", " ".join(f"Resource_List.{one}" for one in words.split()))
+        for number, words in enumerate(resources, 1)
+    ]
+    trace, lost = parse_pbs("".join(records)), Losses()
+    return trace, parse_pbs(generate_pbs(trace, lost)), lost
 
 
-@given(damaged(TORQUE.encode()))
-def test_damaged_files_give_one_line(data: bytes) -> None:
-    """Whatever bytes are changed, there is a trace or one line that says what is wrong."""
-    told_in_one_line(parse_pbs, data)
+def test_requests_are_written_and_read_back() -> None:
+    """What one kind of chunk or node says comes back as it was, and nothing is counted as lost."""
+    trace, back, lost = written_again(
+        "select=2:ncpus=8:ngpus=1:ib=True place=free",
+        "select=4:ncpus=2 place=scatter:excl",
+        "select=4:ncpus=2 place=pack",
+        "nodes=2:ppn=4:gpus=1:bigmem",
+        "ncpus=8 ngpus=2",
+        "ncpus=8 place=excl",
+    )
+    assert not lost.counts
+    for name in (*COLUMNS, "exclusive"):
+        assert trace.extra[name].tolist() == back.extra[name].tolist()
+    assert trace["requested_processors"].tolist() == back["requested_processors"].tolist()
 
 
-@given(damaged(PROFESSIONAL.encode()))
-def test_damaged_arrays_give_one_line(data: bytes) -> None:
-    """The same of records of PBS Professional."""
-    told_in_one_line(parse_pbs, data)
+def test_what_no_resources_say() -> None:
+    """Nodes alone and features with or are in no record; memory counts if all chunks have it."""
+    trace, _, _ = written_again("select=1:ncpus=8+1:ncpus=4 place=scatter", "select=2:ncpus=4")
+    trace.extra["constraints"] = np.array(["", "a|b"], np.object_)
+    lost = Losses()
+    back = parse_pbs(generate_pbs(trace, lost))
+    names = ("asked_nodes", "asked_max_nodes", "constraints")
+    assert {(name, "no record holds it so"): 1 for name in names} == lost.counts
+    assert ["", "2"] == back.extra["tasks"].tolist()
+    assert "constraints" not in back.extra
+    trace, _, _ = written_again(
+        "select=2:ncpus=4:mem=8gb+1:ncpus=8:mem=16gb",
+        "select=2:ncpus=4:mem=8gb mem=64gb",
+        "select=2:ncpus=4:mem=8gb+1:ncpus=8",
+    )
+    assert [2 * 1024**2, 8 * 1024**2, UNKNOWN] == trace["requested_memory"].tolist()
+
+
+def test_a_machine_of_nodes_sees_them() -> None:
+    """Layout, memory, GPUs, queue, account, whole nodes and arrays are requests of the jobs."""
+    records = (
+        RECORD.format("7[3].s", "Resource_List.select=2:ncpus=8:ngpus=1:ib=True "
+                      "Resource_List.place=excl Resource_List.mem=32gb")
+        + RECORD.format("8.s", "Resource_List.nodes=2:ppn=4:gpus=1")
+    )  # fmt: skip
+    requests = requests_of(parse_pbs(records), np.arange(2))
+    assert requests is not None
+    expected = {
+        Ask.TASKS: [2, 8], Ask.CORES_PER_TASK: [8, UNKNOWN], Ask.TASKS_PER_NODE: [UNKNOWN, 4],
+        Ask.NODES: [UNKNOWN, 2], Ask.MAX_NODES: [UNKNOWN, 2], Ask.MEMORY_PER_CORE: [2048, UNKNOWN],
+        Ask.GPUS_PER_TASK: [1, UNKNOWN], Ask.GPUS_PER_NODE: [UNKNOWN, 1],
+        Ask.EXCLUSIVE: [1, UNKNOWN], Ask.ARRAY: [7, UNKNOWN], Ask.TASK: [3, UNKNOWN],
+    }  # fmt: skip
+    assert expected == {ask: requests[ask].tolist() for ask in expected}
+    assert ["ib", ""] == requests.texts(Ask.FEATURES)
+    assert ["long", "long"] == requests.texts(Ask.PARTITIONS)
+    assert ["lab", "lab"] == requests.texts(Ask.ACCOUNT)

@@ -20,11 +20,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpcrowd.environment import FormatOptions, Trace, read_trace
+from hpcrowd.environment import Trace, read_trace
 from hpcrowd.environment.holds.recorded import recorded_rules
 from hpcrowd.environment.traces.trace import jobs_from_trace
 
 from tests.support.places import ROOT
+from tests.support.sacct import UTC
 
 #: Programs that are needed.
 PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mungekey", "mariadbd", "sbatch", "sacct")
@@ -38,53 +39,29 @@ LONGEST = 120
 #: Rounds of Slurm's scheduler that may pass before a job is found to be eligible, s.
 ROUNDS = 15
 
-CONFIGURATION = """ClusterName=cell
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser=slurm
-SlurmctldPort={controller}
-AuthType=auth/munge
-CryptoType=crypto/munge
-AuthInfo=socket={root}/munge.sock
-StateSaveLocation={root}/state
-SlurmdSpoolDir={root}/node.%n
-SlurmctldPidFile={root}/slurmctld.pid
-SlurmdPidFile={root}/slurmd.%n.pid
-SlurmctldLogFile={root}/slurmctld.log
-SlurmdLogFile={root}/slurmd.%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/linux
-MpiDefault=none
-SwitchType=switch/none
-SlurmdParameters=config_overrides
-KillWait=2
-MinJobAge=3600
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SchedulerType=sched/backfill
-SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=0
-PriorityType=priority/basic
-AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=127.0.0.1
-AccountingStoragePort={accounting}
-AccountingStoragePass={root}/munge.sock
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=4
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=4
+CONFIGURATION = """ClusterName=cell | SlurmctldHost={host}(127.0.0.1) | SlurmUser=slurm |
+SlurmctldPort={controller} | AuthType=auth/munge | CryptoType=crypto/munge |
+AuthInfo=socket={root}/munge.sock | StateSaveLocation={root}/state |
+SlurmdSpoolDir={root}/node.%n | SlurmctldPidFile={root}/slurmctld.pid |
+SlurmdPidFile={root}/slurmd.%n.pid | SlurmctldLogFile={root}/slurmctld.log |
+SlurmdLogFile={root}/slurmd.%n.log | ProctrackType=proctrack/linuxproc |
+TaskPlugin=task/none | JobAcctGatherType=jobacct_gather/linux | MpiDefault=none |
+SwitchType=switch/none | SlurmdParameters=config_overrides | KillWait=2 | MinJobAge=3600 |
+SelectType=select/cons_tres | SelectTypeParameters=CR_Core | SchedulerType=sched/backfill |
+SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=0 |
+PriorityType=priority/basic | AccountingStorageType=accounting_storage/slurmdbd |
+AccountingStorageHost=127.0.0.1 | AccountingStoragePort={accounting} |
+AccountingStoragePass={root}/munge.sock |
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=4 |
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=4 |
 PartitionName=main Nodes=n[1-2] Default=YES MaxTime=60 DefaultTime=5
-"""
+""".replace(" |\n", "\n").replace(" | ", "\n")
 
-ACCOUNTING = """DbdHost=localhost
-DbdPort={accounting}
-SlurmUser=slurm
-AuthType=auth/munge
-AuthInfo=socket={root}/munge.sock
-StorageType=accounting_storage/mysql
-StorageHost=localhost
-StorageUser=slurm
-StorageLoc=cell
-PidFile={root}/slurmdbd.pid
+ACCOUNTING = """DbdHost=localhost | DbdPort={accounting} | SlurmUser=slurm | AuthType=auth/munge |
+AuthInfo=socket={root}/munge.sock | StorageType=accounting_storage/mysql |
+StorageHost=localhost | StorageUser=slurm | StorageLoc=cell | PidFile={root}/slurmdbd.pid |
 LogFile={root}/slurmdbd.log
-"""
+""".replace(" |\n", "\n").replace(" | ", "\n")
 
 pytestmark = [
     pytest.mark.slow,
@@ -286,17 +263,12 @@ def load(cell: Cell) -> dict[str, str]:
     return one
 
 
-def guide_command() -> list[str]:
-    """Return the words of the command in the guide."""
-    guide = ROOT / "docs" / "guides" / "slurm.md"
-    found = re.search(r"^(sacct -a .*--format=\w+,.*) > jobs.txt$", guide.read_text(), re.M)
-    assert found is not None
-    return found[1].split()
-
-
 def dump(cell: Cell, folder: Path) -> None:
     """Print the accounting as the guide says, and in other ways."""
-    command = guide_command()
+    guide = (ROOT / "docs" / "guides" / "slurm.md").read_text()
+    found = re.search(r"^(sacct -a .*--format=\w+,.*) > jobs.txt$", guide, re.M)
+    assert found is not None
+    command = found[1].split()
     (folder / "guide.txt").write_text(cell.run(*command))
     (folder / "semicolon.txt").write_text(cell.run(*command, "--delimiter=;"))
     (folder / "jobs.json").write_text(cell.run(*command[:-1], "--json"))
@@ -326,9 +298,8 @@ def look(cell: Cell, folder: Path) -> None:
 
 def traces(folder: Path) -> dict[str, Trace]:
     """Return what was printed, read as traces."""
-    zone = FormatOptions(zone="UTC")
     files = [file for file in sorted(folder.iterdir()) if file.is_file()]
-    return {file.stem: read_trace(file, options=zone) for file in files}
+    return {file.stem: read_trace(file, options=UTC) for file in files}
 
 
 def place_of(trace: Trace) -> dict[str, int]:
@@ -395,25 +366,13 @@ def test_all_ways_to_look_at_it_agree(jobs: tuple[Path, dict[str, str]]) -> None
     shown = []
     folder = jobs[0] / "now"
     for file in ("squeue.json", "scontrol.txt", "lines.txt", "squeue.txt"):
-        trace = read_trace(folder / file, options=FormatOptions(zone="UTC"))
-        extra, unix = trace.extra, trace.header.integer("UnixStartTime")
+        trace = read_trace(folder / file, options=UTC)
+        unix = trace.header.integer("UnixStartTime")
         assert unix is not None
-        shown.append(
-            sorted(
-                (
-                    extra["job_id"][row],
-                    extra["final_state"][row],
-                    extra["dependency"][row],
-                    extra["exclusive"][row],
-                    int(trace["submit"][row]) + unix,
-                    int(trace["requested_processors"][row]),
-                    int(trace["requested_time"][row]),
-                    int(trace["run"][row]),
-                )
-                for row in range(len(trace))
-                if extra["final_state"][row] in ("PENDING", "RUNNING")
-            )
-        )
+        words = (trace.extra[name] for name in ("job_id", "final_state", "dependency", "exclusive"))
+        numbers = (trace[name] for name in ("requested_processors", "requested_time", "run"))
+        now = zip(*words, trace["submit"] + float(unix), *numbers, strict=True)
+        shown.append(sorted(job for job in now if job[1] in ("PENDING", "RUNNING")))
     assert 10 == len(shown[0])
     assert ["PENDING"] * 9 + ["RUNNING"] == sorted(state for _, state, *_ in shown[0])
     assert {-1} == {run for *_, run in shown[0]}

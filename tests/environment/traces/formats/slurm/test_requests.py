@@ -1,18 +1,30 @@
-"""What jobs of Slurm ask of a machine: submit lines, older columns, objects and snapshots."""
+"""What jobs of Slurm ask of a machine, and the objects of ``sacct --json``."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.environment import Losses, parse_sacct, parse_sacct_json
+from hpcrowd.environment import (
+    Losses,
+    find_format,
+    generate_sacct_json,
+    parse_sacct,
+    parse_sacct_json,
+    read_trace,
+)
+from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.requests import Ask
+from hpcrowd.environment.machine.requests import WORDS, Ask
+from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
+from hpcrowd.environment.traces.formats.slurm import json_records
 from hpcrowd.environment.traces.formats.slurm.accounting import generate_sacct
-from hpcrowd.environment.traces.formats.slurm.submit_lines import asked_in, gpus_in, line_of
+from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in, gpus_in
 from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import Trace
 
@@ -23,141 +35,121 @@ from tests.support.sacct import UTC, text
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("-N 2 -n 16 -c 4", {"asked_nodes": "2", "asked_max_nodes": "2", "tasks": "16",
-                             "cores_per_task": "4"}),
-        ("-N2-4", {"asked_nodes": "2", "asked_max_nodes": "4"}),
-        ("--nodes=1,4-8:2", {"asked_nodes": "1", "asked_max_nodes": "8"}),
-        ("--nodes=1k", {"asked_nodes": "1024", "asked_max_nodes": "1024"}),
-        ("--nodes=some", {}),
-        ("--ntasks-per-node=8 --cpus-per-task 2", {"tasks_per_node": "8", "cores_per_task": "2"}),
-        ("--mem=4G", {"memory_per_node": "4096"}),
-        ("--mem=0", {"memory_per_node": "0"}),
-        ("--mem-per-cpu=1500K", {"memory_per_core": "2"}),
-        ("--mem-per-gpu=8G --gres=gpu:2", {"memory_per_node": "16384", "gpus_per_node": "2"}),
-        ("--gres=gpu:a100:2,lustre:1", {"gpus_per_node": "2", "gpu_type": "a100"}),
-        ("--gres=gpu", {"gpus_per_node": "1"}),
-        ("-G4", {"gpus": "4"}),
-        ("--gpus=a100:2,v100:1", {"gpus": "3"}),
-        ("--gpus-per-node=h100:4 --gres=lustre:1", {"gpus_per_node": "4", "gpu_type": "h100"}),
-        ("--gpus-per-task=1", {"gpus_per_task": "1"}),
-        ("-C a&b|c --reservation=night -q high", {"constraints": "a&b|c", "reservation": "night",
-                                                  "qos": "high"}),
-        ("-p short,long", {"partitions": "short,long"}),
-        ("--nice", {"nice": "100"}),
-        ("--nice=-5", {"nice": "-5"}),
-        ("--no-requeue", {"no_requeue": "1"}),
-        ("--no-requeue --requeue", {}),
-        ("-n 4 script.sh -n 8", {"tasks": "4"}),
-        ("-n four --mem=much", {}),
-        ("--mem=999999999999999T", {}),
+        ("-N 2 -n 16 -c 4", "asked_nodes=2 asked_max_nodes=2 tasks=16 cores_per_task=4"),
+        ("-N2-4", "asked_nodes=2 asked_max_nodes=4"), ("--nodes=some", ""),
+        ("--nodes=1,4-8:2", "asked_nodes=1 asked_max_nodes=8"),
+        ("--nodes=1k", "asked_nodes=1024 asked_max_nodes=1024"),
+        ("--ntasks-per-node=8 --cpus-per-task 2", "tasks_per_node=8 cores_per_task=2"),
+        ("--mem=4G", "memory_per_node=4096"), ("--mem=0", "memory_per_node=0"),
+        ("--mem-per-cpu=1500K", "memory_per_core=2"), ("--mem=999999999999999T", ""),
+        ("--mem-per-gpu=8G --gres=gpu:2", "memory_per_node=16384 gpus_per_node=2"),
+        ("--gres=gpu:a100:2,lustre:1", "gpus_per_node=2 gpu_type=a100"),
+        ("--gres=gpu", "gpus_per_node=1"), ("-G4", "gpus=4"), ("--gpus=a100:2,v100:1", "gpus=3"),
+        ("--gpus-per-node=h100:4 --gres=lustre:1", "gpus_per_node=4 gpu_type=h100"),
+        ("--gpus-per-task=1", "gpus_per_task=1"), ("-p short,long", "partitions=short,long"),
+        ("-C a&b|c --reservation=night -q high", "constraints=a&b|c reservation=night qos=high"),
+        ("--nice", "nice=100"), ("--nice=-5", "nice=-5"), ("--no-requeue", "no_requeue=1"),
+        ("--no-requeue --requeue", ""), ("-n 4 script.sh -n 8", "tasks=4"),
+        ("-n four --mem=much", ""),
     ],
 )  # fmt: skip
-def test_options_become_columns(options: str, expected: dict[str, str]) -> None:
+def test_options_become_columns(options: str, expected: str) -> None:
     """Each option is a column; what is malformed says nothing."""
     quoted = options.replace("a&b|c", "'a&b|c'")
-    assert expected == asked_in(f"sbatch {quoted} x.sh").columns
+    columns = dict(pair.split("=") for pair in expected.split())
+    assert columns == asked_in(f"sbatch {quoted} x.sh").columns
 
 
 @pytest.mark.parametrize(
-    ("written", "moment"),
-    [("2026-01-05T16:00:30", "2026-01-05T16:00:30"), ("2026-01-05T16:00", "2026-01-05T16:00:00"),
-     ("2026-01-05", "2026-01-05T00:00:00"), ("2026-02-31", ""), ("16:00", ""), ("now+60", "")],
+    ("line", "expected"),
+    [
+        ("sbatch -d afterok:273 x.sh", Asked("afterok:273")),
+        ("sbatch -dafterany:1:2 --begin=now+1hour x.sh -d afterok:9", Asked("afterany:1:2", 3600)),
+        ("sbatch --dependency=singleton -a 0-19%2 x.sh", Asked("singleton", 0, 2)),
+        ("sbatch --array 1-9 --exclusive x.sh", Asked("", 0, 0, exclusive=True)),
+        ("sbatch -b now+30minutes --exclusive=user x.sh", Asked("", 1800, 0, exclusive=True)),
+        ("sbatch --begin=16:00 x.sh", Asked()),
+        ("sbatch -n2 : -d afterok:3 x.sh", Asked(columns={"tasks": "2"})),
+        ("sbatch --wrap='unclosed", Asked()), ("sbatch -d", Asked()), ("", Asked()),
+    ],
 )  # fmt: skip
-def test_moments_of_submit_lines(written: str, moment: str) -> None:
-    """A date, or a date with a time, is a moment; anything else is none."""
-    assert moment == asked_in(f"sbatch --begin={written} x.sh").moment
+def test_options_of_submit_lines(line: str, expected: Asked) -> None:
+    """Options count before the script; those of the script and of later parts do not."""
+    assert expected == asked_in(line)
 
 
-def test_earliest_starts_count_from_the_submission() -> None:
-    """A moment is a local time; one before the submission says nothing."""
-    trace = parse_sacct(
-        text(
-            {"JobID": "1", "SubmitLine": "sbatch --begin=2024-01-31T12:02 x.sh"},
-            {"JobID": "2", "SubmitLine": "sbatch --begin=2024-01-31T11:00 x.sh"},
-            {"JobID": "3", "SubmitLine": "sbatch -b now+2hours x.sh"},
-        ),
-        options=UTC,
-    )
-    assert ["120", "", "7200"] == trace.extra["begin"].tolist()
-    assert [120, UNKNOWN, 7200] == asked(trace, Ask.BEGIN)
+LINE = "sbatch -C milan --reservation=day -q low x.sh"
+PARTS = "sbatch -n 4 --mem=1G : -n 8 --mem=2G x.sh"
+
+
+def begin(written: str) -> str:
+    """The moment that an option of a submit line says."""
+    return asked_in(f"sbatch --begin={written} x.sh").moment
 
 
 @pytest.mark.parametrize(
-    ("told", "count", "kind"),
-    [("gres:gpu:2", "2", ""), ("gres/gpu:a100=4", "4", "a100"), ("gpu:a100:2,gpu:v100:1", "3", ""),
-     ("gres:gpu:2,gres:lustre:1", "2", ""), ("lustre:1", "", ""), ("", "", "")],
+    ("read", "written", "meaning"),
+    [
+        (begin, "2026-01-05T16:00:30", "2026-01-05T16:00:30"),
+        (begin, "2026-01-05T16:00", "2026-01-05T16:00:00"),
+        (begin, "2026-01-05", "2026-01-05T00:00:00"), (begin, "2026-02-31", ""),
+        (begin, "16:00", ""), (begin, "now+60", ""), (gpus_in, "gres:gpu:2", ("2", "")),
+        (gpus_in, "gres/gpu:a100=4", ("4", "a100")), (gpus_in, "gpu:a100:2,gpu:v100:1", ("3", "")),
+        (gpus_in, "gres:gpu:2,gres:lustre:1", ("2", "")), (gpus_in, "lustre:1", ("", "")),
+        (gpus_in, "", ("", "")),
+    ],
 )  # fmt: skip
-def test_gpus_in_the_forms_of_slurm(told: str, count: str, kind: str) -> None:
-    """Generic resources are written in three ways; of several types none is the type."""
-    assert (count, kind) == gpus_in(told)
+def test_moments_and_gpus(read: Callable[[str], object], written: str, meaning: object) -> None:
+    """A date, or one with a time, is a moment; generic resources are written in three ways."""
+    assert meaning == read(written)
 
 
-def asked(trace: Trace, ask: Ask) -> list[int]:
-    """Return the numbers that the jobs of a trace ask for."""
+def asked(trace: Trace, ask: Ask) -> list[Any]:
+    """Return the numbers or words that the jobs of a trace ask for."""
     requests = requests_of(trace, np.arange(len(trace)))
     assert requests is not None
-    numbers: list[int] = requests[ask].tolist()
-    return numbers
+    return requests.texts(ask) if ask in WORDS else requests[ask].tolist()
 
 
-def told(trace: Trace, *names: str) -> list[list[str]]:
-    """Return columns of a trace, empty ones if it lacks them."""
-    return [
-        trace.extra[name].tolist() if name in trace.extra else [""] * len(trace) for name in names
-    ]
+NO = UNKNOWN
+
+#: Rows, and the requests or texts of requests of the jobs that they are.
+ROWS: list[tuple[list[dict[str, str]], dict[Ask, list[Any]]]] = [
+    # a moment is a local time, and counts from the submission; one before it says nothing
+    ([{"SubmitLine": "sbatch --begin=2024-01-31T12:02 x.sh"},
+      {"SubmitLine": "sbatch --begin=2024-01-31T11:00 x.sh"},
+      {"SubmitLine": "sbatch -b now+2hours x.sh"}], {Ask.BEGIN: [120, NO, 7200]}),
+    # the accounting names the partition that a job ran in; the list counts if that is one of it
+    ([{"Partition": "long", "SubmitLine": "sbatch -p short,long x.sh"},
+      {"Partition": "gpu", "SubmitLine": "sbatch -p short,long x.sh"},
+      {"Partition": "short", "SubmitLine": "sbatch -p short x.sh"}],
+     {Ask.PARTITIONS: ["short,long", "gpu", "short"]}),
+    # its columns count more than a submit line, which has neither defaults nor changes
+    ([{"QOS": "high", "Constraints": "skylake", "Reservation": "night", "SubmitLine": LINE}],
+     {Ask.QOS: ["high"], Ask.FEATURES: ["skylake"], Ask.RESERVATION: ["night"]}),
+    ([{"SubmitLine": LINE}], {Ask.FEATURES: ["milan"], Ask.RESERVATION: ["day"]}),
+    # memory of older versions is per node or core, else it is worked out from the resources
+    ([{"ReqMem": "4Gn", "ReqCPUS": "8", "NNodes": "2", "ReqTRES": ""},
+      {"ReqMem": "2Gc", "ReqCPUS": "8", "NNodes": "1", "ReqTRES": ""},
+      {"ReqMem": "8G", "ReqTRES": "cpu=4,mem=8G,node=1"}],
+     {Ask.MEMORY_PER_NODE: [4096, NO, NO], Ask.MEMORY_PER_CORE: [NO, 2048, 2048]}),
+    # parts of a heterogeneous job ask for different things: nothing is said of its layout
+    ([{"JobID": "5+0", "SubmitLine": PARTS}, {"JobID": "5+1", "SubmitLine": PARTS},
+      {"JobID": "7", "SubmitLine": "sbatch -n 2 x.sh"}],
+     {Ask.TASKS: [NO, 2], Ask.MEMORY_PER_NODE: [NO, NO]}),
+    # a throttle is that of the whole array, though objects have it in some of its records only
+    ([{"JobID": "1_0", "SubmitLine": ""}, {"JobID": "1_1", "SubmitLine": "sbatch -a 0-1%1 x.sh"},
+      {"JobID": "2_0", "SubmitLine": ""}, {"JobID": "3", "SubmitLine": "sbatch -n 1 x.sh"}],
+     {Ask.THROTTLE: [1, 1, NO, NO], Ask.ARRAY: [1, 1, 2, NO]}),
+]  # fmt: skip
 
 
-def test_lists_of_partitions() -> None:
-    """The accounting names the one that a job ran in; the list counts if that is one of it."""
-    trace = parse_sacct(
-        text(
-            {"JobID": "1", "Partition": "long", "SubmitLine": "sbatch -p short,long x.sh"},
-            {"JobID": "2", "Partition": "gpu", "SubmitLine": "sbatch -p short,long x.sh"},
-            {"JobID": "3", "Partition": "short", "SubmitLine": "sbatch -p short x.sh"},
-        ),
-        options=UTC,
-    )
-    assert [["short,long", "", ""]] == told(trace, "partitions")
-    requests = requests_of(trace, np.arange(3))
-    assert requests is not None
-    assert ["short,long", "gpu", "short"] == requests.texts(Ask.PARTITIONS)
-
-
-def test_the_accounting_knows_better() -> None:
-    """Its columns count more than a submit line, which has neither defaults nor changes."""
-    line = "sbatch -C milan --reservation=day -q low x.sh"
-    rows = {"QOS": "high", "Constraints": "skylake", "Reservation": "night", "SubmitLine": line}
-    assert [["high"], ["skylake"], ["night"]] == told(
-        parse_sacct(text(rows), options=UTC), "qos", "constraints", "reservation"
-    )
-    assert [["milan"], ["day"]] == told(
-        parse_sacct(text({"SubmitLine": line}), options=UTC), "constraints", "reservation"
-    )
-
-
-def test_memory_of_older_versions() -> None:
-    """``4Gn`` is per node, ``2Gc`` per core; without either it is worked out from the resources."""
-    trace = parse_sacct(
-        text(
-            {"JobID": "1", "ReqMem": "4Gn", "ReqCPUS": "8", "NNodes": "2", "ReqTRES": ""},
-            {"JobID": "2", "ReqMem": "2Gc", "ReqCPUS": "8", "NNodes": "1", "ReqTRES": ""},
-            {"JobID": "3", "ReqMem": "8G", "ReqTRES": "cpu=4,mem=8G,node=1"},
-        ),
-        options=UTC,
-    )
-    assert [4096, UNKNOWN, UNKNOWN] == asked(trace, Ask.MEMORY_PER_NODE)
-    assert [UNKNOWN, 2048, 2048] == asked(trace, Ask.MEMORY_PER_CORE)
-
-
-def test_parts_of_heterogeneous_jobs_ask_for_different_things() -> None:
-    """Nothing is said of the layout of such a job, whose parts are one job here."""
-    line = "sbatch -n 4 --mem=1G : -n 8 --mem=2G x.sh"
-    trace = parse_sacct(
-        text({"JobID": "5+0", "SubmitLine": line}, {"JobID": "5+1", "SubmitLine": line},
-             {"JobID": "7", "SubmitLine": "sbatch -n 2 x.sh"}),
-        options=UTC,
-    )  # fmt: skip
-    assert [["", "2"], ["", ""]] == told(trace, "tasks", "memory_per_node")
+@pytest.mark.parametrize(("rows", "expected"), ROWS)
+def test_rows_ask(rows: list[dict[str, str]], expected: dict[Ask, list[Any]]) -> None:
+    """What a job asks for follows from columns, submit lines and the other rows of its array."""
+    numbered = [{"JobID": str(number)} | row for number, row in enumerate(rows, 1)]
+    trace = parse_sacct(text(*numbered), options=UTC)
+    assert expected == {ask: asked(trace, ask) for ask in expected}
 
 
 #: What three jobs may ask for, by column.
@@ -178,14 +170,8 @@ def test_what_jobs_ask_for_is_written_and_read_back() -> None:
 
     Most nodes are written with the least, which are then one.
     """
-    trace = parse_sacct(
-        text(
-            {"JobID": "1", "Partition": "long"},
-            {"JobID": "2_7", "Partition": "gpu"},
-            {"JobID": "3"},
-        ),
-        options=UTC,
-    )
+    rows = {"JobID": "1", "Partition": "long"}, {"JobID": "2_7", "Partition": "gpu"}, {"JobID": "3"}
+    trace = parse_sacct(text(*rows), options=UTC)
     trace.extra |= {name: np.array(texts, np.object_) for name, texts in EVERYTHING.items()}
     lost = Losses()
     back = parse_sacct(generate_sacct(trace, lost, UTC), options=UTC)
@@ -194,38 +180,23 @@ def test_what_jobs_ask_for_is_written_and_read_back() -> None:
     assert not {name for name, _ in lost.counts} & set(SITE_COLUMNS)
 
 
-def test_an_empty_line_asks_for_nothing() -> None:
-    """No column, no line."""
-    assert "" == line_of({"tasks": "", "gpu_type": "a100"})
-    assert "sbatch --gpus=a100:2" == line_of({"gpus": "2", "gpu_type": "a100"})
-
-
 def test_objects_of_sacct() -> None:
     """Submit lines, and memory per node or core apart, are in the objects of newer versions."""
-    numbered = {"set": True, "infinite": False}
-    job: dict[str, Any] = {
-        "job_id": 4, "name": "a", "user": "ada", "partition": "long", "qos": "normal",
-        "array": {"job_id": 0, "task_id": {"set": False, "number": 0}},
-        "time": {"submission": 1706702400, "start": 1706702500, "end": 1706702600, "elapsed": 100,
-                 "limit": numbered | {"number": 60}},
-        "state": {"current": ["COMPLETED"], "reason": "None"},
-        "required": {"CPUs": 8, "memory_per_node": numbered | {"number": 4096},
-                     "memory_per_cpu": {"set": False, "number": 0}},
-        "tres": {"requested": [{"type": "cpu", "name": "", "count": 8},
-                               {"type": "mem", "name": "", "count": 8192},
-                               {"type": "node", "name": "", "count": 2},
-                               {"type": "gres", "name": "gpu", "count": 4}],
-                 "allocated": [{"type": "cpu", "name": "", "count": 8}]},
+    counts = {"cpu": 8, "mem": 8192, "node": 2, "gres": 4}
+    tres = [
+        {"type": kind, "name": "gpu" if kind == "gres" else "", "count": count}
+        for kind, count in counts.items()
+    ]
+    job = NEW | {
+        "tres": {"requested": tres, "allocated": tres[:1]},
         "submit_line": "sbatch -n 8 --gpus-per-node=2 --no-requeue x.sh",
+    }
+    trace = parse_sacct_json(dump(job, plugin="openapi/slurmdbd"), options=UTC)
+    expected = {
+        Ask.TASKS: 8, Ask.NODES: 2, Ask.MEMORY_PER_NODE: 4096, Ask.MEMORY_PER_CORE: UNKNOWN,
+        Ask.GPUS_PER_NODE: 2, Ask.NO_REQUEUE: 1,
     }  # fmt: skip
-    meta = {"plugin": {"type": "openapi/slurmdbd", "data_parser": "data_parser/v0.0.41"}}
-    trace = parse_sacct_json(json.dumps({"jobs": [job], "meta": meta}), options=UTC)
-    assert [8] == asked(trace, Ask.TASKS)
-    assert [2] == asked(trace, Ask.NODES)
-    assert [4096] == asked(trace, Ask.MEMORY_PER_NODE)
-    assert [UNKNOWN] == asked(trace, Ask.MEMORY_PER_CORE)
-    assert [2] == asked(trace, Ask.GPUS_PER_NODE)
-    assert [1] == asked(trace, Ask.NO_REQUEUE)
+    assert expected == {ask: asked(trace, ask)[0] for ask in expected}
 
 
 def test_snapshot_of_the_controller() -> None:
@@ -243,13 +214,10 @@ def test_snapshot_of_the_controller() -> None:
     expected = {
         Ask.NODES: 2, Ask.MAX_NODES: 4, Ask.TASKS: 8, Ask.TASKS_PER_NODE: 4, Ask.CORES_PER_TASK: 2,
         Ask.MEMORY_PER_NODE: 1536, Ask.GPUS_PER_NODE: 2, Ask.EXCLUSIVE: 1, Ask.NICE: 50,
-        Ask.NO_REQUEUE: 1, Ask.THROTTLE: 1,
+        Ask.NO_REQUEUE: 1, Ask.THROTTLE: 1, Ask.FEATURES: "a&b", Ask.RESERVATION: "night",
+        Ask.GPU_TYPE: "a100", Ask.PARTITIONS: "main,spare",
     }  # fmt: skip
     assert expected == {ask: asked(trace, ask)[1] for ask in expected}
-    requests = requests_of(trace, np.arange(len(trace)))
-    assert requests is not None
-    words = (Ask.FEATURES, Ask.RESERVATION, Ask.GPU_TYPE, Ask.PARTITIONS)
-    assert ["a&b", "night", "a100", "main,spare"] == [requests.word(ask, 1) for ask in words]
     assert UNKNOWN == asked(trace, Ask.NODES)[0]  # it runs on one, which it need not have asked for
 
 
@@ -263,7 +231,8 @@ def test_snapshot_of_the_queue() -> None:
     trace = parse_sacct(shown, options=UTC)
     assert [2] + [UNKNOWN] * 5 == asked(trace, Ask.GPUS_PER_NODE)
     assert [7, *[UNKNOWN] * 4, -3] == asked(trace, Ask.NICE)
-    assert [["ib", *[""] * 5], ["night", *[""] * 5]] == told(trace, "constraints", "reservation")
+    assert ["ib", *[""] * 5] == asked(trace, Ask.FEATURES)
+    assert ["night", *[""] * 5] == asked(trace, Ask.RESERVATION)
 
 
 def test_objects_of_the_queue() -> None:
@@ -280,22 +249,134 @@ def test_objects_of_the_queue() -> None:
     expected = {
         Ask.NODES: 2, Ask.MAX_NODES: 4, Ask.TASKS: 8, Ask.TASKS_PER_NODE: 4, Ask.CORES_PER_TASK: 2,
         Ask.MEMORY_PER_CORE: 512, Ask.GPUS: 4, Ask.GPUS_PER_NODE: UNKNOWN, Ask.EXCLUSIVE: 1,
-        Ask.NICE: -7, Ask.NO_REQUEUE: 1,
+        Ask.NICE: -7, Ask.NO_REQUEUE: 1, Ask.FEATURES: "a|b", Ask.RESERVATION: "night",
     }  # fmt: skip
     assert expected == {ask: asked(trace, ask)[-1] for ask in expected}
-    assert ["a|b", "night"] == [texts[-1] for texts in told(trace, "constraints", "reservation")]
 
 
-def test_a_throttle_is_that_of_the_whole_array() -> None:
-    """Objects have it in some of the records of an array only."""
-    trace = parse_sacct(
-        text(
-            {"JobID": "1_0", "SubmitLine": ""},
-            {"JobID": "1_1", "SubmitLine": "sbatch --array=0-1%1 x.sh"},
-            {"JobID": "2_0", "SubmitLine": ""},
-            {"JobID": "3", "SubmitLine": "sbatch -n 1 x.sh"},
-        ),
-        options=UTC,
-    )
-    assert [1, 1, UNKNOWN, UNKNOWN] == asked(trace, Ask.THROTTLE)
-    assert [1, 1, 2, UNKNOWN] == asked(trace, Ask.ARRAY)
+#: A job as the data parsers of 22.05 and of 23.11 print it.
+OLD: dict[str, Any] = {
+    "account": "physics", "allocation_nodes": 2, "cluster": "hal", "constraints": "rack1|rack2",
+    "array": {
+        "job_id": 7, "limits": {"max": {"running": {"tasks": 3}}}, "task": None, "task_id": 5,
+    },
+    "exit_code": {"status": "SIGNALED", "return_code": 0, "signal": {"signal_id": 9, "name": "K"}},
+    "het": {"job_id": 0, "job_offset": None}, "job_id": 17, "name": "a\nb\x1fc",
+    "kill_request_user": None, "nodes": "n[1-2]", "partition": "long", "priority": 12,
+    "qos": "high", "required": {"CPUs": 8, "memory": 100}, "reservation": {"id": 0, "name": 0},
+    "state": {"current": "TIMEOUT", "reason": "None"}, "user": "ada",
+    "steps": [{"tres": {"requested": {"max": [{"type": "mem", "count": 2048}]}}}],
+    "time": {
+        "elapsed": 60, "eligible": 1706702410, "end": 1706702480, "start": 1706702420,
+        "submission": 1706702400, "suspended": 0, "limit": 1,
+        "total": {"seconds": 100, "microseconds": 500000},
+    },
+    "tres": {
+        "allocated": [{"type": "cpu", "name": None, "count": 8},
+                      {"type": "gres", "name": "gpu:a100", "count": 2},
+                      {"type": "mem", "name": None, "count": 8192}],
+        "requested": [{"type": "cpu", "name": None, "count": 8},
+                      {"type": "mem", "name": None, "count": 8192}],
+    },
+}  # fmt: skip
+
+
+def is_set(number: int | None, *, infinite: bool = False) -> dict[str, Any]:
+    """A number as data parsers from v0.0.39 on print it."""
+    return {"set": number is not None, "infinite": infinite, "number": number or 0}
+
+
+NEW: dict[str, Any] = OLD | {
+    "array": {
+        "job_id": 7, "limits": {"max": {"running": {"tasks": 3}}}, "task": "", "task_id": is_set(5),
+    },
+    "exit_code": {"status": ["SIGNALED"], "return_code": is_set(None),
+                  "signal": {"id": is_set(9), "name": "K"}},
+    "het": {"job_id": 0, "job_offset": is_set(None)},
+    "kill_request_user": "", "priority": is_set(12),
+    "required": {"CPUs": 8, "memory_per_cpu": is_set(None), "memory_per_node": is_set(4096)},
+    "state": {"current": ["TIMEOUT"], "reason": "None"},
+    "time": OLD["time"] | {"limit": is_set(1), "planned": is_set(20)},
+}  # fmt: skip
+
+
+def dump(*jobs: object, plugin: str = "openapi/dbv0.0.38") -> bytes:
+    """Objects as sacct prints them."""
+    return json.dumps({"meta": {"plugin": {"type": plugin}}, "errors": [], "jobs": jobs}).encode()
+
+
+@pytest.mark.parametrize("job", [OLD, NEW], ids=["22.05", "23.11"])
+def test_shapes_of_versions(job: dict[str, Any]) -> None:
+    """Plain numbers and objects, words and lists mean the same; what is infinite is unknown."""
+    trace = parse_sacct_json(dump(job), options=UTC)
+    row = [trace[name][0] for name in ("wait", "run", "allocated_processors", "requested_time")]
+    assert [20, 60, 8, 60] == row
+    assert (1048576, 2, 12.562) == (trace["requested_memory"][0], trace["memory"][0],
+                                    trace["average_cpu"][0])  # fmt: skip
+    assert {1: "a\nb\x1fc"} == trace.names["executable"]
+    assert {
+        "job_id": "7_5", "final_state": "TIMEOUT", "eligible": "10", "nodes": "2", "qos": "high",
+        "alloc_tres": "cpu=8,gres/gpu:a100=2,mem=8G", "req_tres": "cpu=8,mem=8G",
+        "node_list": "n[1-2]", "constraints": "rack1|rack2", "priority": "12", "throttle": "3",
+    }.items() <= {name: values[0] for name, values in trace.extra.items()}.items()  # fmt: skip
+    assert "0:9" == trace.extra["exit_code"][0]
+    times = job["time"] | {"limit": is_set(None, infinite=True), "eligible": 2**32 - 1}
+    rest = job["array"] | {"task_id": is_set(None) if job is NEW else None, "task": "0x6%2"}
+    never = parse_sacct_json(dump(job | {"time": times, "array": rest}), options=UTC)
+    assert ["7_[1,2%2]"] == never.extra["job_id"].tolist()
+    assert (-1, False) == (never["requested_time"][0], "eligible" in never.extra)
+
+
+def test_same_as_the_text(slurm_dumps: Path) -> None:
+    """JSON of a real cluster gives what its text gives, without CPU times; losses are counted."""
+    path = slurm_dumps / "json-D.txt.gz"
+    assert "sacct-json" == find_format(path).name
+    trace, text = (read_trace(one, options=UTC) for one in (path, slurm_dumps / "all-D.txt.gz"))
+    place = {job: row for row, job in enumerate(trace.extra["job_id"])}
+    rows = [place[job] for job in text.extra["job_id"]]
+    assert len(text) == len(trace) == len(rows)
+    for name in set(text.columns) - {"number", "average_cpu", "preceding", "think_time"}:
+        one, other = (
+            np.array(worded(found, name), object) if name in NAMED else found[name]
+            for found in (text, trace)
+        )
+        assert one.tolist() == other[rows].tolist(), name
+    for name in ("final_state", "eligible", "suspended", "restarts", "lost_work", "nodes",
+                 "alloc_tres", "req_tres", "node_list", "priority", "qos"):  # fmt: skip
+        assert text.extra[name].tolist() == trace.extra[name][rows].tolist(), name
+    lost = Losses()
+    again = parse_sacct_json(generate_sacct_json(text, lost, UTC), options=UTC)
+    assert len(text) == len(again)
+    counts = {field: count for (field, _), count in lost.counts.items()}
+    # The last run alone is written; parts of a heterogeneous job share one list of resources.
+    parts = {"allocated_processors": 2, "average_cpu": 2, "requested_memory": 2}
+    assert {"restarts": 8, "lost_work": 8, "executable": 2} | parts == counts
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_pieces_give_the_same_as_the_whole(size: int) -> None:
+    """Objects are found however a text is cut into blocks."""
+    data = dump(OLD, NEW | {"job_id": 18, "user": "zoë"}, OLD | {"user": "bob"})
+    blocks = (data[begin : begin + size] for begin in range(0, len(data), size))
+    found = list(json_records.objects(blocks, "x"))
+    assert json.loads(data)["jobs"] == found
+
+
+@pytest.mark.parametrize(
+    ("data", "rule"),
+    [
+        (b'{"meta": {"plugin": "openapi"}}', "has no list of jobs; write it with sacct --json"),
+        (dump(OLD)[:-30], "ends, or is damaged, after job 0 of the list"),
+        (dump(OLD, OLD)[:-30], "ends, or is damaged, after job 1 of the list"),
+        (dump(OLD, 5), "job 2 of the list is not an object"),
+        (dump(), "contains no jobs"),
+        (dump(OLD | {"state": {"current": "DONE"}}), "job 1 of the list, State 'DONE'"),
+        (dump(OLD | {"job_id": None, "array": {}}), "job 1 of the list, JobID ''"),
+    ],
+)
+def test_what_is_wrong(data: bytes, rule: str) -> None:
+    """One line names the job of the list."""
+    with pytest.raises(TraceError) as caught:
+        parse_sacct_json(data, "jobs.json", UTC)
+    assert rule in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -8,7 +8,6 @@ import pytest
 from hpcrowd.environment import (
     FormatOptions,
     Losses,
-    ParseError,
     QuantityError,
     TableMapping,
     generate_mapped,
@@ -16,6 +15,8 @@ from hpcrowd.environment import (
     read_mapping,
 )
 from hpcrowd.environment.traces.trace import Trace
+
+from tests.environment.traces.formats.format_cases import complaint
 
 NEEDED = {"submit": "at", "run": "took"}
 
@@ -25,49 +26,87 @@ def told(mapping: TableMapping) -> FormatOptions:
     return FormatOptions(mapping=mapping)
 
 
-def mapped(text: str, columns: dict[str, object], **more: object) -> Trace:
-    """Read a table in text."""
-    return parse_mapped(text, "mine.csv", told(TableMapping(columns={**NEEDED, **columns}, **more)))
+def mapped(
+    text: str, columns: dict[str, object], source: str = "mine.csv", **more: object
+) -> Trace:
+    """Read a table in text; a column that stands for None is not needed."""
+    named = {name: told for name, told in {**NEEDED, **columns}.items() if told is not None}
+    return parse_mapped(text, source, told(TableMapping(columns=named, **more)))
 
 
-def test_columns_in_any_order_and_others() -> None:
-    """Columns are found by name; those that nobody asks for are passed over."""
-    trace = mapped("took,nonsense,at\n60,x,5\n70,y,6\n", {})
-    assert ([5, 6], [60, 70], [1, 2]) == tuple(
-        trace[name].tolist() for name in ("submit", "run", "number")
-    )
-    assert {-1} == {int(value) for value in trace["user"]}
+STATES: dict[str, object] = {"status": {"column": "state", "values": {"ok": 1, "bad": 0}}}
+ASKED, USED = "requested_time", "memory"
+
+
+def moments(how: str, *names: str) -> dict[str, object]:
+    """Columns of moments of one kind, named like their fields, without a run time."""
+    return {name: {"column": name, "time": how} for name in names} | {"run": None}
+
+
+#: A table, what the mapping says, and fields of its jobs.
+TABLES: list[tuple[str, dict[str, object], dict[str, list[float]]]] = [
+    # columns are found by name; others are passed over
+    ("took,nonsense,at\n60,x,5\n70,y,6\n", {},
+     {"submit": [5, 6], "run": [60, 70], "number": [1, 2], "user": [-1, -1]}),
+    # durations become seconds; what is empty or -1 is unknown
+    *((f"at,took,limit\n0,1,{text}\n", {ASKED: {"column": "limit", "unit": unit}},
+       {ASKED: [seconds]}) for unit, text, seconds in (
+        ("s", "90", 90), ("ms", "1500", 1.5), ("min", "2", 120), ("h", "0.5", 1800),
+        ("d", "1", 86400), ("clock", "1-02:03:04", 93784), ("clock", "00:01:30.5", 90.5),
+        ("clock", "01:30", 90), ("clock", "", -1), ("h", "", -1), ("h", "-1", -1))),
+    # memory becomes kB of 1,024 bytes per processor, also if it is given for the whole job
+    *(("at,took,mem,cpus\n0,1,8,4\n",
+       {USED: {"column": "mem", "unit": unit, "per": per}, "allocated_processors": "cpus"},
+       {USED: [kilobytes]}) for unit, per, kilobytes in (
+        ("kB", "processor", 8), ("MB", "processor", 8192), ("GB", "job", 2097152),
+        ("B", "job", 0.002))),
+    # wait and run come from start and end; who never started has neither
+    ("at,from,to\n10,15,75\n20,,\n30,40,\n", {"run": None, "start": "from", "end": "to"},
+     {"wait": [5, -1, 10], "run": [60, -1, -1]}),
+    ("at,took,state\n0,1,ok\n0,1,bad\n0,1,\n", STATES, {"status": [1, 0, -1]}),
+    # a Unix time of -1 is unknown, and no second of 1969
+    ("submit,start,took\n1700000000,-1,-1\n1700000100,1700000160,5\n",
+     {**moments("unix", "submit", "start"), "run": "took"},
+     {"submit": [0, 100], "wait": [-1, 60]}),
+    # users with names are numbered as they come; users with numbers keep them
+    ("at,took,who\n0,1,zoe\n0,1,\n0,1,7\n0,1,zoe\n", {"user": "who"}, {"user": [1, -1, 2, 1]}),
+    ("at,took,who\n0,1,12\n0,1,7\n", {"user": "who"}, {"user": [12, 7]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "columns", "expected"), TABLES)
+def test_values_of_a_table(
+    text: str, columns: dict[str, object], expected: dict[str, list[float]]
+) -> None:
+    """Columns become fields in the units and words of the mapping."""
+    trace = mapped(text, columns)
+    assert expected == {name: trace[name].tolist() for name in expected}
+    assert ({1: "zoe", 2: "7"} if "zoe" in text else {}) == trace.names.get("user", {})
 
 
 @pytest.mark.parametrize(
-    ("unit", "text", "seconds"),
-    [("s", "90", 90), ("ms", "1500", 1.5), ("min", "2", 120), ("h", "0.5", 1800), ("d", "1", 86400),
-     ("clock", "1-02:03:04", 93784), ("clock", "00:01:30.5", 90.5), ("clock", "01:30", 90),
-     ("clock", "", -1), ("h", "", -1), ("h", "-1", -1)],
-)  # fmt: skip
-def test_units_of_durations(unit: str, text: str, seconds: float) -> None:
-    """Durations become seconds; what is empty or -1 is unknown."""
-    trace = mapped(f"at,took,limit\n0,1,{text}\n", {"requested_time": {"column": "limit",
-                                                                        "unit": unit}})  # fmt: skip
-    assert [seconds] == trace["requested_time"].tolist()
-
-
-@pytest.mark.parametrize(
-    ("unit", "per", "kilobytes"),
+    ("zone", "rows", "wait", "run", "repaired"),
     [
-        ("kB", "processor", 8),
-        ("MB", "processor", 8192),
-        ("GB", "job", 2097152),
-        ("B", "job", 0.002),
+        ("Europe/Berlin",
+         [("27T00:10", "27T02:50", "27T02:10"), ("27T02:50", "27T02:10", "27T02:20"),
+          ("27T02:10", "27T02:20", "27T02:30")],
+         [9600, 1200, 600], [1200, 600, 600], {"clocks put back": 3}),
+        (None, [("01T10:00", "01T09:00", "01T08:00")], [0], [-1],
+         {"started before": 1, "ended before": 1}),
     ],
-)
-def test_units_of_memory(unit: str, per: str, kilobytes: float) -> None:
-    """Memory becomes kB of 1,024 bytes per processor, also if it is given for the whole job."""
-    trace = mapped(
-        "at,took,mem,cpus\n0,1,8,4\n",
-        {"memory": {"column": "mem", "unit": unit, "per": per}, "allocated_processors": "cpus"},
-    )
-    assert [kilobytes] == trace["memory"].tolist()
+)  # fmt: skip
+def test_moments_that_need_a_repair(
+    zone: str | None, rows: list[tuple[str, ...]], wait: list[int], run: list[int],
+    repaired: dict[str, int],
+) -> None:  # fmt: skip
+    """Of an hour shown twice the later one fits; what is in the wrong order is unknown; counted."""
+    lines = [",".join(f"2024-10-{moment}:00" for moment in row) for row in rows]
+    text = "\n".join(["submit,start,end", *lines])
+    trace = mapped(text, moments("iso", "submit", "start", "end"), zone=zone)
+    assert (wait, run) == (trace["wait"].tolist(), trace["run"].tolist())
+    found = sorted(trace.repaired.items())
+    assert sorted(repaired.values()) == [count for _, count in found]
+    assert all(any(words in reason for reason, _ in found) for words in repaired)
 
 
 @pytest.mark.parametrize(
@@ -89,54 +128,25 @@ def test_moments(how: str, first: str, second: str) -> None:
     assert "Mon Jan 08 08:00:00 CET 2024" == trace.header.get("StartTime")
 
 
-def test_start_and_end_instead_of_wait_and_run() -> None:
-    """Wait and run come from start and end; who never started has neither."""
-    mapping = TableMapping(columns={"submit": "at", "start": "from", "end": "to"})
-    trace = parse_mapped("at,from,to\n10,15,75\n20,,\n30,40,\n", options=told(mapping))
-    assert ([5, -1, 10], [60, -1, -1]) == (trace["wait"].tolist(), trace["run"].tolist())
-
-
-def test_words_of_states() -> None:
-    """Words stand for numbers as the mapping says; one that it does not know is reported."""
-    columns = {"status": {"column": "state", "values": {"ok": 1, "bad": 0}}}
-    assert [1, 0, -1] == mapped("at,took,state\n0,1,ok\n0,1,bad\n0,1,\n", columns)[
-        "status"
-    ].tolist()
-    with pytest.raises(ParseError) as caught:
-        mapped("at,took,state\n0,1,ok\n0,1,lost\n", columns)
-    assert (3, "state", "lost") == (caught.value.line, caught.value.field, caught.value.value)
-    assert "'ok', 'bad'" in str(caught.value)
-
-
-def test_names_are_numbered_unless_they_are_numbers() -> None:
-    """Users with names are numbered as they come; users with numbers keep them."""
-    trace = mapped("at,took,who\n0,1,zoe\n0,1,\n0,1,7\n0,1,zoe\n", {"user": "who"})
-    assert [1, -1, 2, 1] == trace["user"].tolist()
-    assert {1: "zoe", 2: "7"} == trace.names["user"]
-    trace = mapped("at,took,who\n0,1,12\n0,1,7\n", {"user": "who"})
-    assert [12, 7] == trace["user"].tolist()
-    assert {} == trace.names
+GOOD = "[columns]\nsubmit = 's'\nrun = 'r'\n"
 
 
 @pytest.mark.parametrize(
     ("toml", "parts"),
     [
-        ("[columns]\nrun = 'r'", ("no submit",)),
+        ("[columns]\nrun = 'r'", ("no submit",)), ("colums = 1", ("col",)),
         ("[columns]\nsubmit = 's'\nstart = 'b'", ("no run", "nor start and end")),
-        ("[columns]\nsubmit = 's'\nrun = 'r'\nuserr = 'u'", ("columns.userr", "no such field")),
-        ("[columns]\nsubmit = 's'\nrun = {column = 'r', unit = 'week'}", ("unit", "'week'")),
-        ("[columns]\nsubmit = 's'\nrun = {column = 'r', unit = 'GB'}", ("run.unit", "'GB'")),
-        ("[columns]\nsubmit = {column = 's', time = 'noon'}\nrun = 'r'", ("'noon'", "iso")),
-        (
-            "[columns]\nsubmit = 's'\nrun = {column = 'r', time = 'iso'}",
-            ("run.time", "not a point in time"),
-        ),
-        ("zone = 'Mars'\n[columns]\nsubmit = 's'\nrun = 'r'", ("'Mars'", "not known")),
-        ("delimiter = ';;'\n[columns]\nsubmit = 's'\nrun = 'r'", ("delimiter",)),
-        ("colums = 1", ("col",)),
-        ("[columns", ("not TOML",)),
+        ("[columns", ("not TOML",)), (GOOD + "userr = 'u'", ("columns.userr", "no such field")),
+        (GOOD.replace("'r'", "{column = 'r', unit = 'week'}"), ("unit", "'week'")),
+        (GOOD.replace("'r'", "{column = 'r', unit = 'GB'}"), ("run.unit", "'GB'")),
+        (GOOD.replace("'s'", "{column = 's', time = 'noon'}"), ("'noon'", "iso")),
+        (GOOD.replace("'r'", "{column = 'r', time = 'iso'}"), ("run.time", "not a point in time")),
+        ("zone = 'Mars'\n" + GOOD, ("'Mars'", "not known")),
+        ("delimiter = ';;'\n" + GOOD, ("delimiter",)),
+        (GOOD + "gpus = {column = 'x', unit = 'GB'}", ("gpus.unit",)),
+        (GOOD + "gpus_per_rack = 'x'", ("gpus_per_rack",)),
     ],
-)
+)  # fmt: skip
 def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]) -> None:
     """A mistake in the file is reported in one line with its place."""
     path = tmp_path / "mine.toml"
@@ -149,20 +159,23 @@ def test_mistakes_of_a_mapping(tmp_path: Path, toml: str, parts: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "field", "value"),
+    ("text", "columns", "line", "field", "value"),
     [
-        ("at,took\n0,1\n\n1,x\n", 4, "took", "x"),
-        ('at,took,note\n0,1,"two\nlines"\n1,x,\n', 4, "took", "x"),
-        ("at,took\n0,1\n0,1,2\n", 3, None, "0,1,2"),
-        ("at,took\n1e300,1\n", 2, "at", "1e300"),
+        ("at,took\n0,1\n\n1,x\n", {}, 4, "took", "x"),
+        ('at,took,note\n0,1,"two\nlines"\n1,x,\n', {}, 4, "took", "x"),
+        ("at,took\n0,1\n0,1,2\n", {}, 3, None, "0,1,2"),
+        ("at,took\n1e300,1\n", {}, 2, "at", "1e300"),
+        ("at,took\n0,1\n5,9e15\n", {"run": {"column": "took", "unit": "d"}}, 3, "took", "9e15"),
+        ("at,took,state\n0,1,ok\n0,1,lost\n", STATES, 3, "state", "lost"),
     ],
 )
-def test_malformed_lines(text: str, line: int, field: str | None, value: str) -> None:
+def test_malformed_lines(
+    text: str, columns: dict[str, object], line: int, field: str | None, value: str
+) -> None:
     """The first malformed line is reported, also after blank lines and quoted line ends."""
-    with pytest.raises(ParseError) as caught:
-        mapped(text, {})
-    error = caught.value
-    assert ("mine.csv", line, field, value) == (error.path, error.line, error.field, error.value)
+    error = complaint(lambda data, source: mapped(data, columns, source), text)
+    assert (line, field, value) == (error.line, error.field, error.value)
+    assert "'ok', 'bad'" in error.rule or columns is not STATES
 
 
 def test_column_that_is_not_there() -> None:
@@ -180,61 +193,6 @@ def test_what_units_cannot_hold_is_counted() -> None:
     assert b"at,took\n1970-01-01 00:00,60\n1970-01-01 00:01,61\n1970-01-01 00:01,1\n" == text
     assert 1 == lost.counts["submit", "its unit or pattern cannot hold it"]
     assert 3 == lost.counts["user", "the mapping has no column"]
-
-
-def test_minus_one_is_not_a_moment() -> None:
-    """A Unix time of -1 is unknown, as every other -1, and no second of 1969."""
-    columns = {"submit": {"column": "at", "time": "unix"},
-               "start": {"column": "began", "time": "unix"}}  # fmt: skip
-    trace = mapped("at,began,took\n1700000000,-1,-1\n1700000100,1700000160,5\n", columns)
-    assert ([0, 100], [-1, 60]) == (trace["submit"].tolist(), trace["wait"].tolist())
-    assert 1700000000 == trace.header.integer("UnixStartTime")
-
-
-LOCAL = {"submit": {"column": "at", "time": "iso"}, "start": {"column": "began", "time": "iso"},
-         "end": {"column": "over", "time": "iso"}}  # fmt: skip
-
-
-def test_an_hour_that_clocks_show_twice() -> None:
-    """Where clocks are put back between two moments, the second is the later one, and counted."""
-    mapping = TableMapping(columns=LOCAL, zone="Europe/Berlin")
-    text = (
-        "at,began,over\n2024-10-27T00:10:00,2024-10-27T02:50:00,2024-10-27T02:10:00\n"
-        "2024-10-27T02:50:00,2024-10-27T02:10:00,2024-10-27T02:20:00\n"
-        "2024-10-27T02:10:00,2024-10-27T02:20:00,2024-10-27T02:30:00\n"
-    )
-    trace = parse_mapped(text, options=told(mapping))
-    assert ([9600, 1200, 600], [1200, 600, 600]) == (trace["wait"].tolist(), trace["run"].tolist())
-    ((reason, jobs),) = trace.repaired.items()
-    assert ("clocks put back" in reason, 3) == (True, jobs)
-
-
-def test_moments_in_the_wrong_order() -> None:
-    """What ends before it starts has no run time, what starts too early no wait; both counted."""
-    text = "at,began,over\n2024-01-01T10:00:00,2024-01-01T09:00:00,2024-01-01T08:00:00\n"
-    trace = parse_mapped(text, options=told(TableMapping(columns=LOCAL)))
-    assert ([0], [-1]) == (trace["wait"].tolist(), trace["run"].tolist())
-    assert [1, 1] == list(trace.repaired.values())
-
-
-def test_what_no_calendar_has_is_lost_and_counted() -> None:
-    """Moments beyond the year 9999 and negative durations are left empty when written."""
-    columns: dict[str, object] = {"requested_time": {"column": "limit", "unit": "clock"}}
-    far = mapped(f"at,took,asks\n0,1,-5\n{2**52},1,60\n", {"requested_time": "asks"})
-    iso: dict[str, object] = {"submit": {"column": "at", "time": "iso"}}
-    mapping = TableMapping(columns={**NEEDED, **columns, **iso})
-    lost = Losses()
-    back = parse_mapped(generate_mapped(far, lost, told(mapping)), options=told(mapping))
-    assert ([0, -1], [-1, 60]) == (back["submit"].tolist(), back["requested_time"].tolist())
-    assert {"submit": 1, "requested_time": 1} == {
-        field: count for (field, _), count in lost.counts.items() if field != "header"
-    }
-
-
-def test_numbers_too_large_in_their_unit() -> None:
-    """A number that is exact as it stands may be too large in seconds: a message gives its line."""
-    with pytest.raises(ParseError, match=r"line 3, field took: '9e15': too large"):
-        mapped("at,took\n0,1\n5,9e15\n", {"run": {"column": "took", "unit": "d"}})
 
 
 def test_decimal_comma() -> None:

@@ -1,0 +1,308 @@
+"""Slurm's accounting as text: one with every oddity, how it is read, and what is written."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hpcrowd.environment import (
+    FormatOptions,
+    Losses,
+    Trace,
+    generate_sacct,
+    jobs_from_trace,
+    parse_sacct,
+    parse_swf,
+    read_sacct,
+    write_sacct,
+)
+from hpcrowd.environment.header import Header
+from hpcrowd.environment.traces.formats.common.names import NAMED
+from hpcrowd.environment.traces.formats.slurm import table as sacct_table
+from hpcrowd.environment.traces.formats.slurm.table import COLUMNS
+from hpcrowd.environment.traces.formats.slurm.values import parse_time
+from hpcrowd.environment.traces.trace import FIELDS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.environment.traces.formats.format_cases import by_field
+from tests.support.sacct import JOB, ODD, UTC, job, read, table, text
+
+PARIS = FormatOptions(zone="Europe/Paris")
+
+
+@pytest.fixture(scope="module")
+def odd() -> Trace:
+    """The text with every oddity."""
+    return parse_sacct(ODD, "odd.txt", PARIS)
+
+
+def test_every_oddity_in_one_text(odd: Trace) -> None:
+    """Steps, arrays, requeues, parts, units, states and hours shown twice give these very jobs."""
+    expected = [
+        # number submit wait run alloc cpu memory req limit reqmem status user group exe queue part
+        [1, 0, 3600, 14400, 64, 14400, 2097152, 64, 129600, 262144, 1, 1, 1, 1, 1, 1],
+        [2, 600, 60, 90, 1, 45.5, -1, 1, -1, 2048000, 0, 2, 2, 2, 2, 1],
+        [3, 600, 60, 3600, 1, 3540, -1, 1, 3600, 2048000, 0, 2, 2, 2, 2, 1],
+        [4, 600, 1200, -1, 0, -1, -1, 1, -1, 2048000, 5, 2, 2, 2, 2, 1],
+        [5, 3600, 4205, 3600, 4, 1800, -1, 4, 14400, 4194304, 0, 3, 1, 3, 1, 1],
+        [6, 10800, 1800, 3600, 8, 1800, 1024000, 8, 7200, 2097152, 1, 1, 1, 4, 1, 1],
+        [7, 24600, 1200, 3600, 1024, 0, -1, 1024, -1, -1, 1, 4, -1, 5, 1, 1],
+        [8, 46800, 3600, -1, 0, -1, -1, 8, 600, 64000, 5, 1, 1, 6, 1, 1],
+    ]
+    assert [[*row, -1, -1] for row in expected] == table(odd)
+
+    assert {1: "ada", 2: "zoë", 3: "bob", 4: "1003"} == odd.names["user"]
+    assert {1: "physics", 2: "chemistry"} == odd.names["group"]
+    assert 'relax "fast"' == odd.names["executable"][1]
+    assert ({1: "long", 2: "short"}, {1: "hal"}) == (odd.names["queue"], odd.names["partition"])
+    ids = ["100", "101_1", "101_2", "101_[3-8,10%2]", "110", "120", "140", "150"]
+    assert ids == odd.extra["job_id"].tolist()
+
+
+def test_what_was_done_to_the_oddities_is_counted(
+    odd: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is repaired or dropped is counted by reason; the header says how it was read."""
+    assert {
+        "requeued after a failure or preemption: last run and first submission kept": 1,
+        "heterogeneous job: parts merged into one job, processors added up": 1,
+        "ambiguous local time (clocks put back): the second taken, which fits the other times": 1,
+    } == odd.repaired
+    assert {
+        "array tasks that never started, in one row: one of them kept": 6,
+        "state PENDING": 5,
+        "state RUNNING": 1,
+        "steps without a row of their job": 1,
+    } == odd.dropped
+    made = jobs_from_trace(odd)
+    assert (2, 1) == (made.dropped["no run time (never ran)"], made.dropped["state RUNNING"])
+    header = odd.header
+    assert 1729965600 == header.integer("UnixStartTime")  # 26 October, 20:00 in Paris
+    keys = ("TimeZoneString", "Computer", "StartTime", "EndTime")
+    assert [
+        "Europe/Paris", "hal", "Sat Oct 26 20:00:00 CEST 2024", "Sun Oct 27 03:10:00 CET 2024"
+    ] == [header.get(key) for key in keys]  # fmt: skip
+    assert 1024 == odd.processors
+    assert any("most processors in use" in value for _, value in header.entries())
+    monkeypatch.setattr(sacct_table, "PIECE", 700)  # how much is read at once changes nothing
+    trace = parse_sacct(ODD, "odd.txt", PARIS)
+    assert (table(odd), odd.names) == (table(trace), trace.names)
+    assert odd.extra["job_id"].tolist() == trace.extra["job_id"].tolist()
+    assert (odd.repaired, odd.dropped) == (trace.repaired, trace.dropped)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("tail", ["", "|"])
+def test_line_ends_and_last_columns(end: str, tail: str) -> None:
+    """``-p`` and ``-P``, Unix and Windows are the same; the last line needs no end."""
+    data = text({"JobID": "7"}, {"JobID": "8", "Submit": "2024-01-31T12:00:01"}, end=end, tail=tail)
+    mark = b"\xef\xbb\xbf"
+    for told in (data, data.removesuffix(end.encode()), end.encode() + data, mark + data):
+        trace = parse_sacct(told, options=UTC)
+        assert ["7", "8"] == trace.extra["job_id"].tolist()
+        assert [0, 1] == trace["submit"].tolist()
+
+
+@pytest.mark.parametrize("delimiter", ["|", ",", ";", "\t", "\x1f", ":", "%", "\\", "'"])
+def test_delimiters(delimiter: str) -> None:
+    """The separator of the values is found from the header."""
+    row = {"TotalCPU": "", "Submit": "1706702400", "Start": "1706702700", "End": "1706703300"}
+    trace = parse_sacct(text(row, delimiter=delimiter))
+    assert 300 == trace["wait"][0]
+    assert {1: "ada"} == trace.names["user"]
+
+
+@settings(max_examples=25)
+@given(order=st.permutations(list(JOB)), more=st.lists(st.sampled_from(["ExitCode", "WCKey"])))
+def test_columns_stand_in_any_order(order: list[str], more: list[str]) -> None:
+    """Order and case of columns change nothing, nor do columns that are not used."""
+    values = JOB | dict.fromkeys(more, "0:0")
+    names = [*order, *more]
+    row = "|".join(values[name] for name in names)
+    for head in ("|".join(names), "|".join(names).upper()):
+        assert job(read({})) == job(parse_sacct(f"{head}\n{row}\n", options=UTC))
+
+
+def test_files_put_together() -> None:
+    """The header of a second file is passed over; a run that both files hold counts once."""
+    running = {"JobID": "1", "State": "RUNNING", "End": "Unknown", "ElapsedRaw": "300"}
+    january = text(running, {"JobID": "2", "Submit": "2024-01-31T12:00:01"})
+    february = text({"JobID": "1"}, {"JobID": "3", "Submit": "2024-02-01T00:00:00"})
+    trace = parse_sacct(january + february, options=UTC)
+    assert ["1", "2", "3"] == trace.extra["job_id"].tolist()
+    assert [600, 600, 600] == trace["run"].tolist()
+    assert {"duplicate rows of one run": 1} == trace.dropped
+
+
+TIMES = ["{}", "{}Z", "{}+0530", "{}-03:00", "1706702400", "0", "Unknown", "", "None", "NONE"]
+
+
+ODD_TIMES = ["0x65BA3100", "0000000000", "-170670240", "2024-01-31 12:00:00"]
+
+
+@given(
+    words=st.lists(st.sampled_from(TIMES), max_size=6),
+    odd=st.sampled_from(["", *ODD_TIMES]),
+    minute=st.integers(0, 59),
+)
+def test_times_of_a_piece_are_those_of_its_words(words: list[str], odd: str, minute: int) -> None:
+    """Times mean the same read all at once as word by word, or are refused both ways."""
+    words = [word.format(f"2024-01-31T12:{minute:02}:59") for word in [*words, odd]]
+    column = pa.array([word.encode() for word in words], pa.binary())
+    try:
+        expected = [parse_time(word.encode()) for word in words]
+    except ValueError:
+        with pytest.raises(sacct_table._Refused):
+            sacct_table._times(column)
+    else:
+        assert expected == sacct_table._times(column).tolist()
+
+
+STOCKHOLM = FormatOptions(zone="Europe/Stockholm")
+
+#: A job that Slurm's accounting holds as it is.
+HELD = {
+    "submit": 0, "wait": 5, "run": 60, "allocated_processors": 4, "average_cpu": 12.5,
+    "memory": 2048, "requested_processors": 3, "requested_time": 120, "requested_memory": 512,
+    "status": 1, "user": 7, "group": 3, "executable": 9, "queue": 2, "partition": 1,
+}  # fmt: skip
+
+
+def rows(trace: Trace, options: FormatOptions | None = None) -> list[dict[str, str]]:
+    """What is written, row by row."""
+    text = generate_sacct(trace, options=options).decode()
+    return list(csv.DictReader(io.StringIO(text), delimiter="|", quoting=csv.QUOTE_NONE))
+
+
+def lost(trace: Trace, options: FormatOptions | None = None) -> dict[str, int]:
+    """Jobs that are counted as lost, by field."""
+    losses = Losses()
+    generate_sacct(trace, losses, options)
+    return by_field(losses)
+
+
+def test_columns_and_values(make_trace: Callable[..., Trace]) -> None:
+    """A job is a row with all columns, and a row of a step that gives its memory."""
+    trace = make_trace(HELD, header="; UnixStartTime: 1706702400\n; TimeZoneString: Asia/Tokyo")
+    trace.names["user"] = {7: "ada"}
+    first, step = rows(trace)
+    assert list(COLUMNS) == list(first)
+    assert {
+        "JobID": "1", "User": "ada", "Account": "3", "JobName": "9", "Partition": "2", "QOS": "",
+        "Cluster": "1", "Submit": "2024-01-31T12:00:00", "Start": "2024-01-31T12:00:05",
+        "End": "2024-01-31T12:01:05", "ElapsedRaw": "60", "State": "COMPLETED", "AllocCPUS": "4",
+        "ReqCPUS": "3", "NNodes": "", "TimelimitRaw": "2", "ReqMem": "512Kc", "MaxRSS": "",
+        "TotalCPU": "00:00:50",
+    } == first  # fmt: skip
+    assert ("1.batch", "batch", "2048K") == (step["JobID"], step["JobName"], step["MaxRSS"])
+    assert "2024-01-31T13:00:00" == rows(trace, STOCKHOLM)[0]["Submit"]
+
+
+def test_hour_shown_twice_has_its_offset(make_trace: Callable[..., Trace]) -> None:
+    """A time that clocks show twice says which it is; so nothing is lost or repaired."""
+    start = 1729987200  # 27 October 2024, 02:00 in Stockholm, for the first time
+    jobs = [HELD | {"submit": hour * 1800} for hour in range(6)]
+    trace = make_trace(*jobs, header=f"; UnixStartTime: {start}")
+    submit = [row["Submit"] for row in rows(trace, STOCKHOLM) if row["User"]]
+    assert [
+        "2024-10-27T02:00:00+0200", "2024-10-27T02:30:00+0200", "2024-10-27T02:00:00+0100",
+        "2024-10-27T02:30:00+0100", "2024-10-27T03:00:00", "2024-10-27T03:30:00",
+    ] == submit  # fmt: skip
+    again = parse_sacct(generate_sacct(trace, options=STOCKHOLM), options=STOCKHOLM)
+    assert {} == again.repaired
+    assert trace["submit"].tolist() == again["submit"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("fields", "queue", "expected"),
+    [
+        ({}, "partition", {"Submit": "1970-01-01T00:00:00"}),
+        ({"run": -1, "status": 5}, "partition",
+         {"Start": "Unknown", "End": "1970-01-01T00:00:05", "ElapsedRaw": "0"}),
+        ({"status": 4, "average_cpu": 21600.25}, "partition",
+         {"State": "FAILED", "TotalCPU": "1-00:00:01"}),
+        ({"status": -1, "average_cpu": -1}, "partition", {"State": "COMPLETED", "TotalCPU": ""}),
+        ({}, "qos", {"QOS": "2", "Partition": "1", "Cluster": ""}),
+    ],
+)  # fmt: skip
+def test_values_of_a_job(
+    make_trace: Callable[..., Trace], fields: dict[str, float], queue: Any, expected: dict[str, str]
+) -> None:
+    """Without a beginning times are since 1970; states are the nearest; the queue is as read."""
+    row = rows(make_trace(HELD | fields), FormatOptions(queue=queue))[0]
+    assert expected == {name: row[name] for name in expected}
+
+
+def test_numbers_of_jobs(make_trace: Callable[..., Trace]) -> None:
+    """Jobs keep the number that Slurm gave them, else that of the trace, if all differ."""
+    trace = make_trace(HELD | {"number": 17}, HELD | {"number": 4, "submit": 1})
+    twice = make_trace(HELD | {"number": 17}, HELD | {"number": 17})
+    late = make_trace(HELD | {"submit": 9}, HELD, HELD | {"submit": 9, "run": 8})
+    slurms = read({"JobID": "9_3"}, {"JobID": "12", "Submit": "2024-01-31T12:00:01"})
+    assert [["17", "4"], ["1", "2"], ["2", "1", "3"], ["9_3", "12"]] == [
+        [row["JobID"] for row in rows(one) if row["User"]] for one in (trace, twice, late, slurms)
+    ]
+    assert {"number": 2} == lost(late)  # they are put in the order of submissions
+
+
+def test_memory_of_the_rest_of_an_array() -> None:
+    """Also what never is, a step of tasks that did not start, comes back as it was."""
+    trace = read({"JobID": "9_[1,3,...]", "State": "CANCELLED", "MaxRSS": "5K"})
+    assert [5] == trace["memory"].tolist()
+    assert "9_[1,3,...].batch" == rows(trace, UTC)[1]["JobID"]
+    assert {} == lost(trace, UTC)
+
+
+def test_file(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
+    """A file is written and read; a trace without jobs is a header."""
+    path = tmp_path / "jobs.sacct.gz"
+    write_sacct(make_trace(HELD), path)
+    assert path.read_bytes().startswith(b"\x1f\x8b")
+    assert HELD == {name: job(read_sacct(path))[name] for name in HELD}
+    empty = Trace(Header(), {name: np.zeros(0) for name in FIELDS})
+    assert "|".join(COLUMNS) + "\n" == generate_sacct(empty, Losses()).decode()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {}, {"wait": -1}, {"run": -1}, {"run": 0, "wait": -1}, {"memory": 0}, {"memory": 0.5},
+        {"requested_time": 0}, {"requested_memory": 1000.25}, *({name: -1} for name in NAMED),
+    ],
+)  # fmt: skip
+def test_what_is_held(make_trace: Callable[..., Trace], fields: dict[str, float]) -> None:
+    """Nothing of it is lost, though it is not what Slurm would write."""
+    assert {} == lost(make_trace(HELD | fields))
+
+
+def test_what_else_is_counted(make_trace: Callable[..., Trace]) -> None:
+    """Lines of the header and comments, columns of other formats, and numbers not of Slurm."""
+    trace = parse_swf(
+        "; Version: 2.2\n; Acknowledge: somebody\n; UnixStartTime: 1706702400\n;\n"
+        "1 0 5 60 4 -1 -1 4 120 -1 1 7 3 -1 -1 -1 -1 -1\n; outage\n"
+    )
+    assert {"header": 1, "comments": 1} == lost(trace)
+    trace = make_trace(HELD, HELD | {"submit": 1})
+    trace.extra["project"] = np.array(["", "x"], object)
+    trace.extra["job_id"] = np.array(["77.server", "78.server"], object)
+    trace.names["user"] = {7: "\ud800"}
+    assert {"project": 1, "job_id": 2, "user": 2} == lost(trace)
+
+
+def test_all_oddities_read_back() -> None:
+    """The trace of the text with every oddity is held by what is written of it."""
+    options = FormatOptions(zone="Europe/Paris")
+    trace = parse_sacct(ODD, "odd.txt", options)
+    assert {"restarts": 1, "lost_work": 1} == lost(trace, options)
+    again = parse_sacct(generate_sacct(trace, options=options), options=options)
+    assert table(trace) == table(again)
+    assert trace.names == again.names
+    assert trace.extra["job_id"].tolist() == again.extra["job_id"].tolist()
+    assert trace.header.lines == again.header.lines

@@ -1,0 +1,345 @@
+"""Which rows of Slurm's accounting become jobs, and the rules by which they become fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hpcrowd.environment import Trace, TraceError, parse_sacct
+
+from tests.support.sacct import JOB, NOON, UTC, job, read, text, told, without
+
+AGAIN = "requeued after a failure or preemption: last run and first submission kept"
+EARLY = "started before it was submitted: wait taken as 0"
+FIRST = "ambiguous local time (clocks put back): the first taken"
+PARTS = "heterogeneous job: parts merged into one job, processors added up"
+REST = "array tasks that never started, in one row: one of them kept"
+SECOND = "ambiguous local time (clocks put back): the second taken, which fits the other times"
+
+ENDED = {
+    1: ("COMPLETED", "CD"),
+    5: ("CANCELLED", "CA", "CANCELLED by 1000", "CANCELLED+", "cancelled"),
+    0: ("FAILED", "F", "TIMEOUT", "TO", "NODE_FAIL", "NF", "OUT_OF_MEMORY", "OOM", "BOOT_FAIL",
+        "BF", "DEADLINE", "DL", "PREEMPTED", "PR", "LAUNCH_FAILED"),
+}  # fmt: skip
+GONE = {"State": "CANCELLED by 7", "ElapsedRaw": "0", "AllocCPUS": "0", "TotalCPU": ""}
+NEVER = {"wait": 900, "run": -1, "allocated_processors": 0, "average_cpu": -1, "status": 5}
+
+#: Values of the columns of one job ("no": the column is missing), and fields that follow from them.
+FIELDS_OF_A_JOB: list[tuple[dict[str, str], dict[str, float]]] = [
+    *(({"State": word}, {"status": status}) for status, words in ENDED.items() for word in words),
+    # times
+    ({}, {"wait": 300, "run": 600, "preceding": -1, "think_time": -1, "memory": -1}),
+    ({"ElapsedRaw": "500"}, {"run": 500}),
+    ({"ElapsedRaw": str(2**53), "End": ""}, {"run": 2**53}),
+    ({"ElapsedRaw": "no", "Elapsed": "00:10:00"}, {"run": 600}),
+    ({"ElapsedRaw": "no", "Elapsed": "1-00:00:01"}, {"run": 86401}),
+    ({"ElapsedRaw": "no", "Elapsed": "05:00"}, {"run": 300}),
+    ({"ElapsedRaw": "no"}, {"run": 600}),
+    ({"ElapsedRaw": ""}, {"run": 600}),
+    ({"Start": "no"}, {"wait": 300, "run": 600}),
+    ({"Start": "Unknown"}, {"wait": 300}),
+    ({"End": "no"}, {"wait": 300, "run": 600}),
+    *(({"Submit": word}, {"submit": -1, "wait": -1, "run": 600})
+      for word in ("Unknown", "None", "N/A", "", "UNKNOWN")),
+    # jobs that never started, and some that did
+    *((GONE | {"Start": start, "ElapsedRaw": elapsed}, NEVER)
+      for start in ("None", "Unknown") for elapsed in ("0", "")),
+    (GONE | {"Start": "2024-01-31T12:15:00"}, {"wait": 900, "run": -1}),
+    ({"State": "CANCELLED", "End": "2024-01-31T12:05:00", "ElapsedRaw": "0"},
+     {"wait": 300, "run": 0}),
+    ({"Start": "Unknown", "End": "Unknown", "ElapsedRaw": "0", "AllocCPUS": "0"},
+     {"wait": -1, "run": 0, "status": 1}),
+    # processors: the first of the columns that say the same; large counts are shortened by 1024
+    ({"AllocCPUS": "16"}, {"allocated_processors": 16}),
+    ({"AllocCPUS": "no", "NCPUS": "16"}, {"allocated_processors": 16}),
+    ({"AllocCPUS": "no", "AllocTRES": "billing=9,cpu=16,mem=4G,node=2"},
+     {"allocated_processors": 16}),
+    ({"AllocCPUS": "no", "AllocTRES": ""}, {"allocated_processors": -1}),
+    ({"AllocCPUS": "no", "AllocTRES": "gres/gpu=1"}, {"allocated_processors": -1}),
+    ({"AllocTRES": "cpu=9", "AllocCPUS": "4"}, {"allocated_processors": 4}),
+    *(({"AllocCPUS": word}, {"allocated_processors": count})
+      for word, count in (("1K", 1024), ("2.50K", 2560), ("1M", 2**20))),
+    ({"ReqCPUS": "8"}, {"requested_processors": 8}),
+    ({"ReqCPUS": "no", "ReqTRES": "cpu=8,node=1"}, {"requested_processors": 8}),
+    # processor time, to a thousandth of a second
+    *(({"TotalCPU": word, "AllocCPUS": "4"}, {"average_cpu": seconds})
+      for word, seconds in (("00:40", 10), ("00:40.500", 10.125), ("01:00:40", 910),
+                            ("2-00:00:00", 43200), ("", -1))),
+    ({"TotalCPU": "00:10", "AllocCPUS": "3"}, {"average_cpu": 3.333}),
+    ({"TotalCPU": "00:10", "AllocCPUS": "0"}, {"average_cpu": -1}),
+    # requested time: minutes, else a duration; no limit is none
+    *(({"TimelimitRaw": word}, {"requested_time": seconds})
+      for word, seconds in (("90", 5400), ("0", 0), ("Partition_Limit", -1), ("UNLIMITED", -1),
+                            ("", -1), ("INVALID", -1))),
+    *(({"TimelimitRaw": "no", "Timelimit": word}, {"requested_time": seconds})
+      for word, seconds in (("01:30:00", 5400), ("7-00:00:00", 604800), ("UNLIMITED", -1),
+                            ("Partition_Limit", -1), ("", -1))),
+    # requested memory: of a CPU, of each of two nodes by eight CPUs, of the job, MB; 0 is all
+    *(({"ReqMem": word, "ReqCPUS": "8", "AllocCPUS": "16", "NNodes": "2"},
+       {"requested_memory": kilobytes})
+      for word, kilobytes in (("4Gc", 4 * 2**20), ("4Gn", 2**20), ("4G", 2**19), ("4000", 512000),
+                              ("4000M", 512000), ("1.5T", 201326592), ("8K", 1), ("0", -1),
+                              ("0n", -1), ("0c", -1), ("", -1))),
+    ({"ReqMem": "8M", "ReqCPUS": "no", "AllocCPUS": "16"}, {"requested_memory": 512}),
+    ({"ReqMem": "1M", "ReqCPUS": "3"}, {"requested_memory": 341}),
+    *(({"NNodes": "no", column: "2", "ReqMem": "1Gn"}, {"requested_memory": 2 * 2**20})
+      for column in ("NNodes", "AllocNodes", "ReqNodes") if column != "NNodes"),
+    ({"NNodes": "2", "ReqMem": "1Gn"}, {"requested_memory": 2 * 2**20}),
+    ({"NNodes": "no", "ReqMem": "1Gn"}, {"requested_memory": -1}),
+    # names that are numbers stand for themselves
+    ({"User": "no", "UID": "1000"}, {"user": 1000}),
+    ({"Account": "no", "GID": "100"}, {"group": 100}),
+    ({"JobName": "42"}, {"executable": 42}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "expected"), FIELDS_OF_A_JOB)
+def test_fields_of_a_job(row: dict[str, str], expected: dict[str, float]) -> None:
+    """Each field follows from its column, else from the next one that says the same."""
+    found = told(**row)
+    assert expected == {name: found[name] for name in expected}
+
+
+def clock(submit: str, start: str, end: str, elapsed: str = "", day: str = "2024-10-27") -> Any:
+    """A row of times of one day, by default of that when clocks were put back in Paris."""
+    times = {"Submit": submit, "Start": start, "End": end}
+    return {name: f"{day}T{time}:00" if time else "" for name, time in times.items()} | {
+        "ElapsedRaw": elapsed
+    }
+
+
+MOVED = "nonexistent local time (clocks put forward): moved to the end of the gap"
+ZONELESS = "no time zone given: times taken as UTC"
+UNIX = {"Submit": "1706702400", "Start": "1706702700", "End": "0"}
+
+
+@pytest.mark.parametrize(
+    ("row", "zone", "wait", "run", "repaired"),
+    [
+        (clock("02:10", "02:20", "02:30", "600"), "Europe/Paris", 600, 600, FIRST),
+        (clock("02:50", "02:10", "03:10", "600"), "Europe/Paris", 1200, 600, SECOND),
+        (clock("02:00", "02:50", "02:20"), "Europe/Paris", 3000, 1800, SECOND),
+        (clock("02:10", "02:20", "03:00", "2400"), "Europe/Paris", 4200, 2400, SECOND),
+        (clock("02:10", "02:20", "03:00", "6000"), "Europe/Paris", 600, 6000, FIRST),
+        (clock("01:59", "02:30", "", "600", "2024-03-31"), "Europe/Paris", 60, 600, MOVED),
+        ({"Submit": "1729989000", "Start": "1729992600", "End": ""}, "Europe/Paris", 3600, 600, ""),
+        (UNIX, None, 300, 600, ""),
+        (clock("12:06", "12:05", "12:15", "600"), "UTC", 0, 600, EARLY),
+        (clock("12:00", "12:05", "12:04"), "UTC", 240, -1,
+         "ended before it started: run time unknown"),
+        ({}, None, 300, 600, ZONELESS),
+    ],
+)  # fmt: skip
+def test_times_that_need_a_repair(
+    row: dict[str, str], zone: str | None, wait: int, run: int, repaired: str
+) -> None:
+    """Hours shown twice or never, times out of order and times without a zone are counted."""
+    trace = read(row, zone=zone)
+    assert ([wait], [run]) == (trace["wait"].tolist(), trace["run"].tolist())
+    assert ({repaired: 1} if repaired else {}) == trace.repaired
+
+
+@pytest.mark.parametrize(
+    ("row", "zone", "start"),
+    [
+        (UNIX, None, 1706702400),
+        ({"Submit": NOON + "+0100", "Start": "2024-01-31T11:05:00Z"}, "Asia/Tokyo", 1706698800),
+        ({"Submit": NOON + "+01:00"}, "Asia/Tokyo", 1706698800),
+        ({"Submit": NOON + "-0330"}, "UTC", 1706702400 + 12600),
+        ({}, "Europe/Paris", 1706698800),
+        ({}, None, 1706702400),
+    ],
+)
+def test_first_submission(row: dict[str, str], zone: str | None, start: int) -> None:
+    """An offset or a Unix time is a moment; other times are local ones of the zone, else UTC."""
+    header = read(row, zone=zone).header
+    assert start == header.integer("UnixStartTime")
+    assert zone == header.get("TimeZoneString")
+    note = b"; Note: the log tells no time zone; times were taken as UTC"
+    assert (zone is None and not row) == (note in header.lines)
+
+
+LATER = {"Submit": "2024-01-31T13:00:00", "Start": "2024-01-31T13:10:00", "ElapsedRaw": "60"}
+EVE = {"Cluster": "eve"}
+ALL = ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RQ")
+TASKS = {"JobID": "9_[6-10%2]", "State": "CANCELLED by 7", "Start": "None", "ElapsedRaw": "0"}
+HELD = {"State": "CANCELLED by 1", "ElapsedRaw": "0", "Start": "2024-01-31T12:10:00",
+        "End": "2024-01-31T12:10:00"}  # fmt: skip
+WAITING = {
+    "PENDING": ("PENDING", "PD"), "RUNNING": ("RUNNING", "R"), "SUSPENDED": ("SUSPENDED", "S"),
+    "REQUEUED": ("REQUEUED", "RQ"), "RESIZING": ("RESIZING", "RS"), "REVOKED": ("RV",),
+    "CONFIGURING": ("CF",), "COMPLETING": ("CG",), "REQUEUE_HOLD": ("REQUEUE_HOLD",),
+    "STOPPED": ("STOPPED",), "SIGNALING": ("SIGNALING",), "STAGE_OUT": ("STAGE_OUT",),
+}  # fmt: skip
+
+#: Rows, the fields or columns of the jobs that they are, and what was repaired and dropped.
+ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dict[str, int]]] = [
+    # what is not over is dropped by its state
+    *(([{}, {"JobID": "2", "State": word}, {"JobID": "3", "State": word}], {"job_id": ["1"]}, {},
+       {f"state {name}": 2}) for name, words in WAITING.items() for word in words),
+    # jobs are in the order of submissions; without a submission they stand first
+    ([{"JobID": str(place), "Submit": f"2024-01-31T12:00:{second}"}
+      for place, second in enumerate(("05", "00", "05", "01"))],
+     {"job_id": ["1", "3", "0", "2"], "number": [1, 2, 3, 4], "submit": [0, 1, 5, 5]}, {}, {}),
+    ([{}, {"JobID": "2", "Submit": "Unknown"}], {"job_id": ["2", "1"], "submit": [-1, 0]}, {}, {}),
+    # after such an end a row of the same number is the same job: last run, first submission
+    *(([{"State": state}, LATER], {"wait": [4200], "run": [60]}, {AGAIN: 1}, {}) for state in ALL),
+    ([{"State": "PREEMPTED"}, {"State": "PREEMPTED", "Submit": "2024-01-31T12:30:00",
+                               "Start": "Unknown"}, LATER], {"wait": [4200]}, {AGAIN: 1}, {}),
+    ([{"JobID": "2"}, {"State": "NODE_FAIL"}, {**LATER, "State": "PENDING"}], {"job_id": ["2"]},
+     {}, {"state PENDING": 1}),
+    # after another end, of another user or in another cluster it is another job
+    *(([{"State": state}, LATER], {"run": [600, 60]}, {}, {})
+      for state in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT")),
+    ([{"State": "NODE_FAIL"}, {**LATER, "User": "bob"}], {"run": [600, 60]}, {}, {}),
+    ([{"State": "NODE_FAIL"}, {"JobID": "1.0", "MaxRSS": "1K"}, EVE | LATER,
+      {"JobID": "1.0", "MaxRSS": "2K"} | EVE], {"memory": [1, 2]}, {}, {}),
+    # the same row of two files counts once
+    ([{"State": "RUNNING", "End": "Unknown"}, {}], {"run": [600]}, {},
+     {"duplicate rows of one run": 1}),
+    # memory is the largest of the steps of the last run, wherever they stand
+    ([{}, *({"JobID": f"1.{name}", "MaxRSS": size} for name, size in (
+        ("batch", "100K"), ("extern", ""), ("0", "3M"), ("interactive", "2048K")))],
+     {"memory": [3072]}, {}, {}),
+    *(([{}, {"JobID": "1.0", "MaxRSS": word}], {"memory": [kilobytes]}, {}, {})
+      for word, kilobytes in (("20480K", 20480), ("1.5G", 1572864), ("2T", 2**31), ("2048", 2),
+                              ("512", 0.5), ("0", 0))),
+    ([{"AveRSS": ""}, {"JobID": "1.0", "MaxRSS": "", "AveRSS": "7K"},
+      {"JobID": "1.1", "MaxRSS": "5K", "AveRSS": "9K"}], {"memory": [7]}, {}, {}),
+    ([{"State": "NODE_FAIL"}, {"JobID": "1.batch", "MaxRSS": "900K"}, LATER,
+      {"JobID": "1.batch", "MaxRSS": "100K"}], {"memory": [100]}, {AGAIN: 1}, {}),
+    ([{}, {"JobID": "1.0", "MaxRSS": "7K", "Cluster": ""}], {"memory": [7]}, {}, {}),
+    ([{"JobID": "1.0", "MaxRSS": "7K"}, {}], {"memory": [7]}, {}, {}),
+    ([{}, {"JobID": "9.0"}, {"JobID": "9.batch"}, {"JobID": "11_3.0"}], {"job_id": ["1"]}, {},
+     {"steps without a row of their job": 2}),
+    # each task of an array is a job with its own steps; of those that never started one is kept
+    ([*({"JobID": f"9_{task}"} for task in (1, 2, 10)), {"JobID": "9_2.batch", "MaxRSS": "5K"}],
+     {"job_id": ["9_1", "9_2", "9_10"], "memory": [-1, 5, -1]}, {}, {}),
+    ([{"JobID": "1"}, TASKS | {"State": "PENDING"}], {"job_id": ["1"]}, {}, {"state PENDING": 5}),
+    *(([TASKS | {"JobID": f"9_{listed}"}], {"run": [-1]}, {}, {REST: more} if more else {})
+      for listed, more in (("[6-10%2]", 4), ("[1]", 0), ("[1,3,7-8]", 3), ("[1-10:3]", 3),
+                           ("[0-99,200%10]", 100), ("[1,3,5,...]", 2), ("[1,3,5,...", 2))),
+    # parts of a heterogeneous job are one: sums, first start, last end, the first says who
+    ([{"JobID": "9+1", "User": "bob", "AllocCPUS": "6", "ReqCPUS": "3", "TotalCPU": "16:00",
+       "ReqMem": "2Mc", "TimelimitRaw": "90"},
+      {"JobID": "9+0", "AllocCPUS": "2", "TotalCPU": "04:00", "ReqMem": "6Mc"},
+      {"JobID": "9+1.0", "MaxRSS": "8K"}, {"JobID": "9+0.0", "MaxRSS": "7K"}],
+     {"allocated_processors": [8], "requested_processors": [4], "average_cpu": [150],
+      "memory": [8], "requested_time": [5400], "requested_memory": [3072], "user": ["ada"],
+      "job_id": ["9"]}, {PARTS: 1}, {}),
+    ([{"JobID": "9+0"}, {"JobID": "9+1", "Start": "2024-01-31T12:06:00", "ElapsedRaw": "900",
+                         "State": "TIMEOUT"}],
+     {"wait": [300], "run": [960], "status": [0]}, {PARTS: 1}, {}),
+    ([{"JobID": "2"}, {"JobID": "9+0"}, {"JobID": "9+1", "State": "RUNNING"}], {"job_id": ["2"]},
+     {}, {"state RUNNING": 1}),
+    ([{"JobID": "9+1"}], {"job_id": ["9+1"]}, {}, {}),
+    ([{"JobID": f"9+{part}", "AllocCPUS": "4"} | run
+      for run in ({"State": "NODE_FAIL"}, LATER) for part in (0, 1)],
+     {"allocated_processors": [8], "wait": [4200], "run": [60]}, {PARTS: 1, AGAIN: 1}, {}),
+    # a job that was cancelled while it was held may have a start, but no nodes
+    ([{"JobID": "1", "NodeList": "None assigned"} | HELD, {"JobID": "2", "NodeList": "n1"} | HELD],
+     {"run": [-1, 0], "allocated_processors": [0, 1]}, {}, {}),
+    # names
+    ([{"UID": "1000"}, {"JobID": "2", "User": "", "UID": "1001"}], {"user": ["ada", "1001"]}, {},
+     {}),
+    ([{"Group": "staff"}, {"JobID": "2", "Account": "", "Group": "staff"}],
+     {"group": ["physics", -1]}, {}, {}),
+    ([{"Account": "", "Group": "staff", "GID": "100"}], {"group": ["staff"]}, {}, {}),
+    ([{"JobName": '"fast'}, {"JobID": "2", "JobName": 'say "hi"'}],
+     {"executable": ['"fast', 'say "hi"']}, {}, {}),
+]  # fmt: skip
+
+
+def values_of(trace: Trace, name: str) -> list[Any]:
+    """A column of a trace, or a field with names instead of numbers."""
+    if name in trace.extra:
+        return list(trace.extra[name])
+    names = trace.names.get(name, {})
+    return [names.get(value, value) for value in trace[name].tolist()]
+
+
+@pytest.mark.parametrize(("rows", "expected", "repaired", "dropped"), ROWS)
+def test_rows_become_jobs(
+    rows: list[dict[str, str]],
+    expected: dict[str, list[Any]],
+    repaired: dict[str, int],
+    dropped: dict[str, int],
+) -> None:
+    """Rows are jobs, runs, steps, tasks or parts; what is put together or left out is counted."""
+    trace = read(*rows)
+    assert expected == {name: values_of(trace, name) for name in expected}
+    assert (repaired, dropped) == (trace.repaired, trace.dropped)
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([{"State": "PENDING"}, {"JobID": "2", "State": "PENDING"}], "2 state PENDING"),
+        ([{"JobID": "1.0"}, {"JobID": "1.batch"}], "1 steps without"),
+        ([{"JobID": str(place), "State": state} for place, state in enumerate(
+            ("PENDING", "RUNNING", "SUSPENDED", "RESIZING", "REVOKED", "STOPPED", "REVOKED"))],
+         "2 state REVOKED, 1 state PENDING, 1 state RUNNING)"),
+    ],
+)  # fmt: skip
+def test_no_job_has_ended(rows: list[dict[str, str]], why: str) -> None:
+    """Such a file has no trace; the most frequent reasons are reported."""
+    with pytest.raises(TraceError) as caught:
+        read(*rows)
+    assert f"jobs.txt: contains no jobs that have ended ({why}" in str(caught.value)
+
+
+def test_names_are_of_the_columns_and_numbered_by_submissions() -> None:
+    """The header says what queue and partition are; the first user is who submitted first."""
+    rows = {"Submit": "2024-02-01T00:00:00"}, {"JobID": "2", "User": "bob"}
+    trace = read(*rows)
+    assert {1: "bob", 2: "ada"} == trace.names["user"]
+    assert ({1: "long"}, {1: "hal"}) == (trace.names["queue"], trace.names["partition"])
+    assert b"; Note: queue is Slurm's Partition, partition its Cluster" in trace.header.lines
+    assert "hal" == trace.header.get("Computer")
+    trace = read(*rows, queue="qos")
+    assert ({1: "normal"}, {1: "long"}) == (trace.names["queue"], trace.names["partition"])
+    assert b"; Note: queue is Slurm's QOS, partition its Partition" in trace.header.lines
+    assert trace.header.get("Computer") is None
+
+
+def test_least_columns() -> None:
+    """Six columns are enough; without JobID the numbers are those of JobIDRaw."""
+    data = f"JobIDRaw|Submit|State|End|Elapsed|NCPUS\n7|{NOON}|CD|2024-01-31T13:00:00|30:00|2\n"
+    trace = parse_sacct(data, options=UTC)
+    row = job(trace)
+    assert ["7"] == trace.extra["job_id"].tolist()
+    assert (1, 0, 1800, 1800, 2, -1) == tuple(
+        row[name] for name in ("number", "submit", "wait", "run", "allocated_processors", "user")
+    )
+    assert {1: "staff"} == parse_sacct(without("Account", Group="staff", GID="1")).names["group"]
+
+
+def test_size_of_the_machine_is_the_most_in_use() -> None:
+    """MaxProcs is the most processors that jobs held at one time; ends come before starts."""
+    rows = [
+        {"JobID": "1", "AllocCPUS": "4"},
+        {"JobID": "2", "AllocCPUS": "3"},
+        {"JobID": "3", "AllocCPUS": "6", "Start": "2024-01-31T12:15:00"},
+        {"JobID": "4", "AllocCPUS": "99", "State": "CANCELLED", "Start": "None", "ElapsedRaw": "0"},
+    ]
+    assert 7 == read(*rows).processors
+
+
+def test_dependencies_of_several_clusters() -> None:
+    """Jobs of two clusters with one number are different jobs, whatever the queue is."""
+    rows = [
+        {"JobID": job_id, "Cluster": cluster, "Submit": f"2024-01-31T12:0{minute}:00",
+         "SubmitLine": line}
+        for job_id, minute, line in (("1", 0, ""), ("2", 1, "sbatch -d afterany:1 x"))
+        for cluster in ("hal", "sal")
+    ]  # fmt: skip
+    for queue in ("partition", "qos"):
+        trace = read(*rows, queue=queue)
+        assert [-1, -1, 1, 2] == trace["preceding"].tolist(), queue
+
+
+def test_columns_that_are_not_read_are_named() -> None:
+    """Nothing vanishes without a word."""
+    assert ("Layout", "AveCPU") == parse_sacct(text({"Layout": "x", "AveCPU": ""})).not_read
+    assert () == parse_sacct(text(JOB)).not_read
