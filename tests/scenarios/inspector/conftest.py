@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.traces.trace import Trace
@@ -57,3 +58,30 @@ def slow_scenario(own_log: Path) -> Path:
     path = own_log.with_name("slow.toml")
     path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nscheduler = "slow.py:Slow"\n')
     return path
+
+
+#: Prices change at night, and carbon intensity twice a day.
+POWER = """
+pue = 1.25
+[[nodes]]
+name = "thin"
+idle = "60 W"
+processor = "40 W"
+[carbon]
+file = "carbon.csv"
+repeat = "year"
+[tariff]
+price = 0.3
+peak_price = 5
+periods = [{price = 0.1, opens = "22h", closes = "6h"}]
+"""
+
+
+@pytest.fixture
+def powered_log(own_log: Path) -> Path:
+    """The log next to a description of power."""
+    half_days = np.datetime64("2023-01-01T00") + 12 * np.arange(731)
+    rows = [f"{str(at)[:13]}:00Z,{100 + 200 * (n % 2)}" for n, at in enumerate(half_days)]
+    own_log.with_name("carbon.csv").write_text("\n".join(["time,g_per_kwh", *rows, ""]))
+    own_log.with_name("power.toml").write_text(POWER)
+    return own_log

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.traces.trace import Trace
 
-from tests.support.page import BUSY, Reader, find_browser, started_page
-from tests.support.populations import small_log
+from tests.support.page import BUSY, Reader, find_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
-pytestmark = pytest.mark.skipif(
-    find_browser() is None, reason="no chromium: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_browser() is None, reason="no chromium: apt-get install chromium"),
+]
 
-
-@pytest.fixture(scope="module")
-def address(
-    tmp_path_factory: pytest.TempPathFactory, make_trace: Callable[..., Trace]
-) -> Iterator[str]:
-    """The address of a page that shows a log of twelve users over eight weeks."""
-    path = tmp_path_factory.mktemp("everybody") / "log.swf"
-    write_swf(small_log(make_trace), path)
-    with started_page(path) as served:
-        yield served.address
+#: The parts of the page.
+PARTS = ("cluster", "users", "user", "delays", "forecast", "differences")
 
 
 def test_everything_by_keyboard(reader: Reader) -> None:
@@ -67,19 +56,8 @@ def test_everything_by_keyboard(reader: Reader) -> None:
     page.keyboard.press("Escape")
 
 
-#: Views that axe looks at; two of them in the quick tests.
-VIEWS = [
-    pytest.param(
-        part,
-        theme,
-        marks=() if (part, theme) in (("cluster", "light"), ("user", "dark")) else pytest.mark.slow,
-    )
-    for part in ("cluster", "users", "user", "delays", "forecast", "differences")
-    for theme in ("light", "dark")
-]
-
-
-@pytest.mark.parametrize(("part", "theme"), VIEWS)
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_nothing_serious_is_found_by_axe(
     browser: Browser, address: str, part: str, theme: str
 ) -> None:
@@ -101,8 +79,7 @@ def test_nothing_serious_is_found_by_axe(
     reader.close()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tab", ["cluster", "users", "user", "delays", "forecast", "differences"])
+@pytest.mark.parametrize("tab", PARTS)
 def test_every_button(browser: Browser, address: str, tab: str) -> None:
     """Whatever can be pressed on a tab does its work without an error in the browser."""
     query = f"?at={BUSY}&tab={tab}&user=3&two=1&b.scheduler=fcfs"
@@ -132,8 +109,7 @@ def test_every_button(browser: Browser, address: str, tab: str) -> None:
     reader.close()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ratio", [1, 2, 3])
+@pytest.mark.parametrize("ratio", [1, 3])
 def test_charts_are_sharp(browser: Browser, address: str, ratio: int) -> None:
     """The canvas of a chart has as many pixels as the screen, at any pixel ratio."""
     reader = Reader(browser, address, f"?at={BUSY}", device_scale_factor=ratio)
@@ -153,7 +129,6 @@ def test_charts_are_sharp(browser: Browser, address: str, ratio: int) -> None:
     reader.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(390, 800), (650, 500), (3840, 2160)])
 def test_it_fits_from_phone_to_large_screen(
     browser: Browser, address: str, width: int, height: int
