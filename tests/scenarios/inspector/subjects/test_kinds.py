@@ -26,16 +26,18 @@ from hypothesis import strategies as st
 from tests.scenarios.inspector.subjects.kind_cases import KINDS, LOG, Watch, live, walk
 from tests.scenarios.inspector.subjects.test_forecast import seconds_of
 
-STEPS = (HOUR, 6 * HOUR, DAY, DAY + 7, WEEK)
 
-
-def some(*quick: str) -> list[object]:
-    """Return all kinds, of which the quick tests look at a few."""
-    return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in KINDS]
-
-
-@pytest.mark.parametrize("name", some("think-time-windows", "grid-at-once"))
-def test_every_kind(own_log: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        *((name, (9 * DAY, 4 * WEEK)) for name in ("think-time-windows", "recorded")),
+        *(
+            pytest.param(name, (HOUR, 6 * HOUR, DAY, DAY + 7, WEEK), marks=pytest.mark.slow)
+            for name in KINDS
+        ),
+    ],
+)
+def test_every_kind(own_log: Path, name: str, steps: tuple[int, ...]) -> None:
     """Simulated and played back, all views agree; looked at, the run comes out as undisturbed."""
     path = own_log.with_name("what.toml")
     path.write_text("[scenario]\n" + KINDS[name])
@@ -45,14 +47,14 @@ def test_every_kind(own_log: Path, name: str) -> None:
     course = live(path)
     for user in users:  # in between, a few steps to their events
         course.advance_to_event(user)
-    walk(course, STEPS, users, drawn=(4, -1))
+    walk(course, steps, users, drawn=(1, -1))
     run = course.staged.result()
     np.testing.assert_array_equal(whole.jobs.matrix, run.jobs.matrix)
     write_results(run, own_log.with_name("run"), plots=False)
     back = subject_of(own_log.with_name("run")).begin({})
     assert isinstance(back, PlayedBack)
     back.advance_to_event(users[0])
-    walk(back, STEPS, users, drawn=(0,))
+    walk(back, steps, users, drawn=(0,))
 
 
 #: Kinds of runs that have no forecast, and the words that say why.
@@ -67,7 +69,13 @@ NONE = {
 USERS = {"rigid": "rigid", "platform-fail": "rigid", "resample-rigid": "rigid"}
 
 
-@pytest.mark.parametrize("name", some("rigid", "recorded", "mixed", "platform-requeue"))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("rigid", "recorded") else pytest.mark.slow)
+        for name in KINDS
+    ],
+)
 def test_every_kind_has_a_forecast_or_says_why_not(own_log: Path, name: str) -> None:
     """Simulated and played back; before anything has happened, there is none."""
     path = own_log.with_name("what.toml")
