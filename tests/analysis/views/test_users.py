@@ -48,11 +48,6 @@ def fortnight(make_jobs: Callable[..., JobTable]) -> JobTable:
     return make_jobs(*((DAY * (n // 3) + HOUR * (10 + n % 3), 600, 1) for n in range(42)))
 
 
-def states(moment: Moment, user: int = 1) -> list[str]:
-    """The states of a user's units."""
-    return graph_table(moment, user).state.tolist()
-
-
 @pytest.mark.parametrize(
     ("until", "expected"),
     [
@@ -69,7 +64,9 @@ def test_states(make_jobs: Callable[..., JobTable], until: int, expected: str) -
     """Each session goes from waiting to free, in the queue, running and finished."""
     rows = list(STORY)
     rows[2] = (9050, 1000, 1, 1000, 1)
-    assert expected.split() == states(paused(make_jobs(*rows), 1, until=until))
+    assert (
+        expected.split() == graph_table(paused(make_jobs(*rows), 1, until=until), 1).state.tolist()
+    )
 
 
 def test_waits_for_whom(story: JobTable) -> None:
@@ -96,11 +93,18 @@ def test_waits_for_whom(story: JobTable) -> None:
 
 
 def test_rigid_users_wait_for_nobody(story: JobTable) -> None:
-    """Sessions of a rigid user are free, and come at their recorded second."""
+    """Sessions of a rigid user are free, and come at their recorded second.
+
+    Of users who think, think times stay as recorded while responses grow by the waits.
+    """
     frame = graph_table(paused(story, 1, "rigid", until=1), 1)
     assert ["running", "free", "free", "free", "free"] == frame.state.tolist()
     assert [3700, 9000, 20000, 25000] == frame.due_s.dropna().tolist()
     assert (frame.waits_for == "").all()
+    frame = pauses_table(paused(story, 1, until=60000), 1)
+    assert (frame.pause_s == frame.recorded_pause_s).all()
+    by_unit = frame.set_index("unit")
+    assert (1000, 10000) == (by_unit.recorded_response_s[3], by_unit.pause_s[3])
 
 
 def test_window_of_many_sessions(make_jobs: Callable[..., JobTable]) -> None:
@@ -115,16 +119,6 @@ def test_window_of_many_sessions(make_jobs: Callable[..., JobTable]) -> None:
     assert 5000 == len(graph_table(moment, 1, None))
     last = graph_table(paused(jobs, 1, until=None), 1)
     assert [4941, 5000] == [last.place.iloc[0], last.place.iloc[-1]]
-
-
-def test_pauses(story: JobTable) -> None:
-    """Think times stay as recorded while responses grow by the waits."""
-    frame = pauses_table(paused(story, 1, until=60000), 1)
-    assert (frame.pause_s == frame.recorded_pause_s).all()
-    by_unit = frame.set_index("unit")
-    assert 1000 == by_unit.recorded_response_s[3]
-    assert {3, 4} <= set(by_unit.index)
-    assert by_unit.pause_s[3] == 10000
 
 
 def test_week_shows_windows(story: JobTable) -> None:

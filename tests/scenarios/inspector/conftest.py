@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.traces.trace import Trace
 
-from tests.support.page import Served, started_page
+from tests.support.page import BUSY, Reader, Served, started_page
 from tests.support.populations import small_log
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+#: Opens a page with a query.
+Opens = Callable[..., Reader]
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +48,20 @@ def served(log: Path) -> Iterator[Served]:
 def address(served: Served) -> str:
     """The address of its page."""
     return served.address
+
+
+@pytest.fixture
+def at(browser: Browser, address: str) -> Iterator[Opens]:
+    """A function that opens pages at a busy second, in which nothing may go wrong."""
+    opened: list[Reader] = []
+
+    def reader(query: str = f"at={BUSY}", address: str = address, **more: Any) -> Reader:
+        opened.append(Reader(browser, address, f"?{query}", **more))
+        return opened[-1]
+
+    yield reader
+    for one in opened:
+        one.close()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pandas as pd
@@ -20,7 +20,7 @@ import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 from PIL import Image
 
-from tests.scenarios.inspector.conftest import POWER
+from tests.scenarios.inspector.conftest import POWER, Opens
 from tests.support.page import BUSY, NOT_EMPTY, Reader, find_browser, started_page
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(find_browser() is None, reason="no chromium: apt-get install chromium"),
 ]
-
-Opens = Callable[..., Reader]
 
 #: The pictures of the cluster and of a user.
 CLUSTER = ("load-a", "submissions-a", "gantt-a")
@@ -54,20 +52,6 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path.write_text(NAMES)
     with started_page(path) as served:
         yield served.address
-
-
-@pytest.fixture
-def at(browser: Browser, address: str) -> Iterator[Callable[..., Reader]]:
-    """A function that opens pages at a busy second, in which nothing may go wrong."""
-    opened: list[Reader] = []
-
-    def reader(query: str = f"at={BUSY}", address: str = address, **more: Any) -> Reader:
-        opened.append(Reader(browser, address, f"?{query}", **more))
-        return opened[-1]
-
-    yield reader
-    for one in opened:
-        one.close()
 
 
 def picture(reader: Reader, name: str, height: int) -> None:
@@ -371,17 +355,6 @@ def test_what_may_come(reader: Reader) -> None:
     reader.press("A day on")
     reader.until(lambda: page.locator(".stale").count() == 0)
     assert "Mon 3 Feb" in page.locator("#fans-a .about").inner_text()
-
-
-def test_where_nothing_can_be_forecast(at: Opens, own_log: Path) -> None:
-    """Of the recorded schedule the tab says why it cannot be forecast, and offers nothing."""
-    path = own_log.with_name("recorded.toml")
-    path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nscheduler = "recorded"\n')
-    with started_page(path) as served:
-        page = at(f"at={BUSY}&tab=forecast", address=served.address).page
-        assert "The schedule is the recorded one" in page.locator("#view-forecast").inner_text()
-        assert not page.locator("#ask").is_visible()
-        assert not page.locator("#starts-a").is_visible()
 
 
 def test_edges_go_around_boxes(at: Opens) -> None:
