@@ -227,6 +227,10 @@ class Reader:
         return Path(download.value.path())
 
 
+#: Opens a page with a query.
+Opens = Callable[..., Reader]
+
+
 def processes_of(served: Served) -> list[int]:
     """Return the processes of a server that are not the server itself."""
     name = "\0".join([*served.process.args, ""]).encode()

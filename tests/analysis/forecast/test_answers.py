@@ -359,15 +359,3 @@ def test_a_folder_is_whole_or_absent(
     with pytest.raises(TypeError):
         report.write(answers, tmp_path / "forecast")
     assert [] == list(tmp_path.iterdir())
-
-
-def test_a_clock_without_a_start_has_no_dates(simulated: tuple[Outset, list[Future]]) -> None:
-    """Without a start of the record there are seconds, and no local times."""
-    outset, futures = simulated
-    state = replace(outset.state, clock=Clock())
-    found = answers_of(replace(outset, state=state), futures, reasons={})
-    plain = found.to_dict()
-    assert plain["now_local_time"] is None
-    assert {None} == set(plain["fans"]["begin_local_time"])
-    assert {None} == set(plain["jobs"][0]["start_local_time"].values())
-    assert "min since the origin" == fan.starts(found).axes[0].get_xlabel()

@@ -40,9 +40,6 @@ def fed(waits: np.ndarray, **options: Any) -> QBETS:
     return forecaster
 
 
-# ---- the index of the bound ---------------------------------------------------------------------
-
-
 def test_59_waits_are_the_least() -> None:
     """The textbook example: of 59 waits the largest bounds the quantile 0.95 with 95 %.
 
@@ -102,9 +99,6 @@ def test_examples() -> None:
     assert 0 == doctest.testmod(qbets).failed
 
 
-# ---- coverage -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("law", ["exponential", "lognormal"])
 @pytest.mark.parametrize("quantile", [0.5, 0.75, 0.95])
 def test_bounds_cover_independent_waits(law: str, quantile: float) -> None:
@@ -119,20 +113,6 @@ def test_bounds_cover_independent_waits(law: str, quantile: float) -> None:
         assert quantile - error < inside[known].mean() < quantile + 0.03
 
 
-def test_bounds_cover_correlated_waits() -> None:
-    """Correlated waits are covered, too; a history of them is rarely cut."""
-    jobs = 20_000
-    noise = np.random.default_rng(3).normal(size=jobs)
-    waits = np.exp(6 + lfilter([math.sqrt(1 - 0.8**2)], [1, -0.8], noise))
-    forecaster = QBETS(attribute="none")
-    _, upper = bounds_over(forecaster, 600.0 * np.arange(jobs), waits, np.ones(jobs), np.ones(jobs))
-    assert 0.945 < (waits <= upper)[~np.isnan(upper)].mean() < 0.98
-    assert forecaster.cuts(SMALL) < jobs / 1000
-
-
-# ---- change points ------------------------------------------------------------------------------
-
-
 def test_runs_follow_the_table() -> None:
     """For the quantile 0.95 the authors' table; the computed runs are near it, and grow."""
     assert list(MISSES) == [longest_run(0.95, step + 0.01) for step in GRID]
@@ -141,19 +121,6 @@ def test_runs_follow_the_table() -> None:
     assert [3, 4, 4, 5, 5, 6, 7, 9, 12, 23] == [rare_run(0.95, step) for step in GRID]
     # Three misses of 0.95 are as rare as 13 of 0.5, which are 2**-13.
     assert 13 == longest_run(0.5, 0) == math.ceil(3 * math.log(0.05) / math.log(0.5))
-
-
-def test_computed_runs_are_as_rare_as_drawn_ones() -> None:
-    """Of a drawn AR(1) process, a run of the length before the computed one is not too rare."""
-    draws = 1_000_000
-    noise = np.random.default_rng(11).normal(size=draws) * math.sqrt(1 - 0.5**2)
-    above = lfilter([1], [1, -0.5], noise) > 0.6744897501960817  # the quantile 0.75
-    total = np.concatenate(([0], np.cumsum(above)))
-    run = rare_run(0.75, 0.5)
-    rare, before = (
-        float((total[length:] - total[:-length] == length).mean()) for length in (run, run - 1)
-    )
-    assert rare < 1.2 * qbets.RARITY < 1.2 * before * 1.2
 
 
 def test_autocorrelation_of_scores() -> None:
@@ -201,9 +168,6 @@ def test_misses_are_of_the_bound_at_submission() -> None:
     for number in range(20):
         low.ended_wait(SMALL, 400.0 + number, 1e9 + 7300 + number)
     assert 1 == low.cuts(SMALL)
-
-
-# ---- clusters -----------------------------------------------------------------------------------
 
 
 def test_clusters_separate_two_classes() -> None:

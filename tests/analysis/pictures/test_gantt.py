@@ -96,9 +96,6 @@ def drawn_by_hand(jobs: JobTable, *times: tuple[int, int, int], processors: int 
     return Run(jobs, processors, "made", {})
 
 
-# ---- job by job ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("window", [(0, 10**6), (30_000, 40_000)])
 def test_jobs_are_drawn_with_their_size(run: Run, window: tuple[int, int]) -> None:
     """The rectangles add up to the processor time that jobs held in the window."""
@@ -250,9 +247,6 @@ def test_promises_are_marked(run: Run) -> None:
     assert [jobs.promised[1]] == [x for line in figure.axes[0].lines for x in line.get_xdata()]
 
 
-# ---- as density ---------------------------------------------------------------------------------
-
-
 def test_shares_are_those_of_the_jobs(make_trace: Callable[..., Trace], year: Run) -> None:
     """Two users hold 2 and 4 of 8 processors for parts of ten hours: the shares are known.
 
@@ -329,9 +323,6 @@ def test_style_follows_what_fits(year: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert not title.startswith("Density of use")
     monkeypatch.setattr(gantt_module, "MOST_JOBS", 3)
     assert "density" == fitting_style(year, 0, 2 * DAY)
-
-
-# ---- the command --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 from hpcrowd.analysis.report.charts import CHARTS, duration_texts, texts_of, wall_of
 from hpcrowd.environment.clock import DAY, Clock
+
+#: Tests with a real browser.
+IN_A_BROWSER = pytest.mark.skipif(
+    find_browser() is None, reason="no chromium: apt-get install chromium"
+)
 
 #: What is special with each run.
 KINDS = ("plain", "platform", "visits", "record", "unrecorded", "one job", "no clock", "empty")
@@ -142,125 +147,102 @@ def test_command(call: Any, tmp_path: Path, make_trace: Callable[..., Trace]) ->
     assert f"-o {page} --interactive" in page.read_text()
 
 
-# ---- in a browser -------------------------------------------------------------------------------
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Callable[[str, Path], Tab]]:
+    """A function that opens a page; nothing may go wrong in the browser, nothing leave it."""
+    told: list[str] = []
+
+    def open_page(text: str, folder: Path) -> Tab:
+        (folder / "report.html").write_text(text)
+        tab = browser.new_page(viewport={"width": 1300, "height": 900})
+        tab.on("console", lambda one: one.type == "error" and told.append(one.text))
+        tab.on("pageerror", lambda error: told.append(str(error)))
+        local = ("file:", "data:", "blob:")
+        tab.on("request", lambda one: one.url.startswith(local) or told.append(one.url[:200]))
+        tab.goto((folder / "report.html").as_uri())
+        tab.wait_for_selector("[data-charts=drawn]", state="attached")
+        return tab
+
+    yield open_page
+    assert [] == told
 
 
-@pytest.fixture(scope="module")
-def page(runs: dict[str, Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interactive report."""
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(report_html([runs["plain"]], interactive=True))
-    return path
+def chart_of(tab: Tab, words: str) -> str:
+    """Return the place of the chart with a title."""
+    found: str = tab.evaluate(
+        "words => [...document.querySelectorAll('.chart-title')]"
+        ".find(one => one.textContent.startsWith(words)).nextElementSibling.id",
+        words,
+    )
+    return found
 
 
-class Opened:
-    """A report in a browser, with what went wrong in it."""
+def point_at(tab: Tab, chart: str, across: float = 0.5) -> None:
+    """Move the pointer over a chart."""
+    place = tab.locator(f"#{chart}")
+    place.scroll_into_view_if_needed()
+    box = place.bounding_box()
+    assert box is not None
+    x, y = box["x"] + across * box["width"], box["y"] + 0.6 * box["height"]
+    tab.mouse.move(x - 5, y)
+    tab.mouse.move(x, y)
 
-    def __init__(self, browser: Browser, page: Path, **how: Any) -> None:
-        self.tab: Tab = browser.new_page(**how)
-        self.told: list[str] = []
-        self.tab.on("console", lambda one: one.type == "error" and self.told.append(one.text))
-        self.tab.on("pageerror", lambda error: self.told.append(str(error)))
-        self.tab.on("request", self._on_request)
-        self.tab.goto(page.as_uri())
-        self.tab.wait_for_selector("[data-charts=drawn]", state="attached")
 
-    def _on_request(self, request: Any) -> None:
-        if not request.url.startswith(("file:", "data:", "blob:")):
-            self.told.append(f"left: {request.url[:200]}")
-
-    def point_at(self, chart: str, across: float = 0.5, down: float = 0.6) -> None:
-        """Move the pointer over a chart."""
-        place = self.tab.locator(f"#{chart}")
-        place.scroll_into_view_if_needed()
-        box = place.bounding_box()
-        assert box is not None
-        x, y = box["x"] + across * box["width"], box["y"] + down * box["height"]
-        self.tab.mouse.move(x - 5, y)
-        self.tab.mouse.move(x, y)
-
-    def chart_of(self, words: str) -> str:
-        """Return the place of the chart with a title."""
-        found: str = self.tab.evaluate(
-            "words => [...document.querySelectorAll('.chart-title')]"
-            ".find(one => one.textContent.startsWith(words)).nextElementSibling.id",
-            words,
-        )
-        return found
-
-    def range_of(self, chart: str) -> list[float]:
-        """Return the time axis of a chart as it is shown."""
-        found: list[float] = self.tab.evaluate(
-            "place => { const model = [...Bokeh.documents[0].roots()].find(root => "
-            "Bokeh.index.get_by_id(root.id).el.closest('#' + place));"
-            " return [model.x_range.start, model.x_range.end]; }",
-            chart,
-        )
-        return found
+def range_of(tab: Tab, chart: str) -> list[float]:
+    """Return the time axis of a chart as it is shown."""
+    found: list[float] = tab.evaluate(
+        "place => { const model = [...Bokeh.documents[0].roots()].find(root => "
+        "Bokeh.index.get_by_id(root.id).el.closest('#' + place));"
+        " return [model.x_range.start, model.x_range.end]; }",
+        chart,
+    )
+    return found
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_browser() is None, reason="no chromium: apt-get install chromium")
-class TestInABrowser:
-    """What a reader sees and does."""
+@IN_A_BROWSER
+def test_what_a_reader_sees_and_does(
+    opened: Callable[[str, Path], Tab], runs: dict[str, Run], tmp_path: Path
+) -> None:
+    """Tooltips have numbers; dragging one chart moves the others over time, not the busiest day.
 
-    def test_pointing_shows_numbers(self, browser: Browser, page: Path) -> None:
-        """The tooltip of a job in the Gantt chart names its user, processors, request and wait."""
-        opened = Opened(browser, page, viewport={"width": 1300, "height": 900})
-        opened.point_at(opened.chart_of("Jobs on processors"))
-        tooltip = opened.tab.locator(".bk-Tooltip")
-        for name in ("job", "user", "processors", "asked for", "waited", "started"):
-            tooltip.get_by_text(name, exact=True).first.wait_for(state="visible")
-        opened.point_at(opened.chart_of("Processors in use"))
-        tooltip.get_by_text("as recorded", exact=True).first.wait_for(state="visible")
-        assert [] == opened.told
-
-    def test_names_are_shown_as_text(self, browser: Browser, tmp_path: Path) -> None:
-        """A name that looks like HTML is text in the box at the pointer, too."""
-        path = tmp_path / "report.html"
-        path.write_text(report_html([intruder(tmp_path)], interactive=True))
-        opened = Opened(browser, path, viewport={"width": 1300, "height": 900})
-        opened.point_at(opened.chart_of("Jobs on processors"))
-        shown = opened.tab.locator(".bk-Tooltip").get_by_text(INTRUDER, exact=True)
-        shown.wait_for(state="visible")
-        assert 0 == opened.tab.locator("#in").count()
-        assert "in" != opened.tab.title()
-        assert [] == opened.told
-
-    def test_charts_over_time_move_together(self, browser: Browser, page: Path) -> None:
-        """Dragging one chart moves the others over time, and not the busiest day."""
-        opened = Opened(browser, page, viewport={"width": 1300, "height": 900})
-        use, queue, so_far, day = map(
-            opened.chart_of, ("Processors in use", "Jobs in the queue", "Jobs so far", "Jobs on")
+    At any width nothing sticks out, and charts have the ground of the page.
+    """
+    tab = opened(report_html([runs["plain"]], interactive=True), tmp_path)
+    titles = ("Processors in use", "Jobs in the queue", "Jobs so far", "Jobs on processors")
+    use, queue, so_far, day = (chart_of(tab, title) for title in titles)
+    point_at(tab, day)
+    tooltip = tab.locator(".bk-Tooltip")
+    for name in ("job", "user", "processors", "asked for", "waited", "started"):
+        tooltip.get_by_text(name, exact=True).first.wait_for(state="visible")
+    point_at(tab, use)
+    tooltip.get_by_text("as recorded", exact=True).first.wait_for(state="visible")
+    before, of_day = range_of(tab, use), range_of(tab, day)
+    tab.mouse.down()
+    point_at(tab, use, 0.3)
+    tab.mouse.up()
+    after = range_of(tab, use)
+    assert after[0] > before[0]
+    assert after == range_of(tab, queue) == range_of(tab, so_far)
+    assert of_day == range_of(tab, day)
+    for width, scheme, ground in ((390, "dark", "#15181b"), (1600, "light", "#ffffff")):
+        tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_function(
+            "([width, ground]) => document.documentElement.scrollWidth === width && "
+            "[...Bokeh.documents[0].roots()].every("
+            "root => root.background_fill_color.toLowerCase() === ground)",
+            arg=[width, ground],
         )
-        before, of_day = opened.range_of(use), opened.range_of(day)
-        opened.point_at(use)
-        opened.tab.mouse.down()
-        opened.point_at(use, 0.3)
-        opened.tab.mouse.up()
-        after = opened.range_of(use)
-        assert after[0] > before[0]
-        assert after == opened.range_of(queue) == opened.range_of(so_far)
-        assert of_day == opened.range_of(day)
-        assert [] == opened.told
 
-    @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1600)])
-    def test_fits_and_follows_the_colours(
-        self, browser: Browser, page: Path, scheme: Any, width: int
-    ) -> None:
-        """At any width nothing sticks out, and charts have the ground of the page."""
-        viewport = {"width": width, "height": 900}
-        opened = Opened(browser, page, viewport=viewport, color_scheme=scheme)
-        assert width == opened.tab.evaluate("document.documentElement.scrollWidth")
-        expected = "#15181b" if scheme == "dark" else "#ffffff"
-        grounds = opened.tab.evaluate(
-            "[...Bokeh.documents[0].roots()].map(root => root.background_fill_color)"
-        )
-        assert {expected} == {str(one).lower() for one in grounds}
-        other = "light" if scheme == "dark" else "dark"
-        opened.tab.emulate_media(color_scheme=other)
-        opened.tab.wait_for_function(
-            "before => Bokeh.documents[0].roots()[0].background_fill_color !== before",
-            arg=grounds[0],
-        )
-        assert [] == opened.told
+
+@pytest.mark.slow
+@IN_A_BROWSER
+def test_names_are_shown_as_text(opened: Callable[[str, Path], Tab], tmp_path: Path) -> None:
+    """A name that looks like HTML is text in the box at the pointer, too."""
+    tab = opened(report_html([intruder(tmp_path)], interactive=True), tmp_path)
+    point_at(tab, chart_of(tab, "Jobs on processors"))
+    shown = tab.locator(".bk-Tooltip").get_by_text(INTRUDER, exact=True)
+    shown.wait_for(state="visible")
+    assert 0 == tab.locator("#in").count()
+    assert "in" != tab.title()

@@ -284,6 +284,8 @@ def test_words_of_jobs() -> None:
         "8 cores for 6 hours": (8, 6 * HOUR, -1, -1, 1),
         "1 processor for 90m": (1, 5400, -1, -1, 1),
         "8 x 6h": (8, 6 * HOUR, -1, -1, 1),
+        "8 x 30 minutes": (8, 1800, -1, -1, 1),
+        "8 x 0.5 hours": (8, 1800, -1, -1, 1),
         "4 x 8 processors for 30 min": (8, 1800, -1, -1, 4),
         "8 cpus for 1d, user ada": (8, DAY, 1, -1, 1),
         "2 for 1h, user 2, in long jobs": (2, HOUR, 2, 1, 1),
@@ -327,6 +329,7 @@ def test_hostile_names_do_no_harm(
     assert {"queue.txt", "past.txt"} == set(provenance["trace"]["files_sha256"])
 
 
+@pytest.mark.slow
 def test_interrupted_it_leaves_nothing(log: Path) -> None:
     """Ctrl-C among futures in processes: no folder, no temporary file; what is kept is whole."""
     Path("temporary").mkdir()

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.quantities import parse_duration
 from hpcrowd.scenarios.forecasts.forecast import Forecast
-from hpcrowd.scenarios.forecasts.inputs import parse_job
 
 CONF = """ClusterName=toy
 AccountingStorageEnforce=associations,limits,qos
@@ -32,22 +30,20 @@ def given(tmp_path: Path) -> Forecast:
     return Forecast(queue, machine=(conf,), users="none", days=1)
 
 
-def test_qos_that_is_not_described_is_added_with_a_note(given: Forecast) -> None:
-    """Slurm has accepted the jobs, so the lack of a file must not reject all of them."""
+def test_notes_on_qos_and_on_jobs_that_never_start(given: Forecast) -> None:
+    """Slurm has accepted the jobs, so the lack of a file must not reject all of them.
+
+    A limit beyond that of the partition is not waited for in silence.
+    """
     outset = given.outset(given.state())
     (note,) = (one for one in outset.state.notes if one.startswith("QOS"))
     assert note.startswith("QOS low, normal: not described, so without priority and limits;")
-    future = outset.simulate(0)
-    assert outset.state.now <= future.start[1] <= outset.state.now + 60  # job 22
-
-
-def test_jobs_that_never_start_are_held_with_a_note(given: Forecast) -> None:
-    """A limit beyond that of the partition is not waited for in silence."""
-    outset = given.outset(given.state())
-    (note,) = (one for one in outset.state.notes if "can never start" in one)
-    assert note.endswith("on the machine as it is described: 1 PartitionTimeLimit")
+    (never,) = (one for one in outset.state.notes if "can never start" in one)
+    assert never.endswith("on the machine as it is described: 1 PartitionTimeLimit")
     assert ["never starts: PartitionTimeLimit"] == list(outset.state.held.values())
-    assert outset.simulate(0).start[2] == UNKNOWN
+    start = outset.simulate(0).start
+    assert outset.state.now <= start[1] <= outset.state.now + 60  # job 22
+    assert start[2] == UNKNOWN
 
 
 def test_jobs_larger_than_what_is_up_never_start_on_processors(given: Forecast) -> None:
@@ -59,12 +55,6 @@ def test_jobs_larger_than_what_is_up_never_start_on_processors(given: Forecast) 
     state.jobs.processors[1] = 60
     outset = Forecast(state, users="none", days=1).outset(state)
     assert {1: "never starts: more processors than are up"} == outset.state.held
-
-
-@pytest.mark.parametrize("text", ["30 min", "30min", "30 minutes", "30m", "0.5 h", "0.5 hours"])
-def test_times_of_jobs_are_read_as_people_write_them(given: Forecast, text: str) -> None:
-    """Units may be words."""
-    assert parse_duration("30m") == parse_job(f"4 processors for {text}", given.state()).requested
 
 
 @pytest.mark.parametrize(("days", "step"), [(1 / 24, 60), (0.5, 300), (2, 900), (7, 3600)])

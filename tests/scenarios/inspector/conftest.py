@@ -11,14 +11,11 @@ import pytest
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.traces.trace import Trace
 
-from tests.support.page import BUSY, Reader, Served, started_page
+from tests.support.page import BUSY, Opens, Reader, Served, started_page
 from tests.support.populations import small_log
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-#: Opens a page with a query.
-Opens = Callable[..., Reader]
 
 
 @pytest.fixture(scope="session")

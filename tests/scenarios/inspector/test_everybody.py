@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 
-from tests.scenarios.inspector.conftest import Opens
-from tests.support.page import BUSY, Reader, find_browser
+from tests.support.page import BUSY, Opens, Reader, find_browser
 
 pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")

@@ -20,8 +20,7 @@ import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 from PIL import Image
 
-from tests.scenarios.inspector.conftest import POWER, Opens
-from tests.support.page import BUSY, NOT_EMPTY, Reader, find_browser, started_page
+from tests.support.page import BUSY, NOT_EMPTY, Opens, Reader, find_browser, started_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -537,7 +536,8 @@ def test_energy(at: Opens, powered_log: Path, currency: str) -> None:
     paths = []
     for unit, scheduler in (("EUR", "easy"), (currency, "fcfs")):
         power = powered_log.with_name(f"power_{scheduler}.toml")
-        power.write_text(POWER.replace("price = 0.3", f'price = 0.3\ncurrency = "{unit}"'))
+        text = powered_log.with_name("power.toml").read_text()
+        power.write_text(text.replace("price = 0.3", f'price = 0.3\ncurrency = "{unit}"'))
         paths.append(powered_log.with_name(f"{scheduler}.toml"))
         paths[-1].write_text(
             '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'

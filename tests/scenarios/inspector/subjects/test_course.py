@@ -23,11 +23,6 @@ from tests.scenarios.inspector.subjects.kind_cases import GRID, LOG, MIXED, RESA
 
 Make = Callable[..., Trace]
 
-#: Four processors for a day, of the only user.
-DAY_LONG = {
-    "submit": 0, "run": DAY, "requested_processors": 4, "requested_time": DAY, "user": 1
-}  # fmt: skip
-
 
 @pytest.fixture
 def subject(log: Path) -> ScenarioSubject:
@@ -58,9 +53,6 @@ def played_back(course: LiveCourse, folder: Path) -> PlayedBack:
     back = subject.begin({})
     assert isinstance(back, PlayedBack)
     return back
-
-
-# ---- settings -----------------------------------------------------------------------------------
 
 
 def test_settings_that_are_offered(subject: ScenarioSubject) -> None:
@@ -112,9 +104,6 @@ def test_controls_by_kind(values: dict[str, object], expected: set[tuple[str, st
     assert expected <= {(one.name, one.label, one.value) for one in found}
     mixed = controls_of({"users": {"population": []}, **values})
     assert "users" not in {one.name for one in mixed}
-
-
-# ---- steps --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("user", [1, 7])
@@ -204,9 +193,6 @@ def test_a_log_that_begins_late_opens_when_it_begins(tmp_path: Path, make_trace:
     assert 400 * DAY == played_back(course, tmp_path).now
 
 
-# ---- special runs -------------------------------------------------------------------------------
-
-
 def test_outages_in_the_picture_of_load(own_log: Path) -> None:
     """The machine is as large, and as much of it up, as it was; simulated and played back."""
     changes = """
@@ -236,8 +222,9 @@ changes = [
 
 def test_runs_that_were_stopped_stay_in_the_picture(tmp_path: Path, make_trace: Make) -> None:
     """What was in use before an outage is still shown when it has stopped it."""
+    job = {"submit": 0, "run": DAY, "requested_processors": 4, "requested_time": DAY, "user": 1}
     course = opened(
-        written(make_trace(DAY_LONG, header="; MaxProcs: 4"), tmp_path),
+        written(make_trace(job, header="; MaxProcs: 4"), tmp_path),
         f"{LOG}[scenario.platform]\n"
         'changes = [{do = "down", at = 7200, until = 10800, processors = 4, jobs = "resubmit"}]\n',
     )

@@ -11,7 +11,6 @@ import pytest
 from hpcrowd.analysis.forecast.futures import Asked
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.inspector.panels.forecast import forecast
 from hpcrowd.scenarios.inspector.panels.packing import to_json
 from hpcrowd.scenarios.inspector.subjects.changes import apply_changes
@@ -101,13 +100,6 @@ def test_pairs_draw_the_same_run_times(course: Course) -> None:
     running = int(course.moment().running.sum())
     ends = [one.end[:running].tolist() for one in futures]
     assert ends[0] == ends[1] == ends[2]
-
-
-def test_a_job_that_is_too_large(course: Course) -> None:
-    """One line says so, before anything is simulated."""
-    job = {"count": 1, "processors": 9, "requested": HOUR}
-    with pytest.raises(QuantityError, match="a job of 9 processors: the machine has 8"):
-        next(forecast(course, {"futures": 5, "days": 1, "jobs": [job]}))
 
 
 def test_played_back_and_simulated_have_the_same_forecast(log: Path, tmp_path: Path) -> None:
