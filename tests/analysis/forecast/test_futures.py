@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,39 +27,24 @@ from tests.scenarios.forecasts.forecast_cases import (
 NOW = 30 * DAY
 
 
-def made(
-    over: Sequence[tuple[int, int, int, int]],
-    running: Sequence[tuple[int, int, int, int]] = (),
-    waiting: Sequence[tuple[int, int, int]] = (),
-    processors: int = 1000,
-) -> ClusterState:
-    """Return a state at :data:`NOW`.
+def made(over: Any, running: Any = (), waiting: Any = (), processors: int = 1000) -> ClusterState:
+    """Return a state at :data:`NOW` of jobs: user, processors, request, and run time or elapsed, s.
 
-    Parameters
-    ----------
-    over
-        User, processors, request and run time, s.
-    running
-        User, processors, request, and for how long, s.
-    waiting
-        User, processors and request; submitted one second after each other.
+    Those that wait were submitted one second after each other.
     """
     jobs = JobTable()
-    for place, (user, wide, request, run) in enumerate(over):
-        end = NOW - len(over) + place
+
+    def add(user: int, wide: int, request: int, submit: int, **more: int) -> None:
         jobs.append(
-            1, user=user, processors=wide, requested_time=request, recorded_submit=end - run,
-            recorded_start=end - run, recorded_end=end, run_time=run,
-        )  # fmt: skip
-    for user, wide, request, elapsed in running:
-        start = NOW - elapsed
-        jobs.append(
-            1, user=user, processors=wide, requested_time=request, recorded_submit=start,
-            recorded_start=start,
-        )  # fmt: skip
-    for place, (user, wide, request) in enumerate(waiting):
-        at = NOW - len(waiting) + place
-        jobs.append(1, user=user, processors=wide, requested_time=request, recorded_submit=at)
+            1, user=user, processors=wide, requested_time=request, recorded_submit=submit, **more
+        )
+
+    for end, (*job, run) in enumerate(over, NOW - len(over)):
+        add(*job, end - run, recorded_start=end - run, recorded_end=end, run_time=run)
+    for *job, elapsed in running:
+        add(*job, NOW - elapsed, recorded_start=NOW - elapsed)
+    for at, job in enumerate(waiting, NOW - len(waiting)):
+        add(*job, at)
     jobs.group[:] = jobs.queue[:] = jobs.executable[:] = 1
     return ClusterState(jobs, NOW, CLOCK, processors)
 

@@ -22,6 +22,7 @@ import pytest
 from hpcrowd.analysis.forecast.answers import MEANING
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import HpcrowdError, QuantityError
+from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.state.files import read_state, write_state
 from hpcrowd.environment.traces.formats.swf import read_swf
 from hpcrowd.scenarios.forecasts import judging, watching
@@ -29,7 +30,6 @@ from hpcrowd.scenarios.forecasts.forecast import Forecast
 from hpcrowd.scenarios.forecasts.inputs import parse_job, state_from
 from hpcrowd.scenarios.forecasts.making import _kept
 
-from tests.environment.state.test_slurm import COLUMNS, PAST, row
 from tests.scenarios.forecasts.forecast_cases import (
     CLOCK,
     PROCESSORS,
@@ -47,6 +47,24 @@ NOW = busy_moment(LOG)
 
 #: Options with which a forecast takes a moment.
 QUICK = ("--futures", "4", "--hindcasts", "0", "--days", "0.5")
+
+#: A machine of Slurm whose files do not describe the QOS of its queue.
+CONF = """ClusterName=toy
+AccountingStorageEnforce=associations,limits,qos
+NodeName=n[1-5] CPUs=16 RealMemory=64000
+PartitionName=long Nodes=n[1-5] Default=YES MaxTime=240
+"""
+QUEUE = """JOBID|USER|ACCOUNT|PARTITION|STATE|CPUS|TIME_LIMIT|TIME|START_TIME|SUBMIT_TIME|REASON|QOS
+21|ada|physics|long|RUNNING|48|4:00:00|1:30:00|2024-01-31T12:30:00|2024-01-31T12:00:00|None|normal
+22|bob|physics|long|PENDING|16|2:00:00|0:00|N/A|2024-01-31T13:45:00|Priority|normal
+23|bob|physics|long|PENDING|16|9:00:00|0:00|N/A|2024-01-31T13:50:00|Priority|low
+"""
+
+#: What is over, as sacct prints it.
+PAST = """JobID|User|Account|Partition|Submit|Start|End|ElapsedRaw|State|AllocCPUS|ReqCPUS|TimelimitRaw
+5|ada|science|long|2024-01-31T08:00:00|2024-01-31T08:10:00|2024-01-31T09:10:00|3600|COMPLETED|8|8|90
+6|eve|arts|long|2024-01-31T08:30:00|2024-01-31T08:30:00|2024-01-31T08:31:00|60|FAILED|2|2|10
+"""  # noqa: E501
 
 #: Names that do harm where they reach a shell, a page or a terminal.
 HOSTILE = (
@@ -299,16 +317,17 @@ def test_hostile_names_do_no_harm(
 ) -> None:
     """They reach no shell, are text on the page, and no control character reaches the terminal."""
     monkeypatch.chdir(tmp_path)
-    rows = [row("23")]
-    for number, name in enumerate(HOSTILE, 30):
-        rows.append(row(str(number), STATE="PENDING", NAME=name, USER=name, ACCOUNT=name,
-                        SUBMIT_TIME="2024-01-31T12:03:00", REASON="Priority"))  # fmt: skip
-    Path("queue.txt").write_text("\n".join((COLUMNS, *rows)) + "\n")
+    heading, running, *_ = QUEUE.splitlines()
+    rows = [
+        f"{n}|{name}|{name}|long|PENDING|4|1:00:00|0:00|N/A|2024-01-31T13:50:00|Priority|normal"
+        for n, name in enumerate(HOSTILE, 30)
+    ]
+    Path("queue.txt").write_text("\n".join((heading, running, *rows, "")))
     Path("past.txt").write_text(PAST)
     job = "4 processors for 1 h, user $(touch x)"
     out, err = told(
-        call, "queue.txt", "--past", "past.txt", "--processors", "8", "--zone", "UTC",
-        "--at", "2024-01-31 12:04", "--job", job, *QUICK, "--out", "out",
+        call, "queue.txt", "--past", "past.txt", "--processors", "80", "--zone", "UTC",
+        "--at", "2024-01-31 14:00", "--job", job, *QUICK, "--out", "out",
     )  # fmt: skip
     assert "\x1b" not in out + err
     assert not Path("x").exists()
@@ -456,3 +475,46 @@ def test_the_judge_writes_a_folder(
     assert "QBETS by time" in told(call, *words, "--workers", "2", "--out", "out")[0]
     alone = json.loads(told(call, *words, "--workers", "1", "--json")[0])
     assert alone == json.loads(Path("out/judgement.json").read_text())
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Forecast:
+    """A forecast from a queue of Slurm, whose files do not describe the QOS."""
+    conf, queue = tmp_path / "slurm.conf", tmp_path / "queue.txt"
+    conf.write_text(CONF)
+    queue.write_text(QUEUE)
+    return Forecast(queue, machine=(conf,), users="none", days=1)
+
+
+def test_notes_on_qos_and_on_jobs_that_never_start(given: Forecast) -> None:
+    """Slurm has accepted the jobs, so the lack of a file must not reject all of them.
+
+    A limit beyond that of the partition is not waited for in silence.
+    """
+    outset = given.outset(given.state())
+    (note,) = (one for one in outset.state.notes if one.startswith("QOS"))
+    assert note.startswith("QOS low, normal: not described, so without priority and limits;")
+    (never,) = (one for one in outset.state.notes if "can never start" in one)
+    assert never.endswith("on the machine as it is described: 1 PartitionTimeLimit")
+    assert ["never starts: PartitionTimeLimit"] == list(outset.state.held.values())
+    start = outset.simulate(0).start
+    assert outset.state.now <= start[1] <= outset.state.now + 60  # job 22
+    assert start[2] == UNKNOWN
+
+
+def test_jobs_larger_than_what_is_up_never_start_on_processors(given: Forecast) -> None:
+    """Without nodes the number of processors that are up decides."""
+    state = given.state()
+    state.down = 80 - 48 - 8
+    outset = Forecast(state, users="none", days=1).outset(state)
+    assert set() == set(outset.state.held)  # 56 are up
+    state.jobs.processors[1] = 60
+    outset = Forecast(state, users="none", days=1).outset(state)
+    assert {1: "never starts: more processors than are up"} == outset.state.held
+
+
+@pytest.mark.parametrize(("days", "step"), [(1 / 24, 60), (0.5, 300), (2, 900), (7, 3600)])
+def test_short_forecasts_have_short_steps(given: Forecast, days: float, step: int) -> None:
+    """A forecast of an hour is not one value."""
+    state = given.state()
+    assert step == Forecast(state, users="none", days=days).outset(state).step

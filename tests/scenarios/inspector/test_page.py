@@ -68,7 +68,10 @@ def picture(reader: Reader, name: str, height: int) -> None:
 
 
 def test_opens_busy_and_steps(at: Opens) -> None:
-    """The page opens where jobs wait; buttons move time on, to the end, and back again."""
+    """The page opens where jobs wait; buttons move time on, to the end, and back again.
+
+    A click on the time line goes to that time, the date field too, forward and back.
+    """
     reader = at("")
     first, start = reader.at, reader.time
     assert reader.rows("queue-a")
@@ -86,6 +89,19 @@ def test_opens_busy_and_steps(at: Opens) -> None:
     assert reader.time.startswith("Wed 1 Jan 1997 09:34:34 Europe/Stockholm")
     reader.press("Busiest hour")
     assert reader.rows("queue-a")
+    box = reader.page.locator("#timeline").bounding_box()
+    assert box is not None
+    with reader.until_shown():
+        reader.page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + 30)
+    late = reader.at
+    assert late > BUSY
+    with reader.until_shown():
+        reader.page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + 30)
+    assert reader.at < BUSY
+    with reader.until_shown():
+        reader.page.get_by_label("Go to local time").fill("1997-01-20T12:30:00")
+        reader.page.keyboard.press("Enter")
+    assert reader.time.startswith("Mon 20 Jan 1997 12:30:00")
 
 
 def see_everything(reader: Reader) -> None:
@@ -116,9 +132,18 @@ def see_everything(reader: Reader) -> None:
 def test_every_panel_shows_something(reader: Reader) -> None:
     """At a busy hour no picture is empty, and the queue shows why jobs wait.
 
-    Without a description of power, there is no energy.
+    Panels are saved as PNG, SVG and CSV. Without a description of power, there is no energy.
     """
     assert 0 == reader.page.locator('#power-a, [data-key="energy_kwh"]').count()
+    with Image.open(reader.saved("load-a", "PNG")) as image:
+        assert image.size[0] > 700
+    svg = reader.saved("load-a", "SVG").read_text()
+    assert "<svg" in svg
+    frame = pd.read_csv(reader.saved("load-a", "CSV"))
+    assert {"begin_s", "processors_in_use", "jobs_waiting"} <= set(frame)
+    assert 0 < frame["processors_in_use"].max() <= 8
+    queue = pd.read_csv(reader.saved("queue-a", "CSV"))
+    assert queue["reason"].str.len().min() > 5
     see_everything(reader)
 
 
@@ -191,23 +216,6 @@ def test_wheel_and_drag_move_all_charts(reader: Reader) -> None:
     reader.until(lambda: zoomed != reader.page.url)
     reader.press("28 days")
     reader.until(lambda: "from=" not in reader.page.url)
-
-
-def test_the_time_line_is_a_place(reader: Reader) -> None:
-    """A click on it goes to that time, the date field too, forward and back."""
-    box = reader.page.locator("#timeline").bounding_box()
-    assert box is not None
-    with reader.until_shown():
-        reader.page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + 30)
-    late = reader.at
-    assert late > BUSY
-    with reader.until_shown():
-        reader.page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + 30)
-    assert reader.at < BUSY
-    with reader.until_shown():
-        reader.page.get_by_label("Go to local time").fill("1997-01-20T12:30:00")
-        reader.page.keyboard.press("Enter")
-    assert reader.time.startswith("Mon 20 Jan 1997 12:30:00")
 
 
 def test_f5_and_a_sent_link_show_the_same(reader: Reader) -> None:
@@ -425,19 +433,6 @@ def test_going_on_from_here_as_a_second_run(reader: Reader) -> None:
     reader.press("Apply the settings of run B")
     assert "lost 1 change by hand" in page.locator("#alert").inner_text()
     assert "since=" not in page.url
-
-
-def test_panels_are_saved(reader: Reader) -> None:
-    """A picture comes as PNG, SVG and CSV, under its name, and the second time as the first."""
-    with Image.open(reader.saved("load-a", "PNG")) as image:
-        assert image.size[0] > 700
-    svg = reader.saved("load-a", "SVG").read_text()
-    assert "<svg" in svg
-    frame = pd.read_csv(reader.saved("load-a", "CSV"))
-    assert {"begin_s", "processors_in_use", "jobs_waiting"} <= set(frame)
-    assert 0 < frame["processors_in_use"].max() <= 8
-    queue = pd.read_csv(reader.saved("queue-a", "CSV"))
-    assert queue["reason"].str.len().min() > 5
 
 
 HOSTILE = """<!doctype html><title>evil</title><script>

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -175,11 +176,10 @@ class Watch:
         """Check that who was done has done nothing since."""
         mine = moment.jobs.user[was_submitted(moment)]
         for user in frame["user"][frame["state"] == "done"].tolist():
-            count = int(np.sum(mine == user))
-            assert count == self.done.setdefault(user, count), f"user {user} was done"
-        for user, count in self.done.items():
+            self.done.setdefault(user, int(np.sum(mine == user)))
+        for user, jobs in self.done.items():
             state = frame.loc[frame["user"] == user, "state"].iloc[0]
-            assert count == int(np.sum(mine == user)), f"user {user} was done, and is {state}"
+            assert jobs == int(np.sum(mine == user)), f"user {user} was done, and is {state}"
 
 
 def was_submitted(moment: Moment) -> NDArray[np.bool_]:
@@ -281,31 +281,19 @@ def check_numbers(frame: pd.DataFrame) -> None:
 
 
 def walk(
-    course: Course, steps: Iterable[int], users: Sequence[int] = (), *, drawn: Sequence[int] = ()
+    course: Course, steps: Sequence[int], users: Sequence[int] = (), *, drawn: Sequence[int] = ()
 ) -> Watch:
-    """Look, continue by each of the steps and look again, then continue to the end.
+    """Look, continue by each of the steps, the last one repeated, and look again, to the end.
 
-    Parameters
-    ----------
-    course
-        At its beginning.
-    steps
-        s; the last one is repeated until it has ended.
-    users
-        At whom to look.
-    drawn
-        At which of the looks pictures are drawn, counted from 0; -1 for when it has ended.
+    Pictures are drawn at some of the looks, counted from 0; -1 is when it has ended.
     """
     watch = Watch(course)
     watch.look(users, draw=0 in drawn)
-    last = 0
-    for place, step in enumerate([*steps, *[0] * 10_000], 1):
+    for place in count(1):
         if course.over:
             break
-        last = step or last
-        course.advance(course.now + last)
+        course.advance(course.now + steps[min(place, len(steps)) - 1])
         watch.look(users, draw=place in drawn)
-    assert course.over
     moment = watch.look(users, draw=-1 in drawn)
     states: Any = views.users_table(moment)["state"]
     assert set(states) <= {"done", "not yet", "waiting"}, states.value_counts()
