@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,14 @@ def address(served: Served) -> str:
 
 
 @pytest.fixture
-def at(browser: Browser, address: str) -> Iterator[Opens]:
+def serve() -> Iterator[Callable[..., Served]]:
+    """A function that serves pages until the test is over."""
+    with ExitStack() as stack:
+        yield lambda *what: stack.enter_context(started_page(*what))
+
+
+@pytest.fixture
+def at(browser: Browser, address: str, serve: Callable[..., Served]) -> Iterator[Opens]:
     """A function that opens pages at a busy second, in which nothing may go wrong."""
     opened: list[Reader] = []
 

@@ -152,25 +152,25 @@ def test_a_finished_run_is_played_back(
 ) -> None:
     """A folder of results opens, moves both ways, and has its log of decisions."""
     assert 0 == call("replay", log, "--log-decisions", "--out", tmp_path / "run")[0]
-    with started_page(tmp_path / "run") as served:
-        reader = at(address=served.address)
-        see_everything(reader)
-        reader.press("A day on")
-        reader.press("A day back")
-        assert BUSY == reader.at
+    served = serve(tmp_path / "run")
+    reader = at(address=served.address)
+    see_everything(reader)
+    reader.press("A day on")
+    reader.press("A day back")
+    assert BUSY == reader.at
 
 
 def test_to_the_end_while_it_is_not_known(at: Opens, slow_scenario: Path) -> None:
     """A long run is brought to its end, with progress in words, and can be stopped on the way."""
-    with started_page(slow_scenario) as served:
-        reader = at("", served.address)
-        first = reader.at
-        reader.click("To the end")
-        reader.page.get_by_role("button", name="Stop", exact=True).click()
-        reader.until(lambda: reader.data("busy") == "0")
-        assert reader.at > first
-        reader.click("To the end")
-        reader.until(lambda: reader.time.endswith("finished"))
+    served = serve(slow_scenario)
+    reader = at("", served.address)
+    first = reader.at
+    reader.click("To the end")
+    reader.page.get_by_role("button", name="Stop", exact=True).click()
+    reader.until(lambda: reader.data("busy") == "0")
+    assert reader.at > first
+    reader.click("To the end")
+    reader.until(lambda: reader.time.endswith("finished"))
 
 
 def test_one_job(reader: Reader) -> None:
@@ -295,11 +295,11 @@ def test_users_by_name(at: Opens, names: str) -> None:
 def test_two_logs_with_different_clocks(at: Opens, log: Path, tmp_path: Path) -> None:
     """The page says whose times it shows; a short difference is not rounded to nothing."""
     (tmp_path / "names.csv").write_text(NAMES)
-    with started_page(tmp_path / "names.csv", log) as served:
-        reader = at("at=3000&tab=delays&user=bob", served.address)
-        told = reader.page.locator("#banner").inner_text()
-        assert "local times are those of run A" in told
-        assert any(re.search(r"ada\tbob\t1\.\d", row) for row in reader.rows("delays-a"))
+    served = serve(tmp_path / "names.csv", log)
+    reader = at("at=3000&tab=delays&user=bob", served.address)
+    told = reader.page.locator("#banner").inner_text()
+    assert "local times are those of run A" in told
+    assert any(re.search(r"ada\tbob\t1\.\d", row) for row in reader.rows("delays-a"))
 
 
 def test_two_runs_and_their_difference(at: Opens) -> None:
@@ -401,18 +401,18 @@ def test_a_mistake_in_the_file_is_corrected(at: Opens, own_log: Path) -> None:
     path = own_log.with_name("what.toml")
     text = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'
     path.write_text(text)
-    with started_page(path) as served:
-        reader = at("", served.address)
-        path.write_text(text + 'scheduler = "bestt"\n')
-        reader.page.reload()
-        reader.page.get_by_text("then press Reset").wait_for()
-        assert "what.toml, line 4" in reader.page.locator("#alert").inner_text()
-        path.write_text(text + 'scheduler = "fcfs"\n')
-        reader.click("Reset")
-        reader.ready()
-        assert "fcfs" in reader.page.locator("#settings-a h2").inner_text()
-        assert reader.rows("queue-a")
-        assert not reader.page.locator("#alert").is_visible()
+    served = serve(path)
+    reader = at("", served.address)
+    path.write_text(text + 'scheduler = "bestt"\n')
+    reader.page.reload()
+    reader.page.get_by_text("then press Reset").wait_for()
+    assert "what.toml, line 4" in reader.page.locator("#alert").inner_text()
+    path.write_text(text + 'scheduler = "fcfs"\n')
+    reader.click("Reset")
+    reader.ready()
+    assert "fcfs" in reader.page.locator("#settings-a h2").inner_text()
+    assert reader.rows("queue-a")
+    assert not reader.page.locator("#alert").is_visible()
 
 
 def test_going_on_from_here_as_a_second_run(reader: Reader) -> None:
@@ -514,12 +514,12 @@ def test_the_server_is_killed_and_started_again(
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processor times of Linux")
 def test_an_open_page_is_idle(at: Opens, log: Path) -> None:
     """Nobody touches it: the server and its processes use less than 0.5 % of a core."""
-    with started_page(log) as served:
-        reader = at("", served.address)
-        reader.page.wait_for_timeout(3000)
-        before = served.seconds()
-        reader.page.wait_for_timeout(6000)
-        assert served.seconds() - before < 0.03
+    served = serve(log)
+    reader = at("", served.address)
+    reader.page.wait_for_timeout(3000)
+    before = served.seconds()
+    reader.page.wait_for_timeout(6000)
+    assert served.seconds() - before < 0.03
 
 
 @pytest.mark.parametrize("currency", ["EUR", "SEK"])
@@ -538,45 +538,45 @@ def test_energy(at: Opens, powered_log: Path, currency: str) -> None:
             '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'
             f'power = "{power.name}"\nscheduler = "{scheduler}"\n'
         )
-    with started_page(*paths) as served:
-        reader = at(address=served.address)
-        found = reader.page.locator('[data-key="energy_kwh"]').inner_text()
-        assert re.search(r"A\s+[\d.]+ kWh.*B\s+[\d.]+ kWh.*kWh (better|worse)", found, re.S), found
-        found = reader.page.locator('[data-key="energy_cost"]').inner_text()
-        assert re.search(rf"A\s+[\d.,]+ EUR.*B\s+[\d.,]+ {currency}", found, re.S), found
-        compared = re.search("better|worse|the same", found) is not None
-        assert compared is (currency == "EUR"), found
-        for panel in ("power-a", "power-b"):
-            assert "Power, kW, cooling included, now" in reader.words(panel)
-            assert reader.spread(panel) > NOT_EMPTY
-        assert b"carbon_g_per_kwh" in reader.saved("power-a", "CSV").read_bytes()
+    served = serve(*paths)
+    reader = at(address=served.address)
+    found = reader.page.locator('[data-key="energy_kwh"]').inner_text()
+    assert re.search(r"A\s+[\d.]+ kWh.*B\s+[\d.]+ kWh.*kWh (better|worse)", found, re.S), found
+    found = reader.page.locator('[data-key="energy_cost"]').inner_text()
+    assert re.search(rf"A\s+[\d.,]+ EUR.*B\s+[\d.,]+ {currency}", found, re.S), found
+    compared = re.search("better|worse|the same", found) is not None
+    assert compared is (currency == "EUR"), found
+    for panel in ("power-a", "power-b"):
+        assert "Power, kW, cooling included, now" in reader.words(panel)
+        assert reader.spread(panel) > NOT_EMPTY
+    assert b"carbon_g_per_kwh" in reader.saved("power-a", "CSV").read_bytes()
 
 
 @pytest.mark.traces
 def test_a_real_log(at: Opens, traces: Path) -> None:
     """KTH in a busy week: every panel shows something, for the cluster and for the busiest user."""
     busy = "at=2000000"
-    with started_page(traces / "KTH-SP2-1996-2.1-cln.swf.gz") as served:
-        reader = at(busy, served.address)
-        for panel in CLUSTER:
-            assert reader.spread(panel) > NOT_EMPTY, panel
-        assert "40 waiting jobs" in reader.page.locator("#queue-a").inner_text()
-        assert "first in the queue: requests 80 processors, 4 are free" in reader.rows("queue-a")[0]
-        with reader.until_shown():
-            reader.page.locator("#queue-a tbody tr").first.click()
-        picture(reader, "inspect-cluster.png", 1180)
-        reader = at(f"{busy}&tab=user&user=13", served.address)
-        for panel in USER:
-            assert reader.spread(panel) > NOT_EMPTY, panel
-        picture(reader, "inspect-user.png", 1500)
-        reader.part("Who slows whom")
-        picture(reader, "inspect-delays.png", 800)
-        asked = "tab=forecast&days=7&jobs=1x64x43200,32x2x43200"
-        reader = at(f"{busy}&{asked}", served.address)
-        reader.page.wait_for_selector("#starts-a tbody tr")
-        reader.page.wait_for_selector("#ask progress", state="hidden")
-        picture(reader, "inspect-forecast.png", 1180)
-        reader = at(f"{busy}&two=1&b.processors=2x", served.address, width=1700)
-        for run in "ab":
-            assert reader.spread(f"submissions-{run}") > NOT_EMPTY
-        picture(reader, "inspect-two.png", 1180)
+    served = serve(traces / "KTH-SP2-1996-2.1-cln.swf.gz")
+    reader = at(busy, served.address)
+    for panel in CLUSTER:
+        assert reader.spread(panel) > NOT_EMPTY, panel
+    assert "40 waiting jobs" in reader.page.locator("#queue-a").inner_text()
+    assert "first in the queue: requests 80 processors, 4 are free" in reader.rows("queue-a")[0]
+    with reader.until_shown():
+        reader.page.locator("#queue-a tbody tr").first.click()
+    picture(reader, "inspect-cluster.png", 1180)
+    reader = at(f"{busy}&tab=user&user=13", served.address)
+    for panel in USER:
+        assert reader.spread(panel) > NOT_EMPTY, panel
+    picture(reader, "inspect-user.png", 1500)
+    reader.part("Who slows whom")
+    picture(reader, "inspect-delays.png", 800)
+    asked = "tab=forecast&days=7&jobs=1x64x43200,32x2x43200"
+    reader = at(f"{busy}&{asked}", served.address)
+    reader.page.wait_for_selector("#starts-a tbody tr")
+    reader.page.wait_for_selector("#ask progress", state="hidden")
+    picture(reader, "inspect-forecast.png", 1180)
+    reader = at(f"{busy}&two=1&b.processors=2x", served.address, width=1700)
+    for run in "ab":
+        assert reader.spread(f"submissions-{run}") > NOT_EMPTY
+    picture(reader, "inspect-two.png", 1180)
