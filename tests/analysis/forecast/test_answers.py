@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.forecast import report
 from hpcrowd.analysis.forecast.answers import Answers, answers_of, reasons_now
-from hpcrowd.analysis.forecast.conformal import Recalibration
 from hpcrowd.analysis.forecast.effects import Effects, eaten_up, effects_of
 from hpcrowd.analysis.forecast.futures import Asked, Future, Outset
 from hpcrowd.analysis.forecast.waits import Waits, days_between
@@ -134,7 +133,7 @@ def test_bounds_beyond_the_horizon_are_open() -> None:
     """A bound that is reached only beyond the horizon is infinite, and null in JSON."""
     starts = [0, 30, 60, 61, 400, 500, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
     futures = [made_future(n, (-HOUR, start)) for n, start in enumerate(starts)]
-    found = answers_of(ONE, futures, reasons={}, recalibration=Recalibration())
+    found = answers_of(ONE, futures, reasons={})
     (job,) = found.jobs
     assert [0, 60, 400, math.inf, math.inf] == (job.start - NOW).tolist()
     assert (0.6, 0.3) == (job.within, job.at_once)
@@ -149,6 +148,9 @@ def test_bounds_beyond_the_horizon_are_open() -> None:
     assert ["Fri 10:06", "Fri 10:01 to later", "now to later"] == row[3:6]
 
 
+@pytest.mark.parametrize(
+    ("last", "ended", "expected"), [(200, 500, 900), (UNKNOWN, UNKNOWN - NOW, math.inf)]
+)
 def test_several_asked_jobs_have_the_first_start_and_the_last_end(
     last: int, ended: int, expected: float
 ) -> None:
@@ -181,7 +183,7 @@ WRONG = [
     ((), None, 0, "no future: nothing to say"),
     (range(6), range(5), 0, "future 5 is in one only; simulate the same numbers"),
     ((0, 1), (0, 0, 1), 0, "a number is there twice"),
-    (range(6), range(6), 1, "horizon 43200 without and 43201 with the change"),
+    (range(2), range(2), HOUR, "horizon 43200 without and 46800 with the change"),
 ]
 
 
@@ -193,7 +195,7 @@ def test_futures_that_do_not_fit(
     outset, futures = simulated
     other = replace(outset, horizon=HORIZON + longer)
     some = [futures[number] for number in first]
-    more = [futures[number] for number in second or ()]
+    more = [other.simulate(n) if longer else futures[n] for n in second or ()]
     compare = partial(effects_of, outset, other, some, more)
     with pytest.raises(QuantityError, match=words):
         (partial(answers_of, outset, some) if second is None else compare)()
