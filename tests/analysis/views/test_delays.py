@@ -175,7 +175,7 @@ def naive(jobs: JobTable, begin: int, now: int) -> dict[tuple[int | None, int], 
     window=None,
     cells=1,
 )
-@settings(max_examples=120)
+@settings(max_examples=50)
 def test_second_by_second(
     jobs: list[tuple[Any, ...]], now: int, window: int | None, cells: int
 ) -> None:

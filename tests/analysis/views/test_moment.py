@@ -85,7 +85,7 @@ def story(make_jobs: Callable[..., JobTable]) -> JobTable:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     jobs=SOME_JOBS,
     until=st.integers(0, 16 * HOUR),
