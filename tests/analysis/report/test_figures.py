@@ -274,8 +274,9 @@ def test_words_about_a_run(runs: dict[str, Run]) -> None:
         "A job waited 60.0 min on average and 2.0 h at most. Half of the users have a mean wait "
         "below 60.0 min, nine in ten below 108.0 min. 0.0 % of the processor time was in use.",
     ] == told(run)
-    run.jobs.recorded_submit[:] = run.jobs.submit - (0, 3600)
-    assert "On average a job was submitted 30.0 min later than recorded." == told(run)[-1]
+    late = story((1, 1, 10, 0, 0, 10), (2, 1, 10, 0, 7200, 7210))
+    late.jobs.recorded_submit[:] = late.jobs.submit - (0, 3600)
+    assert "On average a job was submitted 30.0 min later than recorded." in told(late)
     assert [] == decision_rows(run)
     assert 90 == sum(int(n) for what, _, n in decision_rows(runs["plain"]) if what == "submitted")
 
