@@ -227,8 +227,9 @@ class Reader:
         return Path(download.value.path())
 
 
-#: Opens a page with a query.
+#: Opens a page with a query, and serves one until the test is over.
 Opens = Callable[..., Reader]
+Serve = Callable[..., Served]
 
 
 def processes_of(served: Served) -> list[int]:

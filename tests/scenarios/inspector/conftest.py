@@ -12,7 +12,7 @@ import pytest
 from hpcrowd.environment import write_swf
 from hpcrowd.environment.traces.trace import Trace
 
-from tests.support.page import BUSY, Opens, Reader, Served, started_page
+from tests.support.page import BUSY, Opens, Reader, Serve, Served, started_page
 from tests.support.populations import small_log
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def address(served: Served) -> str:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Served]]:
+def serve() -> Iterator[Serve]:
     """A function that serves pages until the test is over."""
     with ExitStack() as stack:
         yield lambda *what: stack.enter_context(started_page(*what))
 
 
 @pytest.fixture
-def at(browser: Browser, address: str, serve: Callable[..., Served]) -> Iterator[Opens]:
+def at(browser: Browser, address: str, serve: Serve) -> Iterator[Opens]:
     """A function that opens pages at a busy second, in which nothing may go wrong."""
     opened: list[Reader] = []
 

@@ -20,7 +20,7 @@ import pytest
 from hpcrowd.environment.clock import DAY, HOUR
 from PIL import Image
 
-from tests.support.page import BUSY, NOT_EMPTY, Opens, Reader, find_browser, started_page
+from tests.support.page import BUSY, NOT_EMPTY, Opens, Reader, Serve, find_browser, started_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -148,7 +148,7 @@ def test_every_panel_shows_something(reader: Reader) -> None:
 
 
 def test_a_finished_run_is_played_back(
-    at: Opens, log: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
+    at: Opens, log: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]], serve: Serve
 ) -> None:
     """A folder of results opens, moves both ways, and has its log of decisions."""
     assert 0 == call("replay", log, "--log-decisions", "--out", tmp_path / "run")[0]
@@ -160,7 +160,7 @@ def test_a_finished_run_is_played_back(
     assert BUSY == reader.at
 
 
-def test_to_the_end_while_it_is_not_known(at: Opens, slow_scenario: Path) -> None:
+def test_to_the_end_while_it_is_not_known(at: Opens, slow_scenario: Path, serve: Serve) -> None:
     """A long run is brought to its end, with progress in words, and can be stopped on the way."""
     served = serve(slow_scenario)
     reader = at("", served.address)
@@ -292,7 +292,7 @@ def test_users_by_name(at: Opens, names: str) -> None:
     assert 'User "adda" is not in this run.' in reader.page.locator("#alert").inner_text()
 
 
-def test_two_logs_with_different_clocks(at: Opens, log: Path, tmp_path: Path) -> None:
+def test_two_logs_with_different_clocks(at: Opens, log: Path, tmp_path: Path, serve: Serve) -> None:
     """The page says whose times it shows; a short difference is not rounded to nothing."""
     (tmp_path / "names.csv").write_text(NAMES)
     served = serve(tmp_path / "names.csv", log)
@@ -396,7 +396,7 @@ def test_a_typo_in_a_setting_keeps_the_run(reader: Reader) -> None:
     reader.told[:] = [one for one in reader.told if "zero" not in one]
 
 
-def test_a_mistake_in_the_file_is_corrected(at: Opens, own_log: Path) -> None:
+def test_a_mistake_in_the_file_is_corrected(at: Opens, own_log: Path, serve: Serve) -> None:
     """A page opened on a scenario with a mistake says what to do; Reset then shows the run."""
     path = own_log.with_name("what.toml")
     text = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'
@@ -512,7 +512,7 @@ def test_the_server_is_killed_and_started_again(
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processor times of Linux")
-def test_an_open_page_is_idle(at: Opens, log: Path) -> None:
+def test_an_open_page_is_idle(at: Opens, log: Path, serve: Serve) -> None:
     """Nobody touches it: the server and its processes use less than 0.5 % of a core."""
     served = serve(log)
     reader = at("", served.address)
@@ -523,7 +523,7 @@ def test_an_open_page_is_idle(at: Opens, log: Path) -> None:
 
 
 @pytest.mark.parametrize("currency", ["EUR", "SEK"])
-def test_energy(at: Opens, powered_log: Path, currency: str) -> None:
+def test_energy(at: Opens, powered_log: Path, currency: str, serve: Serve) -> None:
     """Two runs show their energy and its difference, and a chart, which is read aloud.
 
     Costs in another currency are shown beside each other, but not subtracted.
@@ -553,7 +553,7 @@ def test_energy(at: Opens, powered_log: Path, currency: str) -> None:
 
 
 @pytest.mark.traces
-def test_a_real_log(at: Opens, traces: Path) -> None:
+def test_a_real_log(at: Opens, traces: Path, serve: Serve) -> None:
     """KTH in a busy week: every panel shows something, for the cluster and for the busiest user."""
     busy = "at=2000000"
     served = serve(traces / "KTH-SP2-1996-2.1-cln.swf.gz")
