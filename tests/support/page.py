@@ -227,6 +227,11 @@ class Reader:
         return Path(download.value.path())
 
 
+#: Opens a page with a query, and serves one until the test is over.
+Opens = Callable[..., Reader]
+Serve = Callable[..., Served]
+
+
 def processes_of(served: Served) -> list[int]:
     """Return the processes of a server that are not the server itself."""
     name = "\0".join([*served.process.args, ""]).encode()

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from websockets.sync.client import ClientConnection, connect
 
 #: s that an answer may take; long, for busy machines.
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class Client:
@@ -88,5 +88,7 @@ def connected(address: str, origin: str | None = "", cookie: str | None = None) 
         origin=own if origin == "" else origin,  # type: ignore[arg-type]
         additional_headers={"Cookie": f"hpcrowd-{parts.port}={token}"},
         max_size=None,
+        open_timeout=PATIENCE,
+        ping_interval=None,
     ) as connection:
         yield Client(connection)

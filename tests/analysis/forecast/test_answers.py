@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ import numpy as np
 import pytest
 from hpcrowd.analysis.forecast import report
 from hpcrowd.analysis.forecast.answers import Answers, answers_of, reasons_now
-from hpcrowd.analysis.forecast.conformal import Recalibration
 from hpcrowd.analysis.forecast.effects import Effects, eaten_up, effects_of
 from hpcrowd.analysis.forecast.futures import Asked, Future, Outset
 from hpcrowd.analysis.forecast.waits import Waits, days_between
@@ -41,16 +41,8 @@ HOSTILE = "<script>alert('$x_{$')</script>\x1b[31m"
 def made_state(
     waiting: Sequence[tuple[int, int]] = ((4, HOUR), (2, HOUR), (1, HOUR)),
 ) -> ClusterState:
-    """Return a machine of 4 processors: job 301 holds them all, others wait behind it.
-
-    Parameters
-    ----------
-    waiting
-        Processors and requested time of those that wait.
-    """
-    rng = np.random.default_rng(0)
-    jobs = JobTable()
-    over = 300
+    """Return a machine of 4 processors: job 301 holds them all; processors and requests wait."""
+    rng, over, jobs = np.random.default_rng(0), 300, JobTable()
     submit = np.sort(rng.integers(0, NOW - 3 * HOUR, over))
     run = rng.integers(60, 2 * HOUR, over)
     jobs.append(
@@ -58,10 +50,9 @@ def made_state(
         requested_time=2 * HOUR, recorded_submit=submit, recorded_start=submit + 60,
         recorded_end=submit + 60 + run,
     )  # fmt: skip
-    jobs.append(
-        1, user=0, processors=4, requested_time=2 * HOUR, recorded_submit=NOW - HOUR,
-        recorded_start=NOW - HOUR,
-    )  # fmt: skip
+    began = NOW - HOUR
+    jobs.append(1, user=0, processors=4, requested_time=2 * HOUR, recorded_submit=began,
+                recorded_start=began)  # fmt: skip
     for processors, requested in waiting:
         jobs.append(
             1, user=1, processors=processors, requested_time=requested, recorded_submit=NOW - 60
@@ -69,6 +60,10 @@ def made_state(
     jobs.group[:], jobs.queue[:], jobs.executable[:] = 0, 0, 0
     jobs.names = {"user": {0: "ada", 1: HOSTILE, 2: "eve"}}
     return ClusterState(jobs, NOW, CLOCK, 4, source=f"made {HOSTILE}", notes=(HOSTILE,))
+
+
+#: One job waits, and no job does.
+ONE, NONE = (Outset(made_state(some), HORIZON, users="none") for some in (((4, HOUR),), ()))
 
 
 def made_future(
@@ -87,6 +82,14 @@ def made_future(
         np.full(steps, load), np.full(steps, number), np.full(steps, 2 * number),
         NOW + np.arange(len(wait)) * HOUR, np.array(wait), np.arange(len(wait)) + 1,
     )  # fmt: skip
+
+
+class Doubled:
+    """A recalibration that doubles waits."""
+
+    def adjusted(self, raw: Any) -> Any:
+        """Return bounds."""
+        return 2 * raw
 
 
 @pytest.fixture(scope="module")
@@ -113,33 +116,31 @@ def answers(simulated: tuple[Outset, list[Future]]) -> Answers:
     return answers_of(*simulated)
 
 
-# ---- jobs -------------------------------------------------------------------------------------
-
-
 def test_bounds_are_quantiles_over_futures() -> None:
-    """Of 20 futures the 5 % bound is the first, the median the tenth, the 95 % the nineteenth."""
-    outset = Outset(made_state(((4, HOUR),)), HORIZON, users="none")
-    futures = [made_future(n, (-HOUR, 100 * (n + 1))) for n in reversed(range(20))]
-    (job,) = answers_of(outset, futures, reasons={}).jobs
-    assert [100, 500, 1000, 1500, 1900] == (job.start - NOW).tolist()
-    assert (1.0, 0.0) == (job.within, job.at_once)
+    """Of 20 futures the 5 % bound is the first, the median the tenth, the 95 % the nineteenth.
+
+    Bounds of remaining waits are corrected, next to the raw ones.
+    """
+    futures = [made_future(n, (-HOUR, 1500 * (n + 1))) for n in reversed(range(20))]
+    found = answers_of(ONE, futures, reasons={}, recalibration=Doubled())
+    (job,) = found.jobs
+    assert [1500, 7500, 15_000, 22_500, 28_500] == (job.raw_start - NOW).tolist()
+    assert [3000, 15_000, 30_000, math.inf, math.inf] == (job.start - NOW).tolist()
+    assert found.recalibrated
 
 
 def test_bounds_beyond_the_horizon_are_open() -> None:
     """A bound that is reached only beyond the horizon is infinite, and null in JSON."""
-    outset = Outset(made_state(((4, HOUR),)), HORIZON, users="none")
     starts = [0, 30, 60, 61, 400, 500, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
     futures = [made_future(n, (-HOUR, start)) for n, start in enumerate(starts)]
-    found = answers_of(outset, futures, reasons={})
+    found = answers_of(ONE, futures, reasons={})
     (job,) = found.jobs
-    assert [0, 60, 400] == (job.start[:3] - NOW).tolist()
-    assert [math.inf, math.inf] == job.start[3:].tolist()
+    assert [0, 60, 400, math.inf, math.inf] == (job.start - NOW).tolist()
     assert (0.6, 0.3) == (job.within, job.at_once)
     plain = found.to_dict()["jobs"][0]
-    assert NOW + 400 == plain["start_s"]["p50"]
-    assert [None, None] == [plain["start_s"][name] for name in ("p75", "p95")]
-    assert "2024-01-19T10:06:40+00:00" == plain["start_local_time"]["p50"]
-    assert plain["start_local_time"]["p95"] is None
+    assert [NOW + 400, None, None] == [plain["start_s"][name] for name in ("p50", "p75", "p95")]
+    times = plain["start_local_time"]
+    assert ("2024-01-19T10:06:40+00:00", None) == (times["p50"], times["p95"])
     frame = found.frames()["jobs"]
     assert NOW + 400 == frame["start_p50_s"][0]
     assert frame["start_p95_s"].isna().all()
@@ -147,38 +148,19 @@ def test_bounds_beyond_the_horizon_are_open() -> None:
     assert ["Fri 10:06", "Fri 10:01 to later", "now to later"] == row[3:6]
 
 
-def test_several_asked_jobs_have_the_first_start_and_the_last_end() -> None:
-    """Three jobs at once are one answer."""
-    outset = Outset(made_state(()), HORIZON, users="none", asked=(Asked(1, 600, count=3),))
-    futures = [made_future(n, (-HOUR, 300, 100, 200), (50, 400, 900, 500)) for n in range(2)]
+@pytest.mark.parametrize(
+    ("last", "ended", "expected"), [(200, 500, 900), (UNKNOWN, UNKNOWN - NOW, math.inf)]
+)
+def test_several_asked_jobs_have_the_first_start_and_the_last_end(
+    last: int, ended: int, expected: float
+) -> None:
+    """Three jobs at once are one answer; if one does not end, the end is open."""
+    outset = replace(NONE, asked=(Asked(1, 600, count=3),))
+    futures = [made_future(n, (-HOUR, 300, 100, last), (50, 400, 900, ended)) for n in range(2)]
     (job,) = answers_of(outset, futures, reasons={}).jobs
     assert job.end is not None
-    assert (100, 900) == (job.start[2] - NOW, job.end[2] - NOW)
+    assert (100, expected) == (job.start[2] - NOW, job.end[2] - NOW)
     assert "3 x 1 processor for 10.0 min" == job.name
-    lost = [made_future(0, (-HOUR, 300, 100, UNKNOWN), (50, 400, 900, UNKNOWN - NOW))]
-    (job,) = answers_of(outset, lost, reasons={}).jobs
-    assert job.end is not None
-    assert (100, math.inf) == (job.start[2] - NOW, job.end[2])
-
-
-def test_recalibrated_bounds_are_kept_next_to_raw_ones() -> None:
-    """Bounds of remaining waits are corrected; those pushed beyond the horizon become open."""
-    outset = Outset(made_state(((4, HOUR),)), HORIZON, users="none")
-    futures = [made_future(n, (-HOUR, 3000 * (n + 1))) for n in range(10)]
-
-    class Doubled:
-        def adjusted(self, raw: Any) -> Any:
-            return 2 * raw
-
-    found = answers_of(outset, futures, reasons={}, recalibration=Doubled())
-    (job,) = found.jobs
-    raw = [3000, 9000, 15_000, 24_000, 30_000]
-    assert raw == (job.raw_start - NOW).tolist()
-    assert [6000, 18_000, 30_000] == (job.start[:3] - NOW).tolist()
-    assert [math.inf, math.inf] == job.start[3:].tolist()
-    assert found.recalibrated
-    same = answers_of(outset, futures, reasons={}, recalibration=Recalibration()).jobs[0]
-    assert raw == (same.start - NOW).tolist()
 
 
 def test_reasons_come_from_the_scheduler(simulated: tuple[Outset, list[Future]]) -> None:
@@ -196,25 +178,29 @@ def test_reasons_come_from_the_scheduler(simulated: tuple[Outset, list[Future]])
     ]
 
 
-def test_jobs_that_start_at_once_need_no_reason() -> None:
-    """On an idle machine a small job starts in the first pass."""
-    state = made_state(())
-    state.jobs.recorded_end[300] = NOW
-    outset = Outset(state, HORIZON, users="none", asked=(Asked(2, HOUR),))
-    (job,) = answers_of(outset, [outset.simulate(0)]).jobs
-    assert (1.0, "", [NOW] * 5) == (job.at_once, job.reason, job.start.tolist())
+#: Numbers of futures without and with a change, another horizon, and what is wrong.
+WRONG = [
+    ((), None, 0, "no future: nothing to say"),
+    (range(6), range(5), 0, "future 5 is in one only; simulate the same numbers"),
+    ((0, 1), (0, 0, 1), 0, "a number is there twice"),
+    (range(2), range(2), HOUR, "horizon 43200 without and 46800 with the change"),
+]
 
 
-def test_futures_of_another_outset_are_refused(simulated: tuple[Outset, list[Future]]) -> None:
-    """No future, or one with other jobs, is an error that says so."""
+@pytest.mark.parametrize(("first", "second", "longer", "words"), WRONG)
+def test_futures_that_do_not_fit(
+    simulated: tuple[Outset, list[Future]], first: Any, second: Any, longer: int, words: str
+) -> None:
+    """No future, one with other jobs, and pairs that are none, are an error that says so."""
     outset, futures = simulated
-    with pytest.raises(QuantityError, match="no future: nothing to say"):
-        answers_of(outset, [])
-    with pytest.raises(QuantityError, match=r"future 0: has 8 jobs and 144 steps, its state 4"):
+    other = replace(outset, horizon=HORIZON + longer)
+    some = [futures[number] for number in first]
+    more = [other.simulate(n) if longer else futures[n] for n in second or ()]
+    compare = partial(effects_of, outset, other, some, more)
+    with pytest.raises(QuantityError, match=words):
+        (partial(answers_of, outset, some) if second is None else compare)()
+    with pytest.raises(QuantityError, match="future 0: has 8 jobs and 144 steps, its state 4"):
         answers_of(replace(outset, asked=()), futures)
-
-
-# ---- fans and waits ---------------------------------------------------------------------------
 
 
 def test_fans_are_bounds_by_step_and_go_on_from_the_record() -> None:
@@ -235,10 +221,12 @@ def test_fans_are_bounds_by_step_and_go_on_from_the_record() -> None:
 
 
 def test_waits_count_up_to_the_horizon() -> None:
-    """A job that still waits counts up to the horizon in a mean, and without end in a median."""
+    """A job that still waits counts up to the horizon in a mean, and without end in a median.
+
+    Days begin at local midnights; the first and the last are parts.
+    """
     until = NOW + 2 * HOUR
-    one = made_future(0, (0,), wait=(100, UNKNOWN))
-    two = made_future(1, (0,), wait=(50,))
+    one, two = made_future(0, (0,), wait=(100, UNKNOWN)), made_future(1, (0,), wait=(50,))
     found = Waits.of([one, two], until, np.array([NOW, NOW + HOUR, until]))
     assert ("1", "2 to 4", "all") == found.classes
     assert [[2, 1], [1, 1]] == [found.jobs[:, -1, -1].tolist(), found.started[:, -1, -1].tolist()]
@@ -246,12 +234,7 @@ def test_waits_count_up_to_the_horizon() -> None:
     assert [100, 50] == found.mean[:, 0, 0].tolist()
     assert [HOUR, math.inf] == [found.mean[0, 1, 1], found.median[0, 1, 1]]
     assert 100 == found.median[0, -1, -1]
-    assert np.isnan(found.mean[1, 1, 1])
-    assert np.isnan(found.mean[0, 0, 1])
-
-
-def test_days_are_local() -> None:
-    """Days begin at local midnights; the first and the last are parts."""
+    assert np.isnan([found.mean[1, 1, 1], found.mean[0, 0, 1]]).all()
     edges = days_between(CLOCK, NOW, NOW + 2 * DAY)
     assert [NOW, NOW + 14 * HOUR, NOW + 38 * HOUR, NOW + 2 * DAY] == edges.tolist()
 
@@ -266,9 +249,6 @@ def test_futures_that_stop_early_have_no_fans() -> None:
     assert "<h2>Load" not in report.page(found, pngs={})
     assert 3 == len(fan.fans(found).axes)
     json.dumps(found.to_dict(), allow_nan=False)
-
-
-# ---- effects ----------------------------------------------------------------------------------
 
 
 def test_a_change_without_effect_changes_nothing(simulated: tuple[Outset, list[Future]]) -> None:
@@ -287,24 +267,11 @@ def test_a_change_without_effect_changes_nothing(simulated: tuple[Outset, list[F
     assert len(figure_png(fan.effects(found))) > 1000
 
 
-def test_more_processors_shorten_waits(changed: Effects) -> None:
-    """Twice the processors: shorter waits, a smaller load, and the jobs that wait start earlier."""
-    assert changed["mean_wait_now_s"].mean.mean < 0
-    assert changed["load"].mean.mean < 0
-    assert changed["queue"].mean.mean <= 0
-    first = changed.jobs[0]
-    assert ("job 302", True) == (first.of, bool((first.differences <= 0).all()))
-    assert ["4 processors for 60.0 min", "3 x 1 processor for 10.0 min"] == [
-        one.of for one in changed.jobs[3:]
-    ]
-
-
 def test_effects_are_differences_of_pairs() -> None:
     """Differences are those of the same number, cut at the horizon, with standard errors."""
-    outset = Outset(made_state(((4, HOUR),)), HORIZON, users="none")
     first = [made_future(n, (-HOUR, at)) for n, at in enumerate((600, 700, UNKNOWN, UNKNOWN))]
     second = [made_future(n, (-HOUR, at)) for n, at in enumerate((500, 900, 1200, UNKNOWN))]
-    (start,) = effects_of(outset, outset, first, second[::-1]).jobs
+    (start,) = effects_of(ONE, ONE, first, second[::-1]).jobs
     expected = [-100, 200, 1200 - HORIZON, 0]
     assert expected == start.differences.tolist()
     assert 0.5 == start.beyond
@@ -314,10 +281,8 @@ def test_effects_are_differences_of_pairs() -> None:
 
 def test_ways_to_submit_are_compared_by_place() -> None:
     """One job as two smaller ones: the asked jobs of both are a pair, with both names."""
-    state = made_state(())
     one, two = (
-        Outset(state, HORIZON, users="none", asked=(asked,))
-        for asked in (Asked(4, HOUR), Asked(2, HOUR, count=2))
+        replace(NONE, asked=(asked,)) for asked in (Asked(4, HOUR), Asked(2, HOUR, count=2))
     )
     first = [made_future(n, (-HOUR, 600)) for n in range(3)]
     second = [made_future(n, (-HOUR, 500, 800)) for n in range(3)]
@@ -326,45 +291,27 @@ def test_ways_to_submit_are_compared_by_place() -> None:
     assert [-100] * 3 == start.differences.tolist()
 
 
-def test_only_pairs_are_compared(simulated: tuple[Outset, list[Future]]) -> None:
-    """Other numbers, or another horizon, are refused."""
-    outset, futures = simulated
-    with pytest.raises(QuantityError, match="future 5 is in one only; simulate the same numbers"):
-        effects_of(outset, outset, futures, futures[:5])
-    with pytest.raises(QuantityError, match="a number is there twice"):
-        effects_of(outset, outset, futures[:2], [futures[0], futures[0], futures[1]])
-    longer = replace(outset, horizon=13 * HOUR)
-    with pytest.raises(QuantityError, match="horizon 43200 without and 46800 with the change"):
-        effects_of(outset, longer, futures, [longer.simulate(n) for n in range(6)])
-
-
-def with_waits(waits: Sequence[int]) -> list[Future]:
-    """Return futures with these waits of the only job that is submitted."""
-    return [made_future(n, (-HOUR,), wait=(wait,)) for n, wait in enumerate(waits)]
+def effect(first: Any, second: Any) -> Effects:
+    """Return the effect on the waits of the only job that is submitted."""
+    before, after = (
+        [made_future(n, (-HOUR,), wait=(wait,)) for n, wait in enumerate(waits)]
+        for waits in (first, second)
+    )
+    return effects_of(NONE, NONE, before, after)
 
 
 def test_reaction_eats_up_a_share_of_the_effect() -> None:
     """If waits become 1000 s shorter for rigid users and 400 s for others, 60 % is eaten up."""
-    outset = Outset(made_state(()), HORIZON, users="none")
     rng = np.random.default_rng(1)
     base, noise = rng.integers(2000, 9000, 40), rng.integers(-100, 101, 40)
-    rigid = effects_of(outset, outset, with_waits(base), with_waits(base - 1000 + noise))
-    soft = effects_of(outset, outset, with_waits(base + 50), with_waits(base - 350 + noise))
-    found = eaten_up(rigid, soft)
-    assert found.share is not None
-    assert 0.6 == pytest.approx(found.share.mean, abs=0.03)
-    assert found.share.low is not None
-    assert found.share.high is not None
-    assert 0.55 < found.share.low < 0.6 < found.share.high < 0.65
-    exact = effects_of(outset, outset, with_waits(base), with_waits(base - 500))
-    half = eaten_up(effects_of(outset, outset, with_waits(base), with_waits(base - 1000)), exact)
-    assert half.share is not None
-    assert (0.5, 0.5, 0.5) == (half.share.mean, half.share.low, half.share.high)
-    with pytest.raises(QuantityError, match="simulate the same numbers of both"):
-        eaten_up(rigid, effects_of(outset, outset, with_waits(base[:9]), with_waits(base[:9])))
-
-
-# ---- pictures and files -----------------------------------------------------------------------
+    rigid, soft = effect(base, base - 1000 + noise), effect(base + 50, base - 350 + noise)
+    share = eaten_up(rigid, soft).share
+    assert share is not None
+    assert 0.6 == pytest.approx(share.mean, abs=0.03)
+    assert 0.55 < share.low < 0.6 < share.high < 0.65
+    half = eaten_up(effect(base, base - 1000), effect(base, base - 500)).share
+    assert half is not None
+    assert (0.5, 0.5, 0.5) == (half.mean, half.low, half.high)
 
 
 def test_pictures_show_something(answers: Answers, changed: Effects) -> None:
@@ -383,32 +330,26 @@ def test_pictures_show_something(answers: Answers, changed: Effects) -> None:
 def test_a_folder_has_all_of_it(answers: Answers, changed: Effects, tmp_path: Path) -> None:
     """Data, tables, pictures and a page that loads nothing, and runs nothing that a name holds."""
     folder = tmp_path / "forecast"
-    eaten = eaten_up(changed, changed, "load")
     report.write(
-        answers, folder, effects=[changed], eaten=eaten, configuration={"kind": "forecast"},
-        again=[f"hpcrowd forecast {HOSTILE}"],
+        answers, folder, effects=[changed], eaten=eaten_up(changed, changed, "load"),
+        configuration={"kind": "forecast"}, again=[f"hpcrowd forecast {HOSTILE}"],
     )  # fmt: skip
-    names = {path.name for path in folder.iterdir()}
     assert {
         "forecast.json", "jobs.csv", "fans.csv", "waits.csv", "effects.csv", "fans.png",
         "starts.png", "effects.png", "report.html", "provenance.json",
-    } == names  # fmt: skip
+    } == {path.name for path in folder.iterdir()}  # fmt: skip
     found = json.loads((folder / "forecast.json").read_text())
-    keys = {key.partition(".")[0] for key in found["meaning"]}
-    assert keys <= set(found)
+    assert {key.partition(".")[0] for key in found["meaning"]} <= set(found)
     assert {"now_s", "jobs", "fans", "waits", "effects", "eaten_up"} <= set(found)
     assert 144 == len(found["fans"]["load"]["p50"]) == len(found["fans"]["begin_s"])
-    text = (folder / "report.html").read_text()
-    page = Page(text)
-    assert [] == page.all("script")
+    page = Page((folder / "report.html").read_text())
+    assert ([], 3) == (page.all("script"), len(page.all("img")))
     assert HOSTILE.split("\x1b")[0] in page.text
     assert "\x1b" not in page.text.replace(f"hpcrowd forecast {HOSTILE}", "")
-    assert 3 == len(page.all("img"))
     targets = [link["href"].removeprefix("#") for link in page.all("a")]
     assert targets == [section["id"] for section in page.all("section")]
-    assert (
-        "forecast" == json.loads((folder / "provenance.json").read_text())["configuration"]["kind"]
-    )
+    stored = json.loads((folder / "provenance.json").read_text())
+    assert "forecast" == stored["configuration"]["kind"]
 
 
 def test_a_folder_is_whole_or_absent(
@@ -420,15 +361,3 @@ def test_a_folder_is_whole_or_absent(
     with pytest.raises(TypeError):
         report.write(answers, tmp_path / "forecast")
     assert [] == list(tmp_path.iterdir())
-
-
-def test_a_clock_without_a_start_has_no_dates(simulated: tuple[Outset, list[Future]]) -> None:
-    """Without a start of the record there are seconds, and no local times."""
-    outset, futures = simulated
-    state = replace(outset.state, clock=Clock())
-    found = answers_of(replace(outset, state=state), futures, reasons={})
-    plain = found.to_dict()
-    assert plain["now_local_time"] is None
-    assert {None} == set(plain["fans"]["begin_local_time"])
-    assert {None} == set(plain["jobs"][0]["start_local_time"].values())
-    assert "min since the origin" == fan.starts(found).axes[0].get_xlabel()

@@ -1,76 +1,50 @@
-"""Futures of a cluster: run times that are drawn, what all futures have in common, and making."""
+"""Futures of a cluster: run times that are drawn, and what all futures have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.forecast.futures import Asked, Future, Outset, held_between, present_at
+from hpcrowd.analysis.forecast.futures import Asked, Outset, held_between, present_at
 from hpcrowd.analysis.forecast.run_times import BEYOND, RunTimes
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Int64s, JobTable
 from hpcrowd.environment.state.state import ClusterState
-from hpcrowd.scenarios.forecasts.making import _kept, key_of, make_futures
-from hpcrowd.scenarios.sweeps.engines import Inline, Processes, engine_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.scenarios.forecasts.forecast_cases import (
     CLOCK,
     PROCESSORS,
+    contents,
     scheduled,
-    site_log,
     state_at,
 )
 
 NOW = 30 * DAY
 
 
-def contents(futures: Sequence[Future]) -> list[bytes]:
-    """Return the bytes of futures."""
-    return [
-        b"".join(np.asarray(one).tobytes() for one in vars(future).values()) for future in futures
-    ]
+def made(over: Any, running: Any = (), waiting: Any = (), processors: int = 1000) -> ClusterState:
+    """Return a state at :data:`NOW` of jobs: user, processors, request, and run time or elapsed, s.
 
-
-def made(
-    over: Sequence[tuple[int, int, int, int]],
-    running: Sequence[tuple[int, int, int, int]] = (),
-    waiting: Sequence[tuple[int, int, int]] = (),
-    processors: int = 1000,
-) -> ClusterState:
-    """Return a state at :data:`NOW`.
-
-    Parameters
-    ----------
-    over
-        User, processors, request and run time, s.
-    running
-        User, processors, request, and for how long, s.
-    waiting
-        User, processors and request; submitted one second after each other.
+    Those that wait were submitted one second after each other.
     """
     jobs = JobTable()
-    for place, (user, wide, request, run) in enumerate(over):
-        end = NOW - len(over) + place
+
+    def add(user: int, wide: int, request: int, submit: int, **more: int) -> None:
         jobs.append(
-            1, user=user, processors=wide, requested_time=request, recorded_submit=end - run,
-            recorded_start=end - run, recorded_end=end, run_time=run,
-        )  # fmt: skip
-    for user, wide, request, elapsed in running:
-        start = NOW - elapsed
-        jobs.append(
-            1, user=user, processors=wide, requested_time=request, recorded_submit=start,
-            recorded_start=start,
-        )  # fmt: skip
-    for place, (user, wide, request) in enumerate(waiting):
-        at = NOW - len(waiting) + place
-        jobs.append(1, user=user, processors=wide, requested_time=request, recorded_submit=at)
+            1, user=user, processors=wide, requested_time=request, recorded_submit=submit, **more
+        )
+
+    for end, (*job, run) in enumerate(over, NOW - len(over)):
+        add(*job, end - run, recorded_start=end - run, recorded_end=end, run_time=run)
+    for *job, elapsed in running:
+        add(*job, NOW - elapsed, recorded_start=NOW - elapsed)
+    for at, job in enumerate(waiting, NOW - len(waiting)):
+        add(*job, at)
     jobs.group[:] = jobs.queue[:] = jobs.executable[:] = 1
     return ClusterState(jobs, NOW, CLOCK, processors)
 
@@ -80,8 +54,6 @@ def draws(state: ClusterState, times: int = 200) -> Int64s:
     known = RunTimes.of(state)
     return np.array([known.draw(np.random.default_rng(n)) for n in range(times)])
 
-
-# ---- run times ------------------------------------------------------------------------------
 
 JOB = st.tuples(st.integers(1, 3), st.integers(1, 8), st.sampled_from([-1, 0, 600, 7200]))
 
@@ -118,19 +90,19 @@ def test_other_requests_are_scaled() -> None:
     assert {900} == set(found[:, 2].tolist())
 
 
-def test_users_count_more_than_others() -> None:
-    """Most draws are from the user's own jobs alike; somebody without a past does as all."""
-    over = [(1, 4, 3600, 100)] * 20 + [(2, 4, 3600, 3000)] * 20
-    found = draws(made(over, waiting=[(1, 4, 3600), (3, 4, 3600)]), 400)
-    assert (found[:, 0] == 100).mean() > 0.9
-    assert 0.5 == pytest.approx((found[:, 1] == 100).mean(), abs=0.1)
-
-
-def test_recent_jobs_count_more() -> None:
-    """A user whose jobs have become longer has longer ones."""
-    found = draws(made([(1, 4, 3600, 100)] * 150 + [(1, 4, 3600, 3000)] * 150,
-                       waiting=[(1, 4, 3600)]), 300)  # fmt: skip
-    assert (found == 3000).mean() > 0.75
+@pytest.mark.parametrize(
+    ("over", "user", "run", "low", "high"),
+    [
+        ([(1, 4, 3600, 100)] * 20 + [(2, 4, 3600, 3000)] * 20, 1, 100, 0.9, 1),
+        ([(1, 4, 3600, 100)] * 20 + [(2, 4, 3600, 3000)] * 20, 3, 100, 0.4, 0.6),
+        ([(1, 4, 3600, 100)] * 150 + [(1, 4, 3600, 3000)] * 150, 1, 3000, 0.75, 1),
+    ],
+    ids=["own jobs", "without a past", "recent jobs"],
+)
+def test_whose_jobs_count_more(over: Any, user: int, run: int, low: float, high: float) -> None:
+    """Most draws are from the user's own recent jobs; somebody without a past does as all."""
+    found = draws(made(over, waiting=[(user, 4, 3600)]), 300)
+    assert low < (found == run).mean() <= high
 
 
 def test_what_nobody_has_seen() -> None:
@@ -151,26 +123,22 @@ def test_distributions_are_calibrated() -> None:
     Those that wait, and those that run since any time; at each tenth of the distribution the share
     below is right within 4 standard errors.
     """
-    rng, places = np.random.default_rng(5), {True: [], False: []}  # type: ignore[var-annotated]
+    rng, places = np.random.default_rng(5), []
     for _ in range(150):
         past = [(1, 4, 10 * HOUR, int(run)) for run in rng.lognormal(7, 1, 120)]
-        elapsed = rng.integers(0, 3000, 4)
-        true = []
-        for passed in elapsed:
-            run = 0.0
-            while run <= passed:
-                run = rng.lognormal(7, 1)
-            true.append(run)
-        true += rng.lognormal(7, 1, 4).tolist()
-        state = made(past, [(1, 4, 10 * HOUR, int(e)) for e in elapsed], [(1, 4, 10 * HOUR)] * 4)
-        known = RunTimes.of(state)
+        elapsed = np.append(rng.integers(0, 3000, 4), [0] * 4)
+        true = rng.lognormal(7, 1, 8)
+        while (short := true <= elapsed).any():
+            true[short] = rng.lognormal(7, 1, short.sum())
+        running = [(1, 4, 10 * HOUR, int(passed)) for passed in elapsed[:4]]
+        known = RunTimes.of(made(past, running, [(1, 4, 10 * HOUR)] * 4))
         for job, (values, sums) in enumerate(zip(known.values, known.weights, strict=True)):
             below = np.searchsorted(values, true[job])
-            places[job < 4].append(float(sums[below - 1]) if below else 0.0)
-    for found in places.values():
-        tenths = np.arange(0.1, 1, 0.1)
-        shares = (np.array(found)[:, None] <= tenths).mean(axis=0)
-        assert shares == pytest.approx(tenths, abs=4 * np.sqrt(0.25 / len(found)))
+            places.append(float(sums[below - 1]) if below else 0.0)
+    tenths = np.arange(0.1, 1, 0.1)
+    for found in np.array(places).reshape(150, 2, 4).swapaxes(0, 1):
+        shares = (found.ravel()[:, None] <= tenths).mean(axis=0)
+        assert shares == pytest.approx(tenths, abs=4 * np.sqrt(0.25 / found.size))
 
 
 def test_draws_follow_the_weights_and_jobs_alike_go_together() -> None:
@@ -194,9 +162,6 @@ def test_more_jobs_change_no_other_draw() -> None:
     one, two = (each.run_times.draw(np.random.default_rng(1)) for each in (first, more))
     assert len(one) + 3 == len(two)
     assert one.tolist() == two[: len(one)].tolist()
-
-
-# ---- futures --------------------------------------------------------------------------------
 
 
 def with_times(outset: Outset, jobs: JobTable) -> Outset:
@@ -234,13 +199,17 @@ def test_a_future_with_known_run_times_is_the_run(rows: Any, now: int) -> None:
 
 
 def test_a_pair_is_equal_without_a_difference() -> None:
-    """The same outset again, and one with processors that nobody needs, are the same futures."""
-    outset = Outset(state_at(), 2 * DAY, users="think-time")
-    again = replace(outset)
-    assert contents([outset.simulate(n) for n in (0, 4)]) == contents(
-        [again.simulate(n) for n in (0, 4)]
-    )
-    rigid = replace(outset, users="rigid", processors=500)
+    """The same outset again, and one with processors that nobody needs, are the same futures.
+
+    So are those of predictors, which know the past.
+    """
+    for some in ({"users": "think-time"}, {"users": "rigid", "estimates": "last-two"}):
+        outset = Outset(state_at(), 2 * DAY, **some)
+        assert contents([outset.simulate(n) for n in (0, 4)]) == contents(
+            [replace(outset).simulate(n) for n in (0, 4)]
+        )
+    assert len(outset.remembered)
+    rigid = Outset(state_at(), 2 * DAY, users="rigid", processors=500)
     wide = replace(rigid, processors=1000)
     assert contents([rigid.simulate(2)]) == contents([wide.simulate(2)])
 
@@ -315,13 +284,6 @@ def test_a_policy_with_a_memory_knows_the_past() -> None:
     assert [second, first] == starts["fair-share"] == starts["multifactor"]
 
 
-def test_predictors_know_the_past() -> None:
-    """Estimates that are learned from what is over run, and remember it."""
-    outset = Outset(state_at(), DAY, users="rigid", estimates="last-two")
-    assert len(outset.remembered)
-    assert contents([outset.simulate(0)]) == contents([outset.simulate(0)])
-
-
 @pytest.mark.parametrize(("settings", "message"), [
     ({"horizon": 0}, "horizon 0 s: must be more than 0"),
     ({"users": "nobody"}, "users 'nobody': cannot go on from a state; choose"),
@@ -332,8 +294,6 @@ def test_what_cannot_be(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(QuantityError, match=message):
         Outset(state_at(), **({"horizon": DAY} | settings)).simulate(0)
 
-
-# ---- series ---------------------------------------------------------------------------------
 
 SPAN = st.tuples(st.integers(0, 60), st.integers(1, 40), st.integers(1, 9))
 
@@ -351,122 +311,3 @@ def test_series_are_those_of_a_plain_count(spans: Any, step: int, first: int) ->
     assert expected == pytest.approx(held_between(start, end, wide, edges))
     there = [int(wide[(start <= at) & (end > at)].sum()) for at in edges]
     assert there == present_at(start, end, wide, edges).tolist()
-
-
-# ---- making ---------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def outset() -> Outset:
-    """A day of the site, with users who react."""
-    return Outset(state_at(), DAY, users="think-time", asked=[Asked(2, HOUR)])
-
-
-@pytest.fixture(scope="module")
-def alone(outset: Outset) -> list[bytes]:
-    """The first futures, one after the other."""
-    return contents([outset.simulate(number, 3) for number in range(12)])
-
-
-def test_futures_are_the_same_in_processes(outset: Outset, alone: list[bytes]) -> None:
-    """As in this one, in order, with progress up to all of them."""
-    seen: list[tuple[int, int]] = []
-    engine = Processes(2)
-    try:
-        found = make_futures(
-            outset, 12, 3, engine=engine, progress=lambda *done: seen.append(done)
-        )  # fmt: skip
-    finally:
-        engine.close()
-    assert alone == contents(found)
-    assert (0, 12) == seen[0]
-    assert (12, 12) == seen[-1]
-
-
-@pytest.mark.slow
-def test_dask_makes_the_same(outset: Outset, alone: list[bytes]) -> None:
-    """A Dask cluster makes the same futures."""
-    pytest.importorskip("distributed")
-    engine = engine_of("dask", workers=2)
-    try:
-        assert alone == contents(make_futures(outset, 12, 3, engine=engine))
-    finally:
-        engine.close()
-
-
-def test_what_is_kept_is_not_made_again(
-    outset: Outset, alone: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files that are missing or damaged are; the futures are the same bytes."""
-    assert alone[:3] == contents(make_futures(outset, 3, 3, folder=tmp_path, engine=Inline()))
-    assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
-    files = sorted(tmp_path.iterdir())
-    assert 3 == len(files)
-    numbers: list[int] = []
-    simulate = Outset.simulate
-    monkeypatch.setattr(
-        Outset, "simulate",
-        lambda self, number, *rest: numbers.append(number) or simulate(self, number, *rest),
-    )  # fmt: skip
-    assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
-    assert alone[:4] == contents(make_futures(outset, 4, 3, folder=tmp_path))
-    assert [] == numbers
-    text = files[1].read_bytes()
-    broken = (
-        b"", b"PK", text[: len(text) // 2], text[:-9], b"x" * len(text),
-        text[:200] + bytes(40) + text[240:], text[: len(text) // 2] + b"\xff" * 64
-        + text[len(text) // 2 + 64 :],
-    )  # fmt: skip
-    files[0].unlink()
-    for damaged in broken:
-        files[1].write_bytes(damaged)
-        assert alone == contents(make_futures(outset, 12, 3, folder=tmp_path))
-    assert {0, 1, 2} <= set(numbers)
-    assert [] == [path for path in tmp_path.iterdir() if path.name.startswith(".")]
-
-
-def test_damaged_files_are_never_mistaken(outset: Outset, tmp_path: Path) -> None:
-    """Whatever is changed in a file, it is as it was or not taken."""
-    expected = contents(make_futures(outset, 2, 3, folder=tmp_path))
-    (path,) = tmp_path.iterdir()
-    text, key = path.read_bytes(), key_of(outset, 3)
-    draw = np.random.default_rng(0)
-    for at in draw.integers(0, len(text), 60).tolist():
-        changed = bytearray(text)
-        changed[at] ^= int(draw.integers(1, 256))
-        path.write_bytes(changed)
-        found = _kept(tmp_path, key)
-        assert [] == found, at
-    path.write_bytes(text)
-    assert expected == contents(_kept(tmp_path, key))
-
-
-@pytest.mark.parametrize("other", [
-    {"seed": 4}, {"users": "rigid"}, {"horizon": 2 * DAY}, {"processors": 20},
-    {"scheduler": "fcfs"}, {"asked": ()}, {"overrun": "kill"}, {"estimates": "exact"}, {"state": 1},
-])  # fmt: skip
-def test_kept_futures_of_others_are_not_taken(outset: Outset, other: dict[str, Any]) -> None:
-    """Whatever differs, the names of the files differ."""
-    settings = dict(other)
-    seed = settings.pop("seed", 3)
-    if settings.pop("state", None):
-        jobs = outset.state.jobs.copy()
-        jobs.requested_time[0] += 1
-        settings["state"] = replace(outset.state, jobs=jobs)
-    assert key_of(outset, 3) == key_of(replace(outset), 3)
-    assert key_of(outset, 3) != key_of(replace(outset, **settings), seed)
-
-
-def test_a_name_may_matter(outset: Outset) -> None:
-    """Schedulers have rules by the names of users and queues: a key depends on them."""
-    jobs = outset.state.jobs.copy()
-    jobs.names = {"user": {1: "ada"}}
-    named = replace(outset, state=replace(outset.state, jobs=jobs))
-    assert key_of(outset, 3) != key_of(named, 3)
-
-
-def test_how_many() -> None:
-    """One at least."""
-    with pytest.raises(QuantityError, match="futures 0"):
-        make_futures(Outset(state_at(), DAY), 0)
-    assert len(site_log()) > 300

@@ -14,7 +14,6 @@ from hpcrowd.analysis.forecast.conformal import LEVELS
 from hpcrowd.analysis.forecast.futures import Asked, Outset
 from hpcrowd.analysis.forecast.hindsight import (
     FEATURES,
-    LEAST_CASES,
     Hindsight,
     Learned,
     _below,
@@ -59,9 +58,6 @@ def busy_rows(count: int = 1, waiting: int = 3) -> list[int]:
             found.append(row)
     assert len(found) >= count
     return found[:: len(found) // count][:count]
-
-
-# ---- cases ----------------------------------------------------------------------------------
 
 
 def changed_after(now: int, jobs: JobTable) -> JobTable:
@@ -150,10 +146,10 @@ def test_a_case_has_its_own_job_and_some_others() -> None:
     for row in busy_rows(3):
         case = hindcast_at(SITE, row)
         assert [row] == case.rows[case.fresh].tolist()
-        assert len(case.rows) == len(case.features) == len(case.start) <= 13
+        assert len(case.rows) == len(case.start) <= 13
         assert (SITE.jobs.recorded_submit[case.rows] <= case.now).all()
         assert (case.start >= case.now).all()
-        assert len(FEATURES) == case.features.shape[1]
+        assert (len(case.rows), len(FEATURES)) == case.features.shape
         assert np.isfinite(case.features).all()
 
 
@@ -171,9 +167,6 @@ def test_moments_are_in_the_second_half() -> None:
     assert at.tolist() == [one.now for one in in_order(cases)]
 
 
-# ---- a judgement ----------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def verdict() -> Verdict:
     """Of forecasts of the site at 20 moments."""
@@ -183,10 +176,12 @@ def verdict() -> Verdict:
     return found
 
 
-def test_bounds_cover_about_what_they_should(verdict: Verdict) -> None:
-    """With what earlier moments taught, on few jobs: the tolerance is wide."""
-    assert 20 == verdict.moments
-    assert set(BOUNDS) == set(verdict.waits)
+def test_a_verdict_says_how_good_forecasts_are(verdict: Verdict) -> None:
+    """Bounds cover about what they should; whoever knows all is exactly right at this site.
+
+    On few jobs, so that the tolerance is wide. QBETS is compared on the same jobs.
+    """
+    assert (20, set(BOUNDS)) == (verdict.moments, set(verdict.waits))
     for name in ("learned", "recalibrated"):
         scores = verdict.waits[name]["all"]
         assert scores.jobs > 40
@@ -196,10 +191,6 @@ def test_bounds_cover_about_what_they_should(verdict: Verdict) -> None:
     for kinds in verdict.waits.values():
         assert kinds["waiting"].jobs + kinds["fresh"].jobs == kinds["all"].jobs
         assert 20 == kinds["fresh"].jobs
-
-
-def test_leads_are_scored(verdict: Verdict) -> None:
-    """Whoever knows all is exactly right at this site, and forecasts are better than last week."""
     for measure in MEASURES:
         assert set(LEADS) == set(verdict.leads[measure])
         for lead in verdict.leads[measure].values():
@@ -208,16 +199,9 @@ def test_leads_are_scored(verdict: Verdict) -> None:
             gap = lead.crps["corrected"] - lead.crps["last week"]
             assert gap == pytest.approx(lead.gain.mean)
     assert verdict.leads["load"][HOUR].gain.mean < 0
-
-
-def test_upper_bounds_are_compared_with_qbets(verdict: Verdict) -> None:
-    """Of the same jobs, at the same coverage."""
-    names = {"recalibrated", "QBETS by time", "QBETS by area"}
-    assert names == set(verdict.upper)
+    assert {"recalibrated", "QBETS by time", "QBETS by area"} == set(verdict.upper)
     assert 1 == len({one.jobs for one in verdict.upper.values()})
-    for one in verdict.upper.values():
-        assert 0 <= one.cover <= 1
-        assert 0 <= one.equal < np.inf
+    assert all(0 <= one.cover <= 1 and 0 <= one.equal < np.inf for one in verdict.upper.values())
 
 
 def test_a_judgement_is_written(verdict: Verdict, tmp_path: Path) -> None:
@@ -234,17 +218,18 @@ def test_a_judgement_is_written(verdict: Verdict, tmp_path: Path) -> None:
         assert {len(heading)} == {len(row) for row in rows}
 
 
-def test_short_logs_are_not_judged() -> None:
+@pytest.mark.parametrize(
+    ("jobs", "moments", "words"),
+    [
+        (site_log(5), 20, r"a log of \d\.\d weeks; .* needs 6 weeks: give"),
+        (JobTable(), 20, r"a log of 0\.0 weeks"),
+        (SITE.jobs, 0, "moments 0"),
+    ],
+)
+def test_short_logs_are_not_judged(jobs: JobTable, moments: int, words: str) -> None:
     """One line says how long it has to be."""
-    with pytest.raises(QuantityError, match=r"a log of \d\.\d weeks; .* needs 6 weeks: give"):
-        judge(replace(SITE, jobs=site_log(5)), 20)
-    with pytest.raises(QuantityError, match=r"a log of 0\.0 weeks"):
-        judge(replace(SITE, jobs=JobTable()), 20)
-    with pytest.raises(QuantityError, match="moments 0"):
-        judge(SITE, 0)
-
-
-# ---- corrections ----------------------------------------------------------------------------
+    with pytest.raises(QuantityError, match=words):
+        judge(replace(SITE, jobs=jobs), moments)
 
 
 def test_drift_moves_and_widens() -> None:
@@ -277,14 +262,13 @@ def test_shares_are_those_of_kaplan_and_meier(cases: list[tuple[int, bool]]) -> 
         assert 1 - left == pytest.approx(found[last])
 
 
-def learning(count: int = 400, asked_at: int = 0) -> Hindsight:
-    """Return cases that wait about as long as their first feature says."""
+def learning(count: int = 400) -> Hindsight:
+    """Return cases, one a minute, that wait about as long as their first feature says."""
     rng, found = np.random.default_rng(1), Hindsight()
-    for place in range(count):
+    for at in range(0, 60 * count, 60):
         features = np.zeros((1, len(FEATURES)))
         features[0, 0] = rng.choice([1.0, 6.0])
         wait = 60 * np.expm1(features[0, 0]) * rng.uniform(0.8, 1.2)
-        at = asked_at + place * 60
         found.add(features, at, np.array([at + int(wait)]))
     return found
 
@@ -307,29 +291,21 @@ def test_bounds_are_learned_from_cases_alike() -> None:
     assert [1, 1] == pytest.approx(chances[2])
 
 
-def test_starts_that_come_later_are_not_known() -> None:
-    """Bounds at a second are the same whether a start after it is given or not."""
-    found = learning()
-    now = 400 * 60
+def test_what_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts that come later are not known; the oldest cases are dropped, and some are too few."""
+    found, now, features = learning(), 400 * 60, np.zeros((2, len(FEATURES)))
     hidden = replace(found, start=np.where(found.start > now, UNKNOWN, found.start))
     assert (hidden.start == UNKNOWN).any()
-    features = np.zeros((2, len(FEATURES)))
     features[:, 0] = 1.0, 6.0
     assert found.bounds(features, now).tolist() == hidden.bounds(features, now).tolist()
-
-
-def test_the_oldest_cases_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as fit are kept, and too few are not learned from."""
     monkeypatch.setattr(module, "MOST_CASES", 50)
-    found = learning(60)
-    assert (50, 10 * 60) == (len(found), int(found.asked_at[0]))
-    assert not found.ready
-    assert LEAST_CASES > 50
+    few = learning(60)
+    assert (50, 10 * 60, False) == (len(few), int(few.asked_at[0]), few.ready)
 
 
 def test_hindcasts_of_a_state_teach_its_bounds() -> None:
     """Jobs that wait and those one would submit have bounds; held ones have none."""
-    state = state_at(busy_moment_of(SITE), SITE.jobs)
+    state = state_at(int(SITE.jobs.recorded_submit[busy_rows()[0]]), SITE.jobs)
     held = replace(state, held={int(state.waiting[0]): "JobHeldUser"})
     outset = Outset(held, DAY, users="none", asked=[Asked(1, HOUR, count=2), Asked(16, 12 * HOUR)])
     found = hindsight_of(outset, 60, processes=1)
@@ -346,11 +322,6 @@ def test_hindcasts_of_a_state_teach_its_bounds() -> None:
     chances = np.array([learned.chances(within) for within in (60, HOUR, DAY)])
     assert {0.0} == set(chances[:, 0].tolist())
     assert (np.diff(chances, axis=0) >= 0).all()
-
-
-def busy_moment_of(subject: Subject) -> int:
-    """Return the second of a submission in the sixth week while some jobs wait."""
-    return int(subject.jobs.recorded_submit[busy_rows()[0]])
 
 
 def test_features_have_their_meaning() -> None:

@@ -1,56 +1,55 @@
-"""Gantt pictures: what they show, of which window, in which colours."""
+"""Gantt pictures, job by job and as density: what they show, of which window, in which colours."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis import (
-    Run,
-    busiest_day,
-    gantt,
-    read_run,
-    small_gantt,
-    write_picture,
-    write_results,
+from hpcrowd.analysis import Run, busiest_day, gantt, read_run, small_gantt, write_picture
+from hpcrowd.analysis.pictures import gantt as gantt_module
+from hpcrowd.analysis.pictures.density import (
+    MOST_CELLS,
+    MOST_ROWS,
+    density,
+    density_of,
+    stretches,
 )
 from hpcrowd.analysis.pictures.gantt import (
     COLOURED_BY,
     HATCHES,
     HUES,
+    fitting_style,
     levels,
     looks_of,
     window_name,
 )
 from hpcrowd.analysis.pictures.plots import figure_png, hour_ticks
-from hpcrowd.environment import JobTable, QuantityError, State, Trace, parse_swf
+from hpcrowd.analysis.results import write_results
+from hpcrowd.environment import JobTable, QuantityError, State, Trace, parse_swf, write_swf
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.scenarios.kinds.replay import replay
 from matplotlib.figure import Figure
 
+#: A trace that says when and where it was; the clocks change on its third day.
 HEADER = "; UnixStartTime: 953852400\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 8"
+
+#: A run of nothing.
+EMPTY = Run(JobTable(), 4, "nothing", {})
 
 
 @pytest.fixture(scope="module")
 def trace(make_trace: Callable[..., Trace]) -> Trace:
-    """Five days of five users on a small machine; the clocks change on the third day."""
-    return make_trace(
-        *(
-            {
-                "submit": 3600 * n,
-                "run": 1800 + 1700 * (n % 7),
-                "requested_processors": 1 + n % 5,
-                "requested_time": 9000,
-                "user": n % 5,
-                "queue": n % 2,
-            }
-            for n in range(120)
-        ),
-        header=HEADER,
-    )
+    """Five days of five users on a small machine."""
+    jobs = (
+        {"submit": 3600 * n, "run": 1800 + 1700 * (n % 7), "requested_processors": 1 + n % 5,
+         "requested_time": 9000, "user": n % 5, "queue": n % 2}
+        for n in range(120)
+    )  # fmt: skip
+    return make_trace(*jobs, header=HEADER)
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +58,20 @@ def run(trace: Trace) -> Run:
     return replay(trace, users="rigid", overrun="kill")
 
 
+@pytest.fixture(scope="module")
+def year(make_trace: Callable[..., Trace]) -> Run:
+    """A year of twenty users; user n has more work than user n + 1."""
+    jobs = (
+        {"submit": 6 * HOUR * n, "run": (25 - n % 20) * 1500, "requested_processors": 1 + n % 4,
+         "user": n % 20, "queue": n % 2}
+        for n in range(1460)
+    )  # fmt: skip
+    return replay(make_trace(*jobs, header=HEADER), users="rigid")
+
+
 def texts(figure: Figure) -> list[str]:
     """Everything that is written in a figure."""
-    found = figure.findobj(lambda artist: hasattr(artist, "get_text"))
-    return [artist.get_text() for artist in found]
+    return [one.get_text() for one in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
 
 
 def rectangles(figure: Figure) -> float:
@@ -70,23 +79,28 @@ def rectangles(figure: Figure) -> float:
     area = 0.0
     for collection in figure.axes[0].collections:
         for path in collection.get_paths():
-            low, high = path.vertices.min(axis=0), path.vertices.max(axis=0)
-            area += float(np.prod(high - low))
+            area += float(np.prod(path.vertices.max(axis=0) - path.vertices.min(axis=0)))
     return area
 
 
-def test_jobs_are_drawn_with_their_size(run: Run) -> None:
-    """The rectangles of a run add up to the processor time that its jobs held."""
-    held = run.jobs.processors * (run.jobs.end - run.jobs.start)
-    assert held.sum() == pytest.approx(rectangles(gantt(run, (0, None))), rel=1e-9)
-
-
-def test_window_cuts_jobs(run: Run) -> None:
-    """Of jobs that reach beyond the window, the part inside is drawn."""
-    first, last = 30_000, 40_000
+def held_in(run: Run, first: int, last: int) -> int:
+    """The processor-seconds that the jobs of a run held in a window."""
     held = np.minimum(run.jobs.end, last) - np.maximum(run.jobs.start, first)
-    inside = (np.maximum(held, 0) * run.jobs.processors).sum()
-    assert inside == pytest.approx(rectangles(gantt(run, (first, last))), rel=1e-9)
+    return int((np.maximum(held, 0) * run.jobs.processors).sum())
+
+
+def drawn_by_hand(jobs: JobTable, *times: tuple[int, int, int], processors: int = 4) -> Run:
+    """Return a run of jobs with times of submission, start and end."""
+    jobs.submit[:], jobs.start[:], jobs.end[:] = np.array(times).T
+    jobs.state[:] = State.COMPLETED
+    return Run(jobs, processors, "made", {})
+
+
+@pytest.mark.parametrize("window", [(0, 10**6), (30_000, 40_000)])
+def test_jobs_are_drawn_with_their_size(run: Run, window: tuple[int, int]) -> None:
+    """The rectangles add up to the processor time that jobs held in the window."""
+    asked = (0, None) if window[1] == 10**6 else window
+    assert held_in(run, *window) == pytest.approx(rectangles(gantt(run, asked)), rel=1e-9)
 
 
 @pytest.mark.parametrize("by", list(COLOURED_BY))
@@ -95,77 +109,63 @@ def test_pictures_say_what_they_show(run: Run, by: str) -> None:
     figure = gantt(run, by=by)
     shown = texts(figure)
     assert figure_png(figure).startswith(b"\x89PNG")
-    assert f"made: {run.label}" in shown
-    for part in ("Jobs in the queue", "Processors requested by the queue", "killed"):
-        assert part in shown
+    legend = {"user": "user 4", "queue": "queue 1", "cluster": "cluster 0", "state": "completed"}
+    queue = ("Jobs in the queue", "Processors requested by the queue")
+    assert {f"made: {run.label}", *queue, "killed", legend[by]} <= set(shown)
     first, last = busiest_day(run) or (0, 0)
     assert any(window_name(run, first, last) in text for text in shown)
-    legend = {"user": "user 4", "queue": "queue 1", "cluster": "cluster 0", "state": "completed"}
-    assert legend[by] in shown
 
 
-def test_busiest_day(run: Run) -> None:
-    """It is a local day, midnight to midnight, and no other has more processor time a second."""
+def test_busiest_day(run: Run, make_trace: Callable[..., Trace]) -> None:
+    """It is a local day, midnight to midnight, and no other has more processor time a second.
+
+    A run of some hours has no busiest day but itself; one of nothing has none.
+    """
     first, last = busiest_day(run) or (0, 0)
     assert (0, 0) == (run.clock.wall(first) % DAY, run.clock.wall(last) % DAY)
-    jobs = run.jobs
-
-    def used(begin: int, end: int) -> float:
-        held = np.minimum(jobs.end, end) - np.maximum(jobs.start, begin)
-        return float((np.maximum(held, 0) * jobs.processors).sum() / (end - begin))
-
-    assert all(used(first, last) >= used(first + n * DAY, last + n * DAY) for n in range(-5, 6))
-
-
-def test_short_runs_are_drawn_whole(make_trace: Callable[..., Trace]) -> None:
-    """A run of some hours has no busiest day but itself; one of nothing has none."""
+    used = [held_in(run, first + n * DAY, last + n * DAY) / (last - first) for n in range(-5, 6)]
+    assert max(used) == used[5]
     short = replay(make_trace({"submit": 5, "run": 100, "requested_processors": 1}))
-    assert (5, 105) == busiest_day(short)
-    empty = Run(JobTable(), 4, "nothing", {})
-    assert busiest_day(empty) is None
-    assert "no job ran in this window" in texts(gantt(empty))
+    assert ((5, 105), None) == (busiest_day(short), busiest_day(EMPTY))
+    assert "no job ran in this window" in texts(gantt(EMPTY))
+    assert "no job ran in this window" in texts(density(EMPTY, 0, DAY))
 
 
-def test_window_has_to_end_after_it_began(run: Run) -> None:
-    """An empty window, and one after the end of the run, are reported with the span of the run."""
-    for first, last in ((50, 50), (90, 20), (10**9, None)):
-        with pytest.raises(QuantityError, match=r"is empty; the run lasts from 0 to \d+ s"):
-            gantt(run, (first, last))
-
-
-def test_unknown_colouring(run: Run) -> None:
-    """The message lists what jobs may be coloured by."""
-    with pytest.raises(QuantityError, match="'size': not known; choose user, queue"):
-        gantt(run, by="size")
+@pytest.mark.parametrize(
+    ("window", "how", "words"),
+    [
+        ((50, 50), {}, r"is empty; the run lasts from 0 to \d+ s"),
+        ((90, 20), {}, "is empty"),
+        ((10**9, None), {}, "is empty"),
+        (None, {"by": "size"}, "'size': not known; choose user, queue"),
+        (None, {"style": "heat"}, "style 'heat'.*auto.*jobs.*density"),
+    ],
+)
+def test_what_cannot_be_drawn(run: Run, window: Any, how: dict[str, str], words: str) -> None:
+    """An empty window, and what is not known, are refused with the choices."""
+    with pytest.raises(QuantityError, match=words):
+        gantt(run, window, **how)
 
 
 def test_users_keep_their_colours(trace: Trace) -> None:
     """Colours are those of the work, whatever the schedule: the same under every scheduler."""
-    found = [looks_of(replay(trace, scheduler=s).jobs, "user") for s in ("easy", "fcfs")]
-    assert found[0].looks == found[1].looks
-    assert found[0].which.tolist() == found[1].which.tolist()
+    easy, fcfs = (looks_of(replay(trace, scheduler=s).jobs, "user") for s in ("easy", "fcfs"))
+    assert (easy.looks, easy.which.tolist()) == (fcfs.looks, fcfs.which.tolist())
 
 
 def test_largest_users_have_colours_of_their_own(make_jobs: Callable[..., JobTable]) -> None:
     """With many users the largest have a look each and the others greys, named together."""
     jobs = make_jobs(*((0, 10 + user, 1, 100, user) for user in range(30)))
     looks = looks_of(jobs, "user")
-    coloured = len(HUES) * len(HATCHES)
     named = {looks.looks[place].label for place in looks.which if looks.looks[place].label}
-    assert {f"user {user}" for user in range(30 - coloured, 30)} == named
-    legend = looks.legend(jobs.run_time, np.arange(30))
-    assert ["user 29", "5 more", "other users"] == [
-        legend[0].label,
-        *(e.label for e in legend[-2:]),
-    ]
+    assert {f"user {user}" for user in range(30 - len(HUES) * len(HATCHES), 30)} == named
+    labels = [entry.label for entry in looks.legend(jobs.run_time, np.arange(30))]
+    assert ["user 29", "5 more", "other users"] == [labels[0], *labels[-2:]]
 
 
 def test_capacity_may_be_exceeded(make_jobs: Callable[..., JobTable]) -> None:
     """A recorded schedule with more than the machine is drawn, with a line where it ends."""
-    jobs = make_jobs((0, 10, 3), (0, 10, 3))
-    jobs.submit[:], jobs.start[:], jobs.end[:] = 0, 0, 10
-    jobs.state[:] = State.COMPLETED
-    axes = gantt(Run(jobs, 4, "recorded", {})).axes[0]
+    axes = gantt(drawn_by_hand(make_jobs((0, 10, 3), (0, 10, 3)), (0, 0, 10), (0, 0, 10))).axes[0]
     assert ((0, 6), [4, 4]) == (axes.get_ylim(), list(axes.lines[0].get_ydata()))
 
 
@@ -200,19 +200,11 @@ def test_ticks_follow_the_wall() -> None:
     assert (["0", "5", "10"], "min since the origin") == hour_ticks(Clock(), 0, 600, 3)[1:]
 
 
-def test_many_jobs_are_drawn_quickly(make_jobs: Callable[..., JobTable]) -> None:
-    """20,000 jobs in a window, many at a time, take some seconds, not minutes."""
-    jobs = make_jobs(*((n // 4, 300 + n % 500, 1 + n % 9, 1000, n % 40) for n in range(20_000)))
-    jobs.submit[:] = jobs.start[:] = jobs.recorded_submit
-    jobs.end[:] = jobs.recorded_end
-    jobs.state[:] = State.COMPLETED
-    began = time.perf_counter()
-    figure_png(gantt(Run(jobs, 12_000, "many", {}), (0, None)))
-    assert time.perf_counter() - began < 20
+def test_small_pictures(trace: Trace, run: Run, make_jobs: Callable[..., JobTable]) -> None:
+    """A tiny run has each job by name on its processors and in the queue, and what it asked for.
 
-
-def test_small_picture_names_every_job(trace: Trace) -> None:
-    """A tiny run has each job by name on its processors and in the queue."""
+    A dashed line leads to the requested end, or to the start of the next job in the way.
+    """
     few = Trace(trace.header, {name: values[:9] for name, values in trace.columns.items()}, "few")
     figure = small_gantt(replay(few, users="rigid"), names={1: "first"}, title="Nine jobs")
     expected = ["first", *map(str, range(2, 10))]
@@ -221,45 +213,29 @@ def test_small_picture_names_every_job(trace: Trace) -> None:
     assert set(expected) == {text.get_text() for text in above.texts}
     assert expected == [label.get_text() for label in below.get_yticklabels()]
     assert "Nine jobs" in texts(figure)
-
-
-def test_small_picture_is_for_few_jobs(run: Run) -> None:
-    """More than 20 jobs, or none, are refused."""
-    for wrong in (run, Run(JobTable(), 4, "nothing", {})):
+    two = drawn_by_hand(make_jobs((0, 10, 2, 40), (20, 10, 1, 10)), (0, 0, 10), (0, 20, 30))
+    lines = [
+        tuple(segment[:, 0])
+        for collection in small_gantt(two, last=50).axes[0].collections
+        if hasattr(collection, "get_segments")
+        for segment in collection.get_segments()
+    ]
+    assert [(10, 20)] == lines
+    two.jobs.start[1], two.jobs.end[1] = 40, 50
+    assert [40] == [line.get_xdata()[0] for line in small_gantt(two, last=50).axes[0].lines]
+    for wrong in (run, EMPTY):
         with pytest.raises(QuantityError, match="must have 1 to 20"):
             small_gantt(wrong)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_files_are_the_same_every_time(run: Run, tmp_path: Path, suffix: str) -> None:
-    """The same picture gives the same bytes, in each format, and nothing else is left."""
-    for name in ("a", "b"):
-        write_picture(gantt(run), tmp_path / f"{name}{suffix}")
-    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
-    assert 2 == len(list(tmp_path.iterdir()))
-
-
-def test_results_folder_can_be_drawn(run: Run, tmp_path: Path) -> None:
-    """A run that is read back has the same picture."""
+    """The same picture gives the same bytes, in each format, also of a run that is read back."""
     write_results(run, tmp_path / "run", plots=False)
-    assert figure_png(gantt(run)) == figure_png(gantt(read_run(tmp_path / "run")))
-
-
-def test_small_picture_shows_what_was_asked_for(make_jobs: Callable[..., JobTable]) -> None:
-    """A dashed line leads to the requested end, or to the start of the next job in the way."""
-    jobs = make_jobs((0, 10, 2, 40), (20, 10, 1, 10))
-    jobs.submit[:], jobs.start[:], jobs.end[:] = 0, (0, 20), (10, 30)
-    jobs.state[:] = State.COMPLETED
-    lines = [
-        tuple(segment[:, 0])
-        for collection in small_gantt(Run(jobs, 4, "two", {}), last=50).axes[0].collections
-        if hasattr(collection, "get_segments")
-        for segment in collection.get_segments()
-    ]
-    assert [(10, 20)] == lines
-    jobs.start[1], jobs.end[1] = 40, 50
-    small = small_gantt(Run(jobs, 4, "two", {}), last=50)
-    assert [40] == [line.get_xdata()[0] for line in small.axes[0].lines]
+    for name, one in (("a", run), ("b", read_run(tmp_path / "run"))):
+        write_picture(gantt(one), tmp_path / f"{name}{suffix}")
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+    assert 3 == len(list(tmp_path.iterdir()))
 
 
 def test_promises_are_marked(run: Run) -> None:
@@ -268,5 +244,122 @@ def test_promises_are_marked(run: Run) -> None:
     jobs.promised[:] = -1
     jobs.promised[0], jobs.promised[1] = jobs.start[0], jobs.start[1] + 600
     figure = gantt(Run(jobs, 8, "promised", {}), (0, None), promises=True)
-    marks = [x for line in figure.axes[0].lines for x in line.get_xdata()]
-    assert [jobs.promised[1]] == marks
+    assert [jobs.promised[1]] == [x for line in figure.axes[0].lines for x in line.get_xdata()]
+
+
+def test_shares_are_those_of_the_jobs(make_trace: Callable[..., Trace], year: Run) -> None:
+    """Two users hold 2 and 4 of 8 processors for parts of ten hours: the shares are known.
+
+    The shares of all rows, over all of the window, are the processor time of its jobs.
+    """
+    trace = make_trace(
+        {"submit": 0, "run": 5 * HOUR, "requested_processors": 2, "user": 1},
+        {"submit": 0, "run": 10 * HOUR, "requested_processors": 4, "user": 2},
+        header=HEADER,
+    )
+    found = density_of(replay(trace), 0, 10 * HOUR)
+    assert ["user 2", "user 1"] == found.names
+    assert [0.8, 0.2] == pytest.approx(found.work.tolist())
+    begins = found.edges[:-1]
+    assert [0.5] * len(begins) == found.share[0].tolist()
+    assert np.where(begins < 5 * HOUR, 0.25, 0.0).tolist() == found.share[1].tolist()
+    found = density_of(year, 10 * DAY, 300 * DAY)
+    width, work = np.diff(found.edges), held_in(year, 10 * DAY, 300 * DAY)
+    assert work == pytest.approx(float((found.share @ width).sum()) * 8)
+    assert work == pytest.approx(float(found.held @ width))
+
+
+def test_busiest_users_have_rows(year: Run, make_trace: Callable[..., Trace]) -> None:
+    """They are in the order of their work; the last row stands for all others, if several."""
+    found = density_of(year, 0, 365 * DAY)
+    assert (MOST_ROWS + 1, f"{20 - MOST_ROWS} other users") == (len(found.names), found.names[-1])
+    assert sorted(found.work[:-1], reverse=True) == found.work[:-1].tolist()
+    assert 1 == pytest.approx(found.work.sum())
+    users = range(1, MOST_ROWS + 2)
+    jobs = ({"submit": n, "run": 60, "requested_processors": 1, "user": n} for n in users)
+    names = density_of(replay(make_trace(*jobs)), 0, HOUR).names
+    assert {f"user {n}" for n in users} == set(names)
+
+
+@pytest.mark.parametrize("days", [0.01, 1, 40, 365, 5000])
+def test_stretches_cover_the_window(year: Run, days: float) -> None:
+    """They begin and end with the window, rise, are few, and days begin at local midnight."""
+    first, last = 1234, 1234 + int(days * DAY)
+    width, edges = stretches(year.clock, first, last)
+    assert (first, last) == (edges[0], edges[-1])
+    assert (np.diff(edges) > 0).all()
+    assert len(edges) <= MOST_CELLS + 3
+    inside = edges[1:-1] if width % DAY == 0 else []
+    assert {0} >= {year.clock.wall(int(edge)) % DAY for edge in inside}
+
+
+@pytest.mark.parametrize("by", COLOURED_BY)
+def test_density_says_what_it_shows(year: Run, by: str) -> None:
+    """Title with the trace, what a colour means, the averaging, queue and use are named.
+
+    Panels do not touch.
+    """
+    figure = gantt(year, (None, None), by=by, style="density")
+    assert figure_png(figure).startswith(b"\x89PNG")
+    names = {"user": "user 0", "queue": "queue 1", "cluster": "cluster 0", "state": "completed"}
+    shown = texts(figure)
+    assert {
+        "Density of use, made: rigid, easy", "% of the machine; white: less than 0.1 %",
+        "Processors in use; dashed: size of the machine", "Jobs in the queue",
+        "Processors requested by the queue", names[by],
+    } <= set(shown)  # fmt: skip
+    head = f"Share of the machine that each {by} held, averages over "
+    assert any(text.startswith(head) for text in shown)
+    boxes = [axes.get_position() for axes in figure.axes[:4]]
+    gaps = [above.y0 - below.y1 for above, below in pairwise(boxes)]
+    assert min(gaps) * figure.get_figheight() >= 0.3
+
+
+def test_style_follows_what_fits(year: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day is drawn job by job; a year of short jobs, or of too many, is not, unless asked for."""
+    assert "jobs" == fitting_style(year, 0, DAY)
+    assert "density" == fitting_style(year, 0, 365 * DAY)
+    title = gantt(year, (None, None), style="jobs").texts[0].get_text()
+    assert not title.startswith("Density of use")
+    monkeypatch.setattr(gantt_module, "MOST_JOBS", 3)
+    assert "density" == fitting_style(year, 0, 2 * DAY)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], ("jobs, ", "the busiest day)")),
+        (["--window", "..", "--by", "queue"], ("density, ", "the whole run)")),
+        (["--window", "..", "--style", "jobs"], ("jobs, ", "the whole run)")),
+    ],
+)
+def test_command_draws_a_recorded_trace(
+    call: Any, tmp_path: Path, year: Run, options: list[str], told: tuple[str, ...]
+) -> None:
+    """It draws the busiest day, or the whole run as density, and says which."""
+    path, picture = tmp_path / "log.swf", tmp_path / "a.png"
+    assert year.trace is not None
+    write_swf(year.trace, path)
+    code, out, err = call("gantt", path, "-o", picture, *options)
+    assert (0, "") == (code, out)
+    assert f"The Gantt picture is {picture} ({told[0]}" in err
+    assert told[1] in err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["-o", "a.gif"], ".png, .svg, .pdf"),
+        (["--window", "5"], "FROM..TO"),
+        (["--window", "2d..1d"], "is empty"),
+        (["--style", "heat"], "'density'"),
+    ],
+)
+def test_command_refuses(
+    call: Any, tmp_path: Path, trace: Trace, options: list[str], told: str
+) -> None:
+    """A mistake is reported before anything is drawn."""
+    write_swf(trace, tmp_path / "log.swf")
+    code, out, err = call("gantt", tmp_path / "log.swf", *options)
+    assert (2, "") == (code, out)
+    assert told in " ".join(err.split())

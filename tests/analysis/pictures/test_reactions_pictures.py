@@ -20,12 +20,6 @@ DAYS_LONG = "\n".join(
 )  # fmt: skip
 
 
-def test_mean_use_between_two_seconds() -> None:
-    """Two processors for half of the time are one on average."""
-    run = replay(parse_swf(DAYS_LONG), users="rigid")
-    assert 1.0 == mean_use(run, DAY, DAY + 20 * HOUR)
-
-
 def test_picture_has_a_panel_for_each_answer() -> None:
     """Users are columns, answers rows; only processors of the machine are in use."""
     trace = parse_swf(DAYS_LONG)
@@ -33,6 +27,7 @@ def test_picture_has_a_panel_for_each_answer() -> None:
     plain = replay(trace, users="rigid")
     delayed = replay(trace, users=Recipe("recorded", reactions=(Delay(During([period])),)))
     runs = {"as usual": plain, "delay": delayed, "again": delayed}
+    assert 1.0 == mean_use(plain, DAY, DAY + 20 * HOUR)  # two processors for half of the time
     figure = reaction_figure({"rigid": runs, "other": runs}, period, "Title")
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     expected = [f"{users} users: {name}" for users in ("rigid", "other")
@@ -53,21 +48,15 @@ def test_period_of_the_call_is_local() -> None:
         assert 16 == monday // (7 * DAY)
 
 
-@pytest.mark.parametrize("arguments", [[], ["a", "b", "c"]])
-def test_script_tells_its_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a trace, or with too much, there is one line and exit code 2."""
-    assert 2 == demand_response.main(arguments)
-    assert "usage: python -m hpcrowd.scenarios.whatif.demand_response" in capsys.readouterr().err
-
-
-def test_script_with_a_short_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A trace that ends before the call is reported in one line."""
+def test_script_tells_its_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a trace, with too much, or with a trace that ends before the call: one line."""
     path = tmp_path / "short.swf"
     path.write_text(DAYS_LONG + "\n")
-    assert 2 == demand_response.main([str(path)])
-    told = capsys.readouterr().err
-    assert "short.swf: ends before week 16" in told
-    assert 1 == len(told.splitlines())
+    usage = "usage: python -m hpcrowd.scenarios.whatif.demand_response"
+    short = "short.swf: ends before week 16"
+    for arguments, words in (([], usage), (["a", "b", "c"], usage), ([str(path)], short)):
+        assert 2 == demand_response.main(arguments)
+        assert words in capsys.readouterr().err
 
 
 def test_script_leaves_the_files_of_others(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 from hpcrowd.analysis import Run, compare, report_html
@@ -59,37 +59,30 @@ def pages(runs: dict[str, Run]) -> Pages:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_page_is_whole(pages: Pages, kind: str) -> None:
-    """A page has a language, a title, one heading, contents whose links lead somewhere."""
-    page = Page(pages[kind])
-    assert pages[kind].startswith("<!DOCTYPE html>")
+def test_page_is_whole(pages: Pages, runs: dict[str, Run], kind: str) -> None:
+    """A page has a language, a title, one heading, contents whose links lead somewhere.
+
+    It loads nothing, and says that it may not. Every picture that the run has is there, sharp, not
+    blank, and described in words. People read what numbers are called, not their keys.
+    """
+    text, page = pages[kind], Page(pages[kind])
+    assert text.startswith("<!DOCTYPE html>")
     assert "en" == page.all("html")[0]["lang"]
     assert [1, 1, 1] == [len(page.all(tag)) for tag in ("title", "h1", "nav")]
     targets = [link["href"].removeprefix("#") for link in page.all("a")]
     assert targets == [section["id"] for section in page.all("section")]
     assert len(targets) == len(set(targets)) == len(page.all("h2"))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_page_loads_nothing(pages: Pages, kind: str) -> None:
-    """No script, no address, nothing that a browser would fetch; it says that it may not."""
-    page = Page(pages[kind])
-    assert [] == re.findall(r"<script|https?://|<link|@import|url\(|javascript:", pages[kind])
+    assert [] == re.findall(r"<script|https?://|<link|@import|url\(|javascript:", text)
     assert [] == [a for _, a in page.seen if set(a) & {"onload", "onclick", "onerror"}]
     policy = next(m["content"] for m in page.all("meta") if "http-equiv" in m)
     assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" == policy
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_pictures_show_something(pages: Pages, runs: dict[str, Run], kind: str) -> None:
-    """Every picture that the run has is there, sharp, not blank, and described in words."""
-    page = Page(pages[kind])
     expected = [one.title for _, one in figures_of(runs[kind])]
     images, figures = page.all("img"), page.pictures()
-    assert len(expected) == len(images) == len(page.all("figure"))
+    assert len(expected) == len(images) == len(page.all("figure")) == text.count('"card"><img')
     assert [] == [t for t in expected if not any(i["alt"].startswith(t) for i in images)]
     assert [] == [image["alt"] for image in images if len(image["alt"]) < 60]
     assert [] == [f.shape for f in figures if f.shape[1] != 2400 or f.std() < 5]
+    assert [] == [one.name for one in METRICS if "_" in one.name and one.name in page.text]
 
 
 def luminance(colour: str) -> float:
@@ -110,82 +103,53 @@ def test_text_can_be_read(colours: dict[str, str], text: str, ground: str) -> No
     assert (both[1] + 0.05) / (both[0] + 0.05) >= 4.5
 
 
-def test_page_follows_the_colours_of_the_system(pages: Pages) -> None:
-    """A page has dark colours for dark screens only, and pictures are on a light card."""
-    text = pages["plain"]
-    assert "@media screen and (prefers-color-scheme: dark) { :root { --ground: #15181b;" in text
-    assert text.count("<img") == text.count('<div class="card"><img')
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_words_instead_of_keys(pages: Pages, kind: str) -> None:
-    """No table of a report names a number by its key: people read what it is called."""
-    text = Page(pages[kind]).text
-    assert [] == [metric.name for metric in METRICS if "_" in metric.name and metric.name in text]
-
-
 def test_plain_report_tells_the_run(pages: Pages) -> None:
     """The head says in words what was run and what came out; the end, how to run it again."""
     text = Page(pages["plain"]).text
     for words in (
         "Think-time, easy: 90 jobs of made by 3 users, simulated, on 4 processors, from 2000-03-2",
-        "(local time, Europe/Stockholm)",
-        "A job waited",
-        "of the processor time was in use",
-        "On average a job was submitted",
-        "Share of processor-seconds in use",
-        "Utilization",
-        "Mean response time",
-        "Users with the most work",
-        "nothing was dropped or repaired",
-        "seed 0",
-        "scheduler easy",
-        "f" * 64,
-        "numpy",
-        "Again: hpcrowd again",
-        "second 0 is",
-        "Decisions of users",
-        "--figures FOLDER",
-    ):
+        "(local time, Europe/Stockholm)", "A job waited", "of the processor time was in use",
+        "On average a job was submitted", "Share of processor-seconds in use", "Utilization",
+        "Mean response time", "Users with the most work", "nothing was dropped or repaired",
+        "seed 0", "scheduler easy", "f" * 64, "numpy", "Again: hpcrowd again", "second 0 is",
+        "Decisions of users", "--figures FOLDER",
+    ):  # fmt: skip
         assert words in text, words
-
-
-def test_changes_of_the_platform_are_reported(pages: Pages) -> None:
-    """Each change that is marked is in a table with its local time, in order."""
-    text = Page(pages["platform"]).text
-    places = [
-        text.index(words)
-        for words in ("home: maintenance", "home: 4 to 6 processors", "home: scheduler fcfs")
-    ]
-    assert sorted(places) == places
-    assert "2000-03-24 12:00:00" in text
-    assert "cluster home: " in text
-    assert "Numbered boxes" in text
-    assert "Numbered boxes" not in pages["plain"]
 
 
 def test_other_kinds_of_runs(pages: Pages) -> None:
     """What a run has beyond the plain one is reported, and what it has not is left out."""
-    assert "Users who come and go" in pages["visits"]
-    assert "Users who come and go" not in pages["plain"]
-    assert "Recorded: 90 jobs of log.swf by 3 users, as recorded," in Page(pages["record"]).text
-    for kind in ("record", "unrecorded"):
-        assert "later than recorded" not in pages[kind]
-        assert "Right: jobs submitted per day" in pages[kind]
-        assert "mean lateness" not in Page(pages[kind]).text
-    assert "Start not in the trace: its origin counts as Monday 00:00." in pages["no clock"]
-    assert "No job ran, as nothing was submitted." in pages["empty"]
-    lead = Page(pages["repaired"]).text.partition("Key numbers")[0]
-    assert (
-        "When the trace was read: 1 job dropped: no processors; 88 jobs repaired: no wait" in lead
-    )
-    assert "1 job of made by 1 user" in pages["one job"]
+    texts = {kind: Page(pages[kind]).text for kind in KINDS}
+    for kind, words in (
+        ("platform", "Numbered boxes"),
+        ("platform", "2000-03-24 12:00:00"),
+        ("visits", "Users who come and go"),
+        ("record", "Recorded: 90 jobs of log.swf by 3 users, as recorded,"),
+        ("record", "Right: jobs submitted per day"),
+        ("unrecorded", "Right: jobs submitted per day"),
+        ("no clock", "Start not in the trace: its origin counts as Monday 00:00."),
+        ("empty", "No job ran, as nothing was submitted."),
+        ("empty", "Why there is nothing to see"),
+        ("one job", "1 job of made by 1 user"),
+        ("repaired", "read: 1 job dropped: no processors; 88 jobs repaired: no wait"),
+    ):
+        assert words in texts[kind] + pages[kind], words
+        assert words not in texts["plain"] or words.startswith("Right"), words
+    changes = ("home: maintenance", "home: 4 to 6 processors", "home: scheduler fcfs")
+    places = [texts["platform"].index(words) for words in changes]
+    assert sorted(places) == places  # in the order of time
+    for kind, words in (
+        ("record", "later than recorded"),
+        ("unrecorded", "later than recorded"),
+        ("record", "mean lateness"),
+        ("unrecorded", "mean lateness"),
+        ("empty", "Key numbers"),
+    ):
+        assert words not in texts[kind]
 
 
 def test_reactions_sites_and_full_logs_are_reported(runs: dict[str, Run]) -> None:
     """Accounts that a stored run holds have their own sections; a full log says so."""
-    from dataclasses import replace
-
     run = replace(runs["plain"])
     run.accounts = {"jobs": 3, "by_reaction": {"wait for noon": {"jobs": 3, "users": 1}}}
     none = dict.fromkeys(("wait_local_s", "wait_by_grid_s", "held_s", "bounded_slowdown"))
@@ -202,26 +166,18 @@ def test_reactions_sites_and_full_logs_are_reported(runs: dict[str, Run]) -> Non
         assert words in text, words
 
 
-@pytest.mark.slow
-def test_same_runs_same_bytes(runs: dict[str, Run], pages: Pages) -> None:
-    """The same run gives the same page."""
-    for kind in ("plain", "platform"):
-        assert pages[kind] == report_html([runs[kind]], again=["hpcrowd again"])
-
-
-def test_made_for_paper(pages: Pages) -> None:
-    """On paper pictures, rows and short tables stay whole, and headings stay with what follows."""
-    style = pages["plain"].partition("@media print {")[2].partition("</style>")[0]
-    assert "figure, tr, nav { break-inside: avoid; }" in style
-    assert "table.short { break-inside: avoid; }" in style
-    assert "h1, h2, h3, caption { break-after: avoid; }" in style
-    assert "color: black" in style
-    assert "@page" in pages["plain"]
+def test_paper_and_screens(pages: Pages) -> None:
+    """A page is dark on dark screens, and keeps things together on paper."""
+    text = pages["plain"]
+    assert "@media screen and (prefers-color-scheme: dark) { :root { --ground: #15181b;" in text
+    style = text.partition("@media print {")[2].partition("</style>")[0]
+    for words in ("figure, tr, nav { break-inside: avoid; }", "color: black"):
+        assert words in style
 
 
 @pytest.mark.slow
 def test_comparison(make_trace: Callable[..., Trace], runs: dict[str, Run]) -> None:
-    """Two runs are side by side, then each has its own part."""
+    """Two runs are side by side, then each has its own part; the same each time."""
     trace = busy_trace(make_trace)
     both = [runs["plain"], *(replay(trace, users="distribution", seed=seed) for seed in (0, 1))]
     steps: list[tuple[str, int, int]] = []
@@ -247,24 +203,12 @@ def test_a_run_in_which_nothing_ran(make_trace: Callable[..., Trace]) -> None:
     assert "Who waits" not in page.text
 
 
-def test_a_run_without_jobs_says_why(pages: Pages) -> None:
-    """The page of a run without jobs is not one sentence: it says what makes such a run."""
-    text = Page(pages["empty"]).text
-    assert "Why there is nothing to see" in text
-    assert "users who submit nothing" in text
-    assert "Key numbers" not in text
-
-
 def test_many_runs(runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many runs the first have their own parts, and the page says that others have not."""
     monkeypatch.setattr("hpcrowd.analysis.report.runs.MOST_PARTS", 1)
     page = Page(report_html([runs["one job"]] * 4))
     assert "the numbers of 3 more runs are here" in page.text
     assert "(3) and 1 more" in page.text
-
-
-def test_nothing_to_report_on() -> None:
-    """Without a run there is no report."""
     with pytest.raises(QuantityError, match="nothing to report on"):
         report_html([])
 
@@ -285,7 +229,7 @@ def test_parts_of_pages() -> None:
 
 
 @pytest.mark.slow
-def test_kth_is_small(kth: Trace, tmp_path: Path) -> None:
+def test_kth_is_small(kth: Trace) -> None:
     """A report on a real trace of 28,000 jobs stays small enough to be sent around."""
     text = report_html([replay(kth, users="fluid")])
     assert len(text) < 3_000_000

@@ -18,14 +18,13 @@ from hpcrowd.analysis.views import (
     delays_of_user,
     delays_table,
 )
-from hpcrowd.environment import JobTable, Simulation, State, Trace
-from hpcrowd.environment.clock import DAY, HOUR, Clock
+from hpcrowd.environment import JobTable, Simulation, State
+from hpcrowd.environment.clock import HOUR, Clock
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.jobs import UNKNOWN, Column
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 from hpcrowd.environment.platform.changes import NodesDown
 from hpcrowd.environment.schedulers.base import ReasonCode, WaitingReason
-from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -59,121 +58,53 @@ def rows_of(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return list(zip(by, *columns, strict=True))
 
 
-@pytest.fixture
-def story() -> JobTable:
-    """Users 1 and 2 hold 3 and 1 processors; user 3 waits for 4, an hour of it for user 2 alone."""
-    return table_of(
-        (1, 3, 0, 0, 0, 0, 2 * HOUR),
-        (2, 1, 0, 0, 0, 0, 3 * HOUR),
-        (3, 4, 0, HOUR, HOUR, 3 * HOUR, 4 * HOUR),
-    )
+#: Users 1 and 2 hold 3 and 1 processors; user 3 waits for 4, an hour of it for user 2 alone.
+STORY = (
+    (1, 3, 0, 0, 0, 0, 2 * HOUR),
+    (2, 1, 0, 0, 0, 0, 3 * HOUR),
+    (3, 4, 0, HOUR, HOUR, 3 * HOUR, 4 * HOUR),
+)
 
 
-def test_story(story: JobTable) -> None:
+def test_story() -> None:
     """An hour for both, 3 to 1, then an hour for user 2: 3 of the 8 processor-hours and 5."""
-    frame = delays_table(moment_of(story, 5 * HOUR))
+    moment = moment_of(table_of(*STORY), 5 * HOUR)
+    frame = delays_table(moment)
     assert [(2, 3, 5.0, 1), (1, 3, 3.0, 1)] == rows_of(frame)
     assert {"processor_hours": 8.0, "nobody": 0.0} == frame.attrs
     assert ["by", "delayed", "own", "processor_hours", "jobs"] == frame.columns.tolist()
+    first = delays_table(moment, most=1)
+    assert ([(2, 3, 5.0, 1)], 8.0) == (rows_of(first), first.attrs["processor_hours"])
+    two, three = delays_of_user(moment, 2), delays_of_user(moment, 3, most=1)
+    assert [(2, 3, 5.0, 1)] == rows_of(two.delays) == rows_of(three.delayed_by)
+    assert 8.0 == three.delayed_by.attrs["processor_hours"]
+    assert two.delayed_by.empty
+    assert three.delays.empty
+    empty = delays_table(moment_of(JobTable(), 10))
+    assert frame.columns.tolist() == empty.columns.tolist()
+    assert {"processor_hours": 0.0, "nobody": 0.0} == empty.attrs
 
 
-def test_until_now(story: JobTable) -> None:
-    """Only what has been waited by now counts."""
-    frame = delays_table(moment_of(story, HOUR + HOUR // 2))
-    assert [(1, 3, 1.5, 1), (2, 3, 0.5, 1)] == rows_of(frame)
+@pytest.mark.parametrize(("user", "own"), [(3, [True, False]), (UNKNOWN, [False, False])])
+def test_own_and_unknown_users(user: int, own: list[bool]) -> None:
+    """What the jobs of a user wait for its own is marked; unknown users, -1, are not nobody."""
+    jobs = table_of(*STORY)
+    jobs.user[1] = user
+    frame = delays_table(moment_of(jobs, 5 * HOUR))
+    assert [(user, 3, 5.0, 1), (1, 3, 3.0, 1)] == rows_of(frame)
+    assert own == frame["own"].tolist()
 
 
-def test_window(story: JobTable) -> None:
-    """A window leaves out what was waited, and who ran, before it."""
-    frame = delays_table(moment_of(story, 3 * HOUR), HOUR)
-    assert [(2, 3, 4.0, 1)] == rows_of(frame)
-    assert delays_table(moment_of(story, 5 * HOUR), HOUR).empty
-
-
-def test_own(story: JobTable) -> None:
-    """What the jobs of a user wait for its own is marked."""
-    story.user[1] = 3
-    frame = delays_table(moment_of(story, 5 * HOUR))
-    assert [(3, 3, 5.0, 1), (1, 3, 3.0, 1)] == rows_of(frame)
-    assert [True, False] == frame["own"].tolist()
-
-
-def test_most(story: JobTable) -> None:
-    """The first rows only; the sums are those of all."""
-    frame = delays_table(moment_of(story, 5 * HOUR), most=1)
-    assert [(2, 3, 5.0, 1)] == rows_of(frame)
-    assert 8.0 == frame.attrs["processor_hours"]
-
-
-def test_names(story: JobTable) -> None:
+def test_names() -> None:
     """With names in the trace both users have theirs, and nobody is called so."""
-    story.names = {"user": {2: "bob", 3: "cy"}}
-    story.start[0] = story.end[0] = story.submit[0] = UNKNOWN
-    story.start[1] = HOUR + HOUR // 2
-    story.submit[1] = story.enqueued[1] = HOUR + HOUR // 2
-    frame = delays_table(moment_of(story, 5 * HOUR))
+    jobs = table_of(*STORY)
+    jobs.names = {"user": {2: "bob", 3: "cy"}}
+    jobs.start[0] = jobs.end[0] = jobs.submit[0] = UNKNOWN
+    jobs.start[1] = jobs.submit[1] = jobs.enqueued[1] = HOUR + HOUR // 2
+    frame = delays_table(moment_of(jobs, 5 * HOUR))
     assert [(2, 3, 6.0, 1), (None, 3, 2.0, 1)] == rows_of(frame)
     assert ["bob", "nobody"] == frame["by_name"].tolist()
     assert ["cy", "cy"] == frame["delayed_name"].tolist()
-
-
-def test_nobody() -> None:
-    """While nothing runs, or the job is with a broker, nobody delays it."""
-    jobs = table_of(
-        (1, 2, 0, HOUR, HOUR, HOUR, 2 * HOUR),
-        (2, 4, 0, 0, 0, 3 * HOUR, 4 * HOUR),
-        (3, 1, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN),
-        (4, 1, 0, HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR),
-    )
-    frame = delays_table(moment_of(jobs, 4 * HOUR))
-    found = [(None, 2, 8.0, 1), (1, 2, 4.0, 1), (None, 3, 4.0, 1), (None, 4, 2.0, 1)]
-    assert found == rows_of(frame)
-    assert 14.0 == frame.attrs["nobody"]
-    assert not frame["own"].any()
-
-
-def test_unknown_user_is_somebody(story: JobTable) -> None:
-    """Jobs of unknown users, -1, are not those of nobody."""
-    story.user[1] = UNKNOWN
-    frame = delays_table(moment_of(story, 5 * HOUR))
-    assert [(-1, 3, 5.0, 1), (1, 3, 3.0, 1)] == rows_of(frame)
-
-
-def test_clusters(story: JobTable) -> None:
-    """Only jobs on the same cluster delay a job."""
-    story.cluster[1] = 1
-    frame = delays_table(moment_of(story, 5 * HOUR))
-    assert [(None, 3, 4.0, 1), (1, 3, 4.0, 1)] == sorted(rows_of(frame), key=str)[::-1]
-
-
-def test_taken_back(story: JobTable) -> None:
-    """A job that was taken back has waited until then; a rejected one has not waited."""
-    story.start[2], story.end[2] = UNKNOWN, 2 * HOUR
-    story.column(Column.STATE)[2] = State.CANCELLED
-    frame = delays_table(moment_of(story, 5 * HOUR))
-    assert [(1, 3, 3.0, 1), (2, 3, 1.0, 1)] == rows_of(frame)
-    story.end[2] = UNKNOWN
-    story.column(Column.STATE)[2] = State.REJECTED
-    assert delays_table(moment_of(story, 5 * HOUR)).empty
-
-
-def test_empty() -> None:
-    """Without jobs the table has its columns and no rows."""
-    frame = delays_table(moment_of(JobTable(), 10))
-    assert ["by", "delayed", "own", "processor_hours", "jobs"] == frame.columns.tolist()
-    assert {"processor_hours": 0.0, "nobody": 0.0} == frame.attrs
-
-
-def test_of_user(story: JobTable) -> None:
-    """One user: who delayed it, and which others it delayed."""
-    moment = moment_of(story, 5 * HOUR)
-    mine = delays_of_user(moment, 2)
-    assert mine.delayed_by.empty
-    assert [(2, 3, 5.0, 1)] == rows_of(mine.delays)
-    mine = delays_of_user(moment, 3, most=1)
-    assert [(2, 3, 5.0, 1)] == rows_of(mine.delayed_by)
-    assert 8.0 == mine.delayed_by.attrs["processor_hours"]
-    assert mine.delays.empty
 
 
 #: User, processors, cluster, submission, then s with a broker, waiting and running; outcome.
@@ -232,17 +163,30 @@ def naive(jobs: JobTable, begin: int, now: int) -> dict[tuple[int | None, int], 
     return {pair: (seconds[pair], len(waited[pair])) for pair in seconds}
 
 
-@given(jobs=JOBS, now=st.integers(0, 60), window=st.sampled_from([None, 1, 15]))
+@given(
+    jobs=JOBS,
+    now=st.integers(0, 60),
+    window=st.sampled_from([None, 1, 15]),
+    cells=st.sampled_from([1, delays.MOST_CELLS]),
+)
 @example(
     jobs=[(0, 1, 0, 0, 0, 0, 5, "ran"), (0, 1, 0, 0, 0, 5, 5, "ran"), (1, 2, 0, 0, 0, 8, 1, "ran")],
     now=60,
     window=None,
+    cells=1,
 )
-@settings(max_examples=120, deadline=None)
-def test_second_by_second(jobs: list[tuple[Any, ...]], now: int, window: int | None) -> None:
-    """The table is what one gets from adding up second by second, and sums to what was waited."""
+@settings(max_examples=50)
+def test_second_by_second(
+    jobs: list[tuple[Any, ...]], now: int, window: int | None, cells: int
+) -> None:
+    """The table is what one gets from adding up second by second, and sums to what was waited.
+
+    Of many users, a few at a time are worked out.
+    """
     table = random_table(jobs)
-    frame = delays_table(moment_of(table, now), window)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delays, "MOST_CELLS", cells)
+        frame = delays_table(moment_of(table, now), window)
     expected = naive(table, 0 if window is None else max(0, now - window), now)
     found = {(by, delayed): (hours, count) for by, delayed, hours, count in rows_of(frame)}
     assert expected.keys() == found.keys()
@@ -252,59 +196,6 @@ def test_second_by_second(jobs: list[tuple[Any, ...]], now: int, window: int | N
     total = float(sum(seconds for seconds, _ in expected.values())) / HOUR
     assert total == pytest.approx(frame["processor_hours"].sum(), rel=1e-9)
     assert sorted(frame["processor_hours"], reverse=True) == frame["processor_hours"].tolist()
-
-
-@given(jobs=JOBS)
-@settings(max_examples=30, deadline=None)
-def test_in_blocks(jobs: list[tuple[Any, ...]]) -> None:
-    """Of many users, a few at a time are worked out; the table is the same."""
-    moment = moment_of(random_table(jobs), 60)
-    whole = delays_table(moment)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delays, "MOST_CELLS", 1)
-        pd.testing.assert_frame_equal(whole, delays_table(moment))
-
-
-@given(
-    jobs=st.lists(
-        st.tuples(
-            st.integers(0, 6 * HOUR), st.integers(0, 3 * HOUR), st.integers(1, 5), st.integers(1, 3)
-        ),
-        min_size=1,
-        max_size=14,
-    ),
-    until=st.integers(0, 16 * HOUR),
-)
-@settings(max_examples=40, deadline=None)
-def test_played_back_as_live(
-    make_jobs: Callable[..., JobTable], jobs: list[tuple[int, ...]], until: int
-) -> None:
-    """A run that is paused gives the same tables as the finished one played back to it."""
-    rows = sorted((submit, run, size, run + 1, user) for submit, run, size, user in jobs)
-    table = make_jobs(*rows)
-    live = paused(table, 4, until=until)
-    back = Moment.of_run(finished(table, 4), live.now)
-    pd.testing.assert_frame_equal(delays_table(live), delays_table(back))
-    for row in live.queue.tolist():
-        known = replace(blockers_of(live, row), reason=None)
-        assert known == replace(blockers_of(back, row, scheduler="easy"), reason=None)
-
-
-@pytest.mark.traces
-def test_kth_played_back_as_live(kth: Trace) -> None:
-    """So it is in the middle of a real log, where the sum is what was waited."""
-    jobs, clock = jobs_from_trace(kth, Conversion()).jobs, Clock.of(kth.header)
-    until = int(np.quantile(jobs.recorded_submit, 0.5))
-    live = paused(jobs, 80, "rigid", until=until, clock=clock)
-    back = Moment.of_run(finished(jobs, 80, "rigid", clock=clock), until)
-    frame = delays_table(live)
-    pd.testing.assert_frame_equal(frame, delays_table(back))
-    seen = live.seen(np.flatnonzero(live.started | live.waiting))
-    ends = np.where(seen.start == UNKNOWN, until, seen.start)
-    total = int(((ends - seen.submit) * seen.processors).sum()) / HOUR
-    assert total == pytest.approx(frame["processor_hours"].sum(), rel=1e-9)
-    week = delays_table(live, 7 * DAY)
-    assert week["processor_hours"].sum() < frame["processor_hours"].sum()
 
 
 @pytest.mark.parametrize("fate", ["requeue", "resubmit", "fail"])
@@ -348,30 +239,28 @@ def held_by(found: Blockers) -> list[tuple[int, ...]]:
     return [(one.number, one.expected_end, one.counted) for one in found.running]
 
 
-@pytest.mark.parametrize("live", [True, False])
-def test_head_under_easy(waiting: JobTable, live: bool) -> None:
-    """The head needs both running jobs, the one that ends first first, and nobody is ahead."""
-    moment = paused(waiting, 10, "rigid", until=10)
-    if not live:
-        moment = Moment.of_run(finished(waiting, 10, "rigid"), 10)
-    found = blockers_of(moment, 2, scheduler="easy")
-    assert (3, 10, 1, 0, 0) == (found.user, found.asks, found.free, found.down, found.missing)
-    assert [(2, 50, 3), (1, 100, 6)] == held_by(found)
-    assert [0.3, 0.6] == [one.share for one in found.running]
-    assert () == found.ahead
-    assert [(1, "1", 6, 0.6, 1), (2, "2", 3, 0.3, 1)] == list(found.by_user)
-    assert found.reason is not None
-    assert ReasonCode.HEAD == found.reason.code
+def at_ten(jobs: JobTable, live: bool, scheduler: str = "easy") -> Moment:
+    """Return a moment of a run that is paused, or of one that is played back."""
+    if live:
+        return paused(jobs, 10, "rigid", until=10, scheduler=scheduler)
+    return Moment.of_run(finished(jobs, 10, "rigid", scheduler=scheduler), 10)
 
 
 @pytest.mark.parametrize("live", [True, False])
-def test_behind_the_head_under_easy(waiting: JobTable, live: bool) -> None:
-    """One that fits waits for the reservation of the head; one that does not, for room as well."""
-    moment = paused(waiting, 10, "rigid", until=10)
-    if not live:
-        moment = Moment.of_run(finished(waiting, 10, "rigid"), 10)
-    fits, large = (blockers_of(moment, row, scheduler="easy") for row in (3, 4))
-    assert () == fits.running
+def test_under_easy(waiting: JobTable, live: bool) -> None:
+    """The head needs both running jobs, the one that ends first first, and nobody is ahead.
+
+    One that fits waits for the reservation of the head; one that does not, for room as well.
+    """
+    moment = at_ten(waiting, live)
+    head, fits, large = (blockers_of(moment, row, scheduler="easy") for row in (2, 3, 4))
+    assert (3, 10, 1, 0, 0) == (head.user, head.asks, head.free, head.down, head.missing)
+    assert [(2, 50, 3), (1, 100, 6)] == held_by(head)
+    assert [0.3, 0.6] == [one.share for one in head.running]
+    assert [(1, "1", 6, 0.6, 1), (2, "2", 3, 0.3, 1)] == list(head.by_user)
+    assert head.reason is not None
+    assert ReasonCode.HEAD == head.reason.code
+    assert () == head.ahead == fits.running
     assert [(2, 3, 3, "3", 10, 100, True)] == list(fits.ahead)
     assert [(2, 50, 1)] == held_by(large)
     assert [(2, 3, 3, "3", 10, 100, False)] == list(large.ahead)
@@ -380,35 +269,31 @@ def test_behind_the_head_under_easy(waiting: JobTable, live: bool) -> None:
 @pytest.mark.parametrize("live", [True, False])
 def test_under_fcfs(waiting: JobTable, live: bool) -> None:
     """Nobody overtakes, so that all ahead in the queue come first."""
-    moment = paused(waiting, 10, "rigid", until=10, scheduler="fcfs")
-    if not live:
-        moment = Moment.of_run(finished(waiting, 10, "rigid", scheduler="fcfs"), 10)
-    found = blockers_of(moment, 4, scheduler="fcfs")
-    assert [3, 4] == [one.number for one in found.ahead]
-    assert [True, False] == [one.in_the_way for one in found.ahead]
+    found = blockers_of(at_ten(waiting, live, "fcfs"), 4, scheduler="fcfs")
+    assert [(3, True), (4, False)] == [(one.number, one.in_the_way) for one in found.ahead]
     assert (2, 11) == (found.ahead_jobs, found.ahead_processors)
     assert [(2, 50, 1)] == held_by(found)
 
 
-def test_reason_given(waiting: JobTable) -> None:
-    """With the reason at hand the scheduler is not asked; the reason says who is in the way."""
-    moment = Moment.of_run(finished(waiting, 10, "rigid"), 10)
+def test_reasons(waiting: JobTable) -> None:
+    """With the reason at hand the scheduler is not asked; the reason says who is in the way.
+
+    Without it, all jobs ahead in the queue are listed.
+    """
+    moment = at_ten(waiting, live=False)
     told = WaitingReason(3, ReasonCode.WOULD_DELAY, 9, 1, 1, blocker=2, reserved=100)
     found = blockers_of(moment, 3, reason=told)
-    assert told == found.reason
-    assert [(2, 3, 3, "3", 10, 100, True)] == list(found.ahead)
+    assert (told, [(2, 3, 3, "3", 10, 100, True)]) == (found.reason, list(found.ahead))
     no_room = WaitingReason(4, ReasonCode.NO_ROOM, 9, 2, 1)
     assert [3] == [one.number for one in blockers_of(moment, 4, reason=no_room).ahead]
-
-
-def test_reason_not_known(waiting: JobTable) -> None:
-    """Without the reason, all jobs ahead in the queue are listed."""
-    moment = Moment.of_run(finished(waiting, 10, "rigid"), 10)
     found = blockers_of(moment, 4)
-    assert found.reason is None
-    assert [3, 4] == [one.number for one in found.ahead]
+    assert (None, [3, 4]) == (found.reason, [one.number for one in found.ahead])
     short = blockers_of(moment, 4, most=1)
     assert ([3], 2) == ([one.number for one in short.ahead], short.ahead_jobs)
+    with pytest.raises(QuantityError, match="row 0: job 1 does not wait at second 10"):
+        blockers_of(moment, 0)
+    with pytest.raises(QuantityError, match="row 9: must be 0 to 4"):
+        blockers_of(moment, 9)
 
 
 def test_overdue(make_jobs: Callable[..., JobTable]) -> None:
@@ -465,12 +350,3 @@ def test_partitions(make_jobs: Callable[..., JobTable]) -> None:
     found = blockers_of(Moment.of_model(model), 2)
     assert 0 == found.free
     assert [(2, 100, 2)] == held_by(found)
-
-
-def test_must_wait(waiting: JobTable) -> None:
-    """A job that does not wait has no blockers, and the message says so."""
-    moment = paused(waiting, 10, "rigid", until=10)
-    with pytest.raises(QuantityError, match="row 0: job 1 does not wait at second 10"):
-        blockers_of(moment, 0)
-    with pytest.raises(QuantityError, match="row 9: must be 0 to 4"):
-        blockers_of(moment, 9)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import ActivityWindow, Casting, DecisionLog, Recipe, User, Work
-from hpcrowd.analysis import read_results, write_results
 from hpcrowd.analysis.views import (
-    UNIT_STATES,
     Moment,
     activity_count,
     decisions_table,
@@ -21,29 +17,13 @@ from hpcrowd.analysis.views import (
     hours_of,
     next_event_of,
     pauses_table,
-    recover_work,
     users_table,
     week_table,
 )
-from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams, Trace
-from hpcrowd.environment.clock import DAY, HOUR, Clock
-from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
-from hpcrowd.scenarios import replay
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hpcrowd.environment import JobTable, QuantityError, Simulation, Streams
+from hpcrowd.environment.clock import DAY, HOUR
 
-from tests.analysis.views.view_cases import assert_same, finished, paused
-
-#: What is compared, for each user.
-VIEWS: dict[str, Callable[[Moment, int], Any]] = {
-    "graph": graph_table,
-    "whole graph": lambda moment, user: graph_table(moment, user, None),
-    "week": week_table,
-    "pauses": pauses_table,
-    "decisions": decisions_table,
-    "next event": next_event_of,
-    "count": activity_count,
-}
+from tests.analysis.views.view_cases import paused
 
 #: One processor; sessions 0 to 4 of user 1 and 5 of user 2: 2 waits for 0 and 1, 3 and 4 for 2.
 STORY = (
@@ -68,11 +48,6 @@ def fortnight(make_jobs: Callable[..., JobTable]) -> JobTable:
     return make_jobs(*((DAY * (n // 3) + HOUR * (10 + n % 3), 600, 1) for n in range(42)))
 
 
-def states(moment: Moment, user: int = 1) -> list[str]:
-    """The states of a user's units."""
-    return graph_table(moment, user).state.tolist()
-
-
 @pytest.mark.parametrize(
     ("until", "expected"),
     [
@@ -89,36 +64,47 @@ def test_states(make_jobs: Callable[..., JobTable], until: int, expected: str) -
     """Each session goes from waiting to free, in the queue, running and finished."""
     rows = list(STORY)
     rows[2] = (9050, 1000, 1, 1000, 1)
-    assert expected.split() == states(paused(make_jobs(*rows), 1, until=until))
+    assert (
+        expected.split() == graph_table(paused(make_jobs(*rows), 1, until=until), 1).state.tolist()
+    )
 
 
 def test_waits_for_whom(story: JobTable) -> None:
-    """A session names what it waits for, and who waits for it; what is free says when it comes."""
-    frame = graph_table(paused(story, 1, until=3701), 1).set_index("unit")
+    """A session names what it waits for, and who waits for it; what is free says when it comes.
+
+    As a graph of networkx each session has its state, and edges lead to those that wait. Each job
+    is in its hour of the week.
+    """
+    moment = paused(story, 1, until=3701)
+    frame = graph_table(moment, 1).set_index("unit")
     assert "0, 1" == frame.waits_for[2] or "0" == frame.waits_for[2]
-    assert "2" == frame.awaiting[0]
-    assert "3, 4" == frame.awaiting[2]
-    assert "2" == frame.waits_for[3]
+    assert ["2", "3, 4", "2"] == [frame.awaiting[0], frame.awaiting[2], frame.waits_for[3]]
+    graph = graph_network(moment, 1)
+    assert ("running", None) == (graph.nodes[0]["state"], graph.nodes[2]["due_s"])
+    assert {(2, 3), (2, 4)} <= set(graph.edges)
+    week = week_table(moment, 1)
+    assert (2, [1, 1]) == (week.simulated.sum(), week.simulated[:2].tolist())
+    assert week.open.isna().all()
     frame = graph_table(paused(story, 1, until=1), 1).set_index("unit")
     assert 3700 == frame.due_s[1]
     assert frame.due_s.drop(index=1).isna().all()
+    with pytest.raises(QuantityError, match="user 7: not in this run"):
+        graph_table(moment, 7)
 
 
 def test_rigid_users_wait_for_nobody(story: JobTable) -> None:
-    """Sessions of a rigid user are free, and come at their recorded second."""
+    """Sessions of a rigid user are free, and come at their recorded second.
+
+    Of users who think, think times stay as recorded while responses grow by the waits.
+    """
     frame = graph_table(paused(story, 1, "rigid", until=1), 1)
     assert ["running", "free", "free", "free", "free"] == frame.state.tolist()
     assert [3700, 9000, 20000, 25000] == frame.due_s.dropna().tolist()
     assert (frame.waits_for == "").all()
-
-
-def test_network(story: JobTable) -> None:
-    """As a graph of networkx each session has its state, and edges lead to those that wait."""
-    graph = graph_network(paused(story, 1, until=3701), 1)
-    assert "running" == graph.nodes[0]["state"]
-    assert graph.nodes[2]["due_s"] is None
-    assert {(2, 3), (2, 4)} <= set(graph.edges)
-    assert {state for _, state in graph.nodes(data="state")} <= set(UNIT_STATES)
+    frame = pauses_table(paused(story, 1, until=60000), 1)
+    assert (frame.pause_s == frame.recorded_pause_s).all()
+    by_unit = frame.set_index("unit")
+    assert (1000, 10000) == (by_unit.recorded_response_s[3], by_unit.pause_s[3])
 
 
 def test_window_of_many_sessions(make_jobs: Callable[..., JobTable]) -> None:
@@ -133,30 +119,6 @@ def test_window_of_many_sessions(make_jobs: Callable[..., JobTable]) -> None:
     assert 5000 == len(graph_table(moment, 1, None))
     last = graph_table(paused(jobs, 1, until=None), 1)
     assert [4941, 5000] == [last.place.iloc[0], last.place.iloc[-1]]
-
-
-def test_nobody(story: JobTable) -> None:
-    """A user who is not there is refused in plain words."""
-    with pytest.raises(QuantityError, match="user 7: not in this run"):
-        graph_table(paused(story, 1, until=1), 7)
-
-
-def test_pauses(story: JobTable) -> None:
-    """Think times stay as recorded while responses grow by the waits."""
-    frame = pauses_table(paused(story, 1, until=60000), 1)
-    assert (frame.pause_s == frame.recorded_pause_s).all()
-    by_unit = frame.set_index("unit")
-    assert 1000 == by_unit.recorded_response_s[3]
-    assert {3, 4} <= set(by_unit.index)
-    assert by_unit.pause_s[3] == 10000
-
-
-def test_week_counts_every_job(story: JobTable) -> None:
-    """Each submitted job is in its hour of the week, in local time."""
-    frame = week_table(paused(story, 1, until=3701), 1)
-    assert 2 == frame.simulated.sum()
-    assert [1, 1] == frame.simulated[:2].tolist()
-    assert frame.open.isna().all()
 
 
 def test_week_shows_windows(story: JobTable) -> None:
@@ -240,79 +202,3 @@ def test_made_up_units(fortnight: JobTable) -> None:
     assert len(pauses_table(moment, 1)) == len(frame) - 1
     assert set(users_table(moment).user) == {user.number for user in users}
     assert users_table(moment).set_index("user").state[1] in ("away", "thinking", "running")
-
-
-@given(
-    jobs=st.lists(
-        st.tuples(
-            st.integers(0, 9 * HOUR), st.integers(0, 3 * HOUR), st.integers(1, 5), st.integers(1, 2)
-        ),
-        min_size=1,
-        max_size=14,
-    ),
-    until=st.integers(0, 20 * HOUR),
-    users=st.sampled_from(["rigid", "think-time", "adjusted"]),
-)
-@settings(max_examples=60)
-def test_played_back_as_live(
-    make_jobs: Callable[..., JobTable], jobs: list[tuple[int, ...]], until: int, users: str
-) -> None:
-    """Whatever the moment, a user's views of a paused run are those of the finished one."""
-    rows = sorted((submit, run, size, run + 1, user) for submit, run, size, user in jobs)
-    table = make_jobs(*rows)
-    live = paused(table, 4, users, until=until, log=DecisionLog())
-    back = Moment.of_run(finished(table, 4, users, log=DecisionLog()), live.now)
-    for view in VIEWS.values():
-        assert_same(lambda moment, view=view: view(moment, rows[0][4]), live, back)  # type: ignore[misc]
-    assert_same(gantt_table, live, back)
-
-
-@pytest.mark.traces
-@pytest.mark.parametrize("users", ["rigid", "think-time"])
-def test_kth_played_back_as_live(kth: Trace, users: str) -> None:
-    """So it is in the middle of a real log, for users with much and with little work."""
-    jobs, clock = jobs_from_trace(kth, Conversion()).jobs, Clock.of(kth.header)
-    until = int(np.quantile(jobs.recorded_submit, 0.55))
-    live = paused(jobs, 80, users, until=until, clock=clock, log=DecisionLog())
-    back = Moment.of_run(finished(jobs, 80, users, clock=clock, log=DecisionLog()), until)
-    for user in 1, 9, 39, 91:
-        for view in VIEWS.values():
-            assert_same(lambda moment, view=view, user=user: view(moment, user), live, back)  # type: ignore[misc]
-    assert_same(gantt_table, live, back)
-
-
-@pytest.mark.parametrize("users", ["rigid", "think-time", "adjusted"])
-def test_from_a_folder(tmp_path: Path, make_trace: Callable[..., Trace], users: str) -> None:
-    """A run that is read from a folder is played back like the one that wrote it."""
-    trace = make_trace(
-        *(
-            {
-                "submit": 3000 * n + 40 * (n % 7),
-                "run": 1800 + 1700 * (n % 7),
-                "requested_processors": 1 + n % 5,
-                "requested_time": 15000,
-                "user": n % 3,
-            }
-            for n in range(60)
-        ),
-        header="; MaxProcs: 5",
-    )
-    log = DecisionLog()
-    run = replay(trace, users=users, log=log)
-    write_results(run, tmp_path / "run")
-    again = recover_work(read_results(tmp_path / "run"))
-    now = 80000
-    before, after = Moment.of_run(run, now), Moment.of_run(again, now)
-    for view in VIEWS.values():
-        assert_same(lambda moment, view=view: view(moment, 1), before, after)  # type: ignore[misc]
-    assert_same(users_table, before, after)
-    assert users_table(after).next_submission_s.notna().any() or users != "rigid"
-    assert recover_work(again) is again
-
-
-def test_nothing_to_recover(make_trace: Callable[..., Trace]) -> None:
-    """What cannot be known from a folder is not guessed: users who make up their work."""
-    job = {"run": 60, "requested_processors": 1, "user": 1}
-    days = ({"submit": 86400 * n + 36000, **job} for n in range(9))
-    run = replay(make_trace(*days, header="; MaxProcs: 2"), users="shmueli-feitelson")
-    assert recover_work(run) is run

@@ -7,11 +7,37 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from hpcrowd.agents import DecisionLog, Work, add_users
+from hpcrowd.agents import DecisionLog, User, Work, add_users
+from hpcrowd.agents.behaviours.decisions import Decisions
 from hpcrowd.analysis.run import Run
 from hpcrowd.analysis.views import Moment
 from hpcrowd.environment import Clock, JobTable, Simulation
+from hpcrowd.environment.clock import HOUR
 from hpcrowd.scenarios.kinds.replay import units_waited_for
+from hypothesis import strategies as st
+
+#: Rows of jobs of three users: submission, run time, processors, request, user.
+SOME_JOBS = st.lists(
+    st.tuples(
+        st.integers(0, 6 * HOUR), st.integers(0, 3 * HOUR), st.integers(1, 5), st.integers(1, 3)
+    ).map(lambda job: (*job[:3], job[1] + 1, job[3])),
+    min_size=1,
+    max_size=14,
+).map(sorted)
+
+
+def began(
+    jobs: JobTable,
+    processors: int,
+    users: Any,
+    clock: Clock | None,
+    scheduler: str,
+    log: DecisionLog | None,
+) -> tuple[Work, Simulation, list[User]]:
+    """Return work, model and users of a run that has not begun."""
+    work = Work.of(jobs.copy())
+    model = Simulation(work.jobs, processors, scheduler, clock=clock)
+    return work, model, add_users(model, work, users, log=log)
 
 
 def paused(
@@ -25,9 +51,7 @@ def paused(
     log: DecisionLog | None = None,
 ) -> Moment:
     """A run of some jobs, by default under EASY with users who think, as it is at ``until``."""
-    work = Work.of(jobs.copy())
-    model = Simulation(work.jobs, processors, scheduler, clock=clock)
-    agents = add_users(model, work, users, log=log)
+    work, model, agents = began(jobs, processors, users, clock, scheduler, log)
     model.run(until=until)
     return Moment.of_model(model, label="run", work=work, users=agents, decisions=log)
 
@@ -42,27 +66,18 @@ def finished(
     log: DecisionLog | None = None,
 ) -> Run:
     """The same run when it has ended."""
-    from hpcrowd.agents.behaviours.decisions import Decisions
-
-    work = Work.of(jobs.copy())
-    model = Simulation(work.jobs, processors, scheduler, clock=clock)
-    agents = add_users(model, work, users, log=log)
+    work, model, agents = began(jobs, processors, users, clock, scheduler, log)
     model.run()
     return Run(
-        jobs=work.jobs,
-        processors=processors,
-        label="run",
-        configuration={},
-        clock=model.clock,
-        work=work,
-        waits=units_waited_for(work, agents),
+        jobs=work.jobs, processors=processors, label="run", configuration={}, clock=model.clock,
+        work=work, waits=units_waited_for(work, agents),
         decisions=None if log is None else Decisions.of(log),
-    )
+    )  # fmt: skip
 
 
-def assert_same(view: Callable[[Moment], Any], live: Moment, back: Moment) -> None:
+def assert_same(view: Callable[..., Any], live: Moment, back: Moment, *more: Any) -> None:
     """Check that a view of a live run is that of the finished one played back."""
-    here, there = view(live), view(back)
+    here, there = view(live, *more), view(back, *more)
     if isinstance(here, pd.DataFrame):
         pd.testing.assert_frame_equal(here, there)
     elif isinstance(here, np.ndarray):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from hpcrowd.analysis.forecast.futures import Future
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN, JobTable
 from hpcrowd.environment.simulation import Simulation
@@ -91,3 +93,10 @@ def swf_of(jobs: JobTable, path: Path, *, requests: bool = True) -> Path:
         )
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def contents(futures: Sequence[Future]) -> list[bytes]:
+    """Return the bytes of futures."""
+    return [
+        b"".join(np.asarray(one).tobytes() for one in vars(future).values()) for future in futures
+    ]

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
-
 import pytest
-from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.traces.trace import Trace
 
-from tests.support.page import BUSY, Reader, find_browser, started_page
-from tests.support.populations import small_log
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from tests.support.page import BUSY, Opens, Reader, find_browser
 
 pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
-pytestmark = pytest.mark.skipif(
-    find_browser() is None, reason="no chromium: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_browser() is None, reason="no chromium: apt-get install chromium"),
+]
 
-
-@pytest.fixture(scope="module")
-def address(
-    tmp_path_factory: pytest.TempPathFactory, make_trace: Callable[..., Trace]
-) -> Iterator[str]:
-    """The address of a page that shows a log of twelve users over eight weeks."""
-    path = tmp_path_factory.mktemp("everybody") / "log.swf"
-    write_swf(small_log(make_trace), path)
-    with started_page(path) as served:
-        yield served.address
+#: The parts of the page.
+PARTS = ("cluster", "users", "user", "delays", "forecast", "differences")
 
 
 def test_everything_by_keyboard(reader: Reader) -> None:
@@ -67,78 +51,64 @@ def test_everything_by_keyboard(reader: Reader) -> None:
     page.keyboard.press("Escape")
 
 
-#: Views that axe looks at; two of them in the quick tests.
-VIEWS = [
-    pytest.param(
-        part,
-        theme,
-        marks=() if (part, theme) in (("cluster", "light"), ("user", "dark")) else pytest.mark.slow,
-    )
-    for part in ("cluster", "users", "user", "delays", "forecast", "differences")
-    for theme in ("light", "dark")
-]
-
-
-@pytest.mark.parametrize(("part", "theme"), VIEWS)
-def test_nothing_serious_is_found_by_axe(
-    browser: Browser, address: str, part: str, theme: str
-) -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_everybody_can_use_it(at: Opens, part: str) -> None:
     """No finding of axe-core that keeps somebody out, in light and dark."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    query = f"?at={BUSY}&tab={part}&user=3&theme={theme}"
-    query += "&two=1&b.scheduler=fcfs" if part == "differences" else ""
-    # axe itself is a script that is put into the page.
-    reader = Reader(browser, address, query, bypass_csp=True)
-    if part == "forecast":
-        reader.page.wait_for_selector("#starts-a tbody tr")
-    found = axe.Axe().run(reader.page).response["violations"]
-    serious = [
-        (one["id"], one["help"], one["nodes"][0]["html"][:200])
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
-    assert [] == serious
-    reader.close()
+    more = "&two=1&b.scheduler=fcfs" if part in ("differences", "cluster") else ""
+    for theme in ("light", "dark"):
+        # axe itself is a script that is put into the page.
+        page = at(f"at={BUSY}&tab={part}&user=3&theme={theme}{more}", bypass_csp=True).page
+        if part == "forecast":
+            page.wait_for_selector("#starts-a tbody tr")
+        found = axe.Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert [] == [(one["id"], one["nodes"][0]["html"][:200]) for one in serious]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tab", ["cluster", "users", "user", "delays", "forecast", "differences"])
-def test_every_button(browser: Browser, address: str, tab: str) -> None:
+@pytest.mark.parametrize(("width", "height"), [(390, 800), (650, 500), (3840, 2160)])
+def test_it_fits_from_phone_to_large_screen(at: Opens, width: int, height: int) -> None:
+    """Nothing makes the page scroll sideways; 1,300 pixels at 200 % zoom are 650."""
+    for part in ("cluster", "user", "forecast"):
+        page = at(f"at={BUSY}&tab={part}&user=3&two=1", width=width, height=height).page
+        if part == "forecast":
+            page.wait_for_selector("#starts-a tbody tr")
+        assert width >= page.evaluate("document.documentElement.scrollWidth"), part
+
+
+@pytest.mark.parametrize("tab", PARTS)
+def test_every_button(at: Opens, tab: str) -> None:
     """Whatever can be pressed on a tab does its work without an error in the browser."""
-    query = f"?at={BUSY}&tab={tab}&user=3&two=1&b.scheduler=fcfs"
-    reader = Reader(browser, address, query)
+    reader = at(f"at={BUSY}&tab={tab}&user=3&two=1&b.scheduler=fcfs")
     page = reader.page
     page.locator("summary").first.click()
     names = page.evaluate(
         "[...document.querySelectorAll('button')].filter((one) => one.offsetParent && "
         "!one.disabled && one.role !== 'tab').map((one) => one.ariaLabel || one.innerText)"
     )
-    kept = ("Copy link", "One run", "Reset")  # a dialog of the browser; what ends this view
-    for name in sorted(set(names) - {*kept}):
+    assert len(names) > 20
+    pause = page.get_by_role("button", name="Pause", exact=True)
+    kept = {"Copy link", "One run", "Reset"}  # a dialog of the browser; what ends this view
+    for name in sorted(set(names) - kept):
         button = page.get_by_role("button", name=name, exact=True).first
         if button.is_visible() and button.is_enabled():
             button.click()
             reader.until(lambda: reader.data("busy") == "0", name)
         if page.locator("dialog[open]").count():
             page.keyboard.press("Escape")
-        if page.get_by_role("button", name="Pause", exact=True).is_visible():
-            page.get_by_role("button", name="Pause", exact=True).click()
+        if pause.is_visible():
+            pause.click()
             reader.until(lambda: reader.data("busy") == "0", "Pause")
-    assert len(names) > 20
-    for name in ("Reset", "One run"):
-        with reader.until_shown():
-            reader.click(name)
+    reader.press("Reset")
+    reader.press("One run")
     assert 0 == page.locator("#load-b").count()
-    reader.close()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ratio", [1, 2, 3])
-def test_charts_are_sharp(browser: Browser, address: str, ratio: int) -> None:
+@pytest.mark.parametrize("ratio", [1, 3])
+def test_charts_are_sharp(at: Opens, ratio: int) -> None:
     """The canvas of a chart has as many pixels as the screen, at any pixel ratio."""
-    reader = Reader(browser, address, f"?at={BUSY}", device_scale_factor=ratio)
     # Bokeh draws in the shadow of elements of its own.
-    found = reader.page.evaluate(
+    found = at(device_scale_factor=ratio).page.evaluate(
         """() => {
           const inside = (root) => [...root.querySelectorAll("*")].flatMap((one) =>
             [...(one.tagName === "CANVAS" ? [one] : []),
@@ -150,20 +120,3 @@ def test_charts_are_sharp(browser: Browser, address: str, ratio: int) -> None:
     assert found
     for pixels, width in found:
         assert abs(pixels - ratio * width) <= ratio, (pixels, width)
-    reader.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("width", "height"), [(390, 800), (650, 500), (3840, 2160)])
-def test_it_fits_from_phone_to_large_screen(
-    browser: Browser, address: str, width: int, height: int
-) -> None:
-    """Nothing makes the page scroll sideways; 1,300 pixels at 200 % zoom are 650."""
-    for part in ("cluster", "user", "forecast"):
-        query = f"?at={BUSY}&tab={part}&user=3&two=1"
-        reader = Reader(browser, address, query, width=width, height=height)
-        if part == "forecast":
-            reader.page.wait_for_selector("#starts-a tbody tr")
-        wide = reader.page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, part
-        reader.close()

@@ -1,4 +1,4 @@
-"""The page in a real browser that has no network.
+"""The page in a real browser that has no network: what a reader sees and does.
 
 With HPCROWD_PICTURES=FOLDER the pictures of the documentation are taken, too.
 """
@@ -8,27 +8,29 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
-from hpcrowd.environment import write_swf
 from hpcrowd.environment.clock import DAY, HOUR
-from hpcrowd.environment.traces.trace import Trace
 from PIL import Image
 
-from tests.support.page import BUSY, NOT_EMPTY, Reader, find_browser, started_page
-from tests.support.populations import small_log
+from tests.support.page import BUSY, NOT_EMPTY, Opens, Reader, Serve, find_browser, started_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytest.importorskip("playwright", reason="no playwright: pip install 'hpcrowd[dev]'")
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
-pytestmark = pytest.mark.skipif(
-    find_browser() is None, reason="no chromium: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_browser() is None, reason="no chromium: apt-get install chromium"),
+]
 
 #: The pictures of the cluster and of a user.
 CLUSTER = ("load-a", "submissions-a", "gantt-a")
@@ -43,26 +45,11 @@ NAMES = """submit,start,run_time,processors,requested_time,user_name
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory, make_trace: Callable[..., Trace]) -> Path:
-    """A log of twelve users over eight weeks."""
-    path = tmp_path_factory.mktemp("page") / "log.swf"
-    write_swf(small_log(make_trace), path)
-    return path
-
-
-@pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a page on a log of two hours, whose users have names."""
     path = tmp_path_factory.mktemp("names") / "names.csv"
     path.write_text(NAMES)
     with started_page(path) as served:
-        yield served.address
-
-
-@pytest.fixture(scope="module")
-def address(log: Path) -> Iterator[str]:
-    """The address of a page that shows it."""
-    with started_page(log) as served:
         yield served.address
 
 
@@ -80,33 +67,54 @@ def picture(reader: Reader, name: str, height: int) -> None:
         reader.page.set_viewport_size(size)
 
 
-def test_opens_busy_and_steps(browser: Browser, address: str) -> None:
-    """The page opens where jobs wait; buttons move time on, to the end, and back again."""
-    reader = Reader(browser, address)
-    first = reader.at
+def test_opens_busy_and_steps(at: Opens) -> None:
+    """The page opens where jobs wait; buttons move time on, to the end, and back again.
+
+    A click on the time line goes to that time, the date field too, forward and back.
+    """
+    reader = at("")
+    first, start = reader.at, reader.time
     assert reader.rows("queue-a")
-    start = reader.time
-    reader.press("An hour on")
-    assert first + HOUR == reader.at
-    reader.press("A day on")
-    assert first + HOUR + DAY == reader.at
-    assert start != reader.time
-    reader.press("A day back")
-    reader.press("An hour back")
-    assert (first, start) == (reader.at, reader.time)
+    for name, moved in (
+        ("An hour on", HOUR),
+        ("A day on", HOUR + DAY),
+        ("A day back", HOUR),
+        ("An hour back", 0),
+    ):
+        reader.press(name)
+        assert (first + moved, moved == 0) == (reader.at, reader.time == start)
     reader.press("To the end")
     assert reader.time.endswith("finished")
     reader.press("To the start")
     assert reader.time.startswith("Wed 1 Jan 1997 09:34:34 Europe/Stockholm")
     reader.press("Busiest hour")
     assert reader.rows("queue-a")
-    reader.close()
+    box = reader.page.locator("#timeline").bounding_box()
+    assert box is not None
+    with reader.until_shown():
+        reader.page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + 30)
+    late = reader.at
+    assert late > BUSY
+    with reader.until_shown():
+        reader.page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + 30)
+    assert reader.at < BUSY
+    with reader.until_shown():
+        reader.page.get_by_label("Go to local time").fill("1997-01-20T12:30:00")
+        reader.page.keyboard.press("Enter")
+    assert reader.time.startswith("Mon 20 Jan 1997 12:30:00")
 
 
-def test_every_panel_shows_something(reader: Reader) -> None:
-    """At a busy hour no picture is empty, and the queue shows why jobs wait."""
+def see_everything(reader: Reader) -> None:
+    """See to it that no picture is empty, and that each part says what it should."""
     for panel in (*CLUSTER, "timeline"):
         assert reader.spread(panel) > NOT_EMPTY, panel
+    for number in range(3):  # of a chart, the most in view is not less than what is now
+        chart = reader.page.locator("#load-a [role=application]").nth(number)
+        words = chart.get_attribute("aria-label") or ""
+        found = re.search(r"now ([\d,]+).* range: ([\d,]+)", words)
+        assert found is not None
+        now, most = (int(one.replace(",", "")) for one in found.groups())
+        assert now <= most
     rows = reader.rows("queue-a")
     assert any(re.search(r"requests \d+ processors", row) for row in rows), rows
     reader.part("Users")
@@ -121,62 +129,55 @@ def test_every_panel_shows_something(reader: Reader) -> None:
     assert reader.rows("delays-a")
 
 
-@pytest.mark.slow
-def test_words_of_charts_agree(reader: Reader) -> None:
-    """In the text alternative of a chart, the most in view is not less than what is now."""
-    for number in range(3):
-        chart = reader.page.locator("#load-a [role=application]").nth(number)
-        found = re.search(
-            r"now ([\d,]+).* range: ([\d,]+)", chart.get_attribute("aria-label") or ""
-        )
-        assert found is not None
-        now, most = (int(one.replace(",", "")) for one in found.groups())
-        assert now <= most
+def test_every_panel_shows_something(reader: Reader) -> None:
+    """At a busy hour no picture is empty, and the queue shows why jobs wait.
 
-
-@pytest.mark.slow
-def test_to_the_end_while_it_is_not_known(browser: Browser, tmp_path: Path) -> None:
-    """A long run is brought to its end, with progress in words, and can be stopped on the way.
-
-    It takes 6 s; faster ones are over before the page is ready, since they are simulated ahead.
+    Panels are saved as PNG, SVG and CSV. Without a description of power, there is no energy.
     """
-    traces = Path(os.environ.get("HPCROWD_TRACES", "../shared/traces"))
-    path = (traces / "CEA-Curie-2011-2.1-cln.swf.gz").resolve()
-    if not path.exists():
-        pytest.skip(f"no {path}")
-    scenario = tmp_path / "long.toml"
-    scenario.write_text(
-        f'[scenario]\nkind = "replay"\ntrace = "{path}"\nusers = "rigid"\n'
-        'scheduler = "conservative"\n'
-    )
-    with started_page(scenario) as served:
-        reader = Reader(browser, served.address)
-        first = reader.at
-        reader.click("To the end")
-        reader.page.get_by_role("button", name="Stop", exact=True).click()
-        reader.until(lambda: reader.data("busy") == "0")
-        assert reader.at > first
-        reader.click("To the end")
-        reader.until(lambda: reader.time.endswith("finished"))
-        reader.close()
+    assert 0 == reader.page.locator('#power-a, [data-key="energy_kwh"]').count()
+    with Image.open(reader.saved("load-a", "PNG")) as image:
+        assert image.size[0] > 700
+    svg = reader.saved("load-a", "SVG").read_text()
+    assert "<svg" in svg
+    frame = pd.read_csv(reader.saved("load-a", "CSV"))
+    assert {"begin_s", "processors_in_use", "jobs_waiting"} <= set(frame)
+    assert 0 < frame["processors_in_use"].max() <= 8
+    queue = pd.read_csv(reader.saved("queue-a", "CSV"))
+    assert queue["reason"].str.len().min() > 5
+    see_everything(reader)
 
 
-def test_who_waits_and_why(reader: Reader) -> None:
-    """One click on a waiting job shows who holds what it needs, in words and in the Gantt chart."""
-    with reader.until_shown():
-        reader.page.locator("#queue-a tbody tr").first.click()
-    lit = reader.page.evaluate(
-        "[...hpcrowd.charts].map((one) => one.sources.lit?.data.left.length ?? 0)"
-    )
-    assert max(lit) > 0, "nothing is lit up in the chart"
-    told = reader.page.locator("#queue-a").inner_text()
-    assert "asks for" in told or "requests" in told
-    assert re.search(r"job=\d+", reader.page.url)
+def test_a_finished_run_is_played_back(
+    at: Opens, log: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]], serve: Serve
+) -> None:
+    """A folder of results opens, moves both ways, and has its log of decisions."""
+    assert 0 == call("replay", log, "--log-decisions", "--out", tmp_path / "run")[0]
+    served = serve(tmp_path / "run")
+    reader = at(address=served.address)
+    see_everything(reader)
+    reader.press("A day on")
+    reader.press("A day back")
+    assert BUSY == reader.at
 
 
-@pytest.mark.slow
-def test_tooltips_of_jobs(reader: Reader) -> None:
-    """Tooltips name job, user and times; a click chooses the job everywhere."""
+def test_to_the_end_while_it_is_not_known(at: Opens, slow_scenario: Path, serve: Serve) -> None:
+    """A long run is brought to its end, with progress in words, and can be stopped on the way."""
+    served = serve(slow_scenario)
+    reader = at("", served.address)
+    first = reader.at
+    reader.click("To the end")
+    reader.page.get_by_role("button", name="Stop", exact=True).click()
+    reader.until(lambda: reader.data("busy") == "0")
+    assert reader.at > first
+    reader.click("To the end")
+    reader.until(lambda: reader.time.endswith("finished"))
+
+
+def test_one_job(reader: Reader) -> None:
+    """Tooltips name job, user and times; a click chooses the job everywhere.
+
+    One click on a waiting job shows who holds what it needs, in words and in the Gantt chart.
+    """
     places = reader.boxes("gantt-a")
     jobs = [(x, y, told) for x, y, told in places if told.startswith("Job ")]
     assert len(jobs) > 5
@@ -187,6 +188,14 @@ def test_tooltips_of_jobs(reader: Reader) -> None:
     assert number is not None
     reader.page.mouse.click(x, y)
     reader.until(lambda: f"job={number[1]}" in reader.page.url)
+    with reader.until_shown():
+        reader.page.locator("#queue-a tbody tr").first.click()
+    lit = reader.page.evaluate(
+        "[...hpcrowd.charts].map((one) => one.sources.lit?.data.left.length ?? 0)"
+    )
+    assert max(lit) > 0, "nothing is lit up in the chart"
+    told = reader.page.locator("#queue-a").inner_text()
+    assert "asks for" in told or "requests" in told
 
 
 def test_wheel_and_drag_move_all_charts(reader: Reader) -> None:
@@ -205,30 +214,11 @@ def test_wheel_and_drag_move_all_charts(reader: Reader) -> None:
         reader.page.mouse.move(box["x"] + box["width"] / 2 + 90, box["y"] + 100, steps=4)
         reader.page.mouse.up()
     reader.until(lambda: zoomed != reader.page.url)
-    with reader.until_shown():
-        reader.page.get_by_role("button", name="28 days").click()
+    reader.press("28 days")
     reader.until(lambda: "from=" not in reader.page.url)
 
 
-@pytest.mark.slow
-def test_the_time_line_is_a_place(reader: Reader) -> None:
-    """A click on it goes to that time, the date field too, forward and back."""
-    box = reader.page.locator("#timeline").bounding_box()
-    assert box is not None
-    with reader.until_shown():
-        reader.page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + 30)
-    late = reader.at
-    assert late > BUSY
-    with reader.until_shown():
-        reader.page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + 30)
-    assert reader.at < BUSY
-    with reader.until_shown():
-        reader.page.get_by_label("Go to local time").fill("1997-01-20T12:30:00")
-        reader.page.keyboard.press("Enter")
-    assert reader.time.startswith("Mon 20 Jan 1997 12:30:00")
-
-
-def test_f5_and_a_sent_link_show_the_same(browser: Browser, reader: Reader) -> None:
+def test_f5_and_a_sent_link_show_the_same(reader: Reader) -> None:
     """The address holds time, part, user and settings."""
     reader.part("Users")
     reader.page.locator("#users-a tbody tr").nth(3).click()
@@ -250,7 +240,6 @@ def test_f5_and_a_sent_link_show_the_same(browser: Browser, reader: Reader) -> N
     other.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "kept"),
     [
@@ -260,18 +249,23 @@ def test_f5_and_a_sent_link_show_the_same(browser: Browser, reader: Reader) -> N
         ("at=300&two=1&edits=[{}]&since=-3", r"at=300$"),
     ],
 )
-def test_nonsense_in_the_address(browser: Browser, names: str, query: str, kept: str) -> None:
+def test_nonsense_in_the_address(at: Opens, names: str, query: str, kept: str) -> None:
     """Whatever an address holds, the page opens on what of it makes sense."""
-    reader = Reader(browser, names, f"?{query}")
+    reader = at(query, names)
     reader.until(lambda: re.search(kept, reader.page.url), reader.page.url)
     assert reader.rows("queue-a") or reader.at != 300
-    reader.close()
 
 
-@pytest.mark.slow
-def test_users_by_name(browser: Browser, names: str) -> None:
-    """Addresses name users; a short log opens in the middle of what happens, shown whole."""
-    reader = Reader(browser, names, "?user=ada&tab=user")
+def test_users_by_name(at: Opens, names: str) -> None:
+    """Addresses name users; a short log opens in the middle of what happens, shown whole.
+
+    Settings list what reading assumed, such as the size of a log that gives none.
+    """
+    reader = at("user=ada&tab=user", names)
+    reader.page.locator("summary").first.click()
+    notes = reader.page.locator("#runs").inner_text()
+    assert "does not give the size of the machine" in notes
+    assert "set it with --processors" in notes
     assert "ada" in reader.page.locator("#words-a").inner_text()
     assert "user=ada" in reader.page.url
     reader.page.get_by_label("User", exact=True).select_option(label="bob")
@@ -290,50 +284,47 @@ def test_users_by_name(browser: Browser, names: str) -> None:
         field.fill("week 1 Mon 00:10:30")
         field.press("Enter")
     assert reader.at == 630
-    reader.close()
-    reader = Reader(browser, names, "?user=adda&tab=user")
-    assert 'User "adda" is not in this run.' in reader.page.locator("#alert").inner_text()
-    reader.close()
-
-
-@pytest.mark.slow
-def test_two_logs_with_different_clocks(browser: Browser, log: Path, tmp_path: Path) -> None:
-    """The page says whose times it shows; a short difference is not rounded to nothing."""
-    (tmp_path / "names.csv").write_text(NAMES)
-    with started_page(tmp_path / "names.csv", log) as served:
-        reader = Reader(browser, served.address, "?at=3000&tab=delays&user=bob")
-        told = reader.page.locator("#banner").inner_text()
-        assert "local times are those of run A" in told
-        assert any(re.search(r"ada\tbob\t1\.\d", row) for row in reader.rows("delays-a"))
-        reader.close()
-
-
-@pytest.mark.slow
-def test_a_run_without_chance_says_so(browser: Browser, names: str) -> None:
-    """Other seeds change nothing in it: the page says that, and shows no interval."""
-    reader = Reader(browser, names)
     reader.click("Repeat with 5 seeds")
     numbers = reader.page.locator("#numbers")
     reader.until(lambda: "nothing in this run is drawn at random" in numbers.inner_text())
     assert "\u00b1" not in numbers.inner_text()
-    reader.close()
+    reader = at("user=adda&tab=user", names)
+    assert 'User "adda" is not in this run.' in reader.page.locator("#alert").inner_text()
 
 
-def test_two_runs_and_their_difference(browser: Browser, address: str) -> None:
-    """Another policy beside the first: numbers with the difference, users sorted by it."""
-    query = f"?at={BUSY}&two=1&b.scheduler=fcfs"
-    reader = Reader(browser, address, query, width=1800)
+def test_two_logs_with_different_clocks(at: Opens, log: Path, tmp_path: Path, serve: Serve) -> None:
+    """The page says whose times it shows; a short difference is not rounded to nothing."""
+    (tmp_path / "names.csv").write_text(NAMES)
+    served = serve(tmp_path / "names.csv", log)
+    reader = at("at=3000&tab=delays&user=bob", served.address)
+    told = reader.page.locator("#banner").inner_text()
+    assert "local times are those of run A" in told
+    assert any(re.search(r"ada\tbob\t1\.\d", row) for row in reader.rows("delays-a"))
+
+
+def test_two_runs_and_their_difference(at: Opens) -> None:
+    """Another policy beside the first: numbers with the difference, users sorted by it.
+
+    A click on a heading of one run's table sorts the other's by the same column.
+    """
+    reader = at(f"at={BUSY}&two=1&b.scheduler=fcfs", width=1800)
     assert reader.words("load-a") != reader.words("load-b")
     told = reader.page.locator("#numbers").inner_text()
     assert re.search(r"B . A", told), told
     reader.part("Differences")
     assert 12 == len(reader.rows("differences"))
+    reader.part("Users")
+    for _ in range(2):
+        reader.page.locator("#users-a thead").get_by_text("Jobs done").click()
+        reader.page.wait_for_timeout(200)
+        one, two = (reader.page.locator(f"#users-{run} th[aria-sort]") for run in "ab")
+        assert one.all_inner_texts() == two.all_inner_texts()
+        assert one.first.get_attribute("aria-sort") == two.first.get_attribute("aria-sort")
     reader.part("Cluster")
     ticks = "[...hpcrowd.charts].filter((one) => one.time).map((one) => one.xTicker.ticks.join())"
     reader.until(lambda: len(set(reader.page.evaluate(ticks))) == 1, "axes with other ticks")
     reader.press("One run")
     assert 0 == reader.page.locator("#load-b").count()
-    reader.close()
 
 
 def test_what_may_come(reader: Reader) -> None:
@@ -373,25 +364,9 @@ def test_what_may_come(reader: Reader) -> None:
     assert "Mon 3 Feb" in page.locator("#fans-a .about").inner_text()
 
 
-@pytest.mark.slow
-def test_where_nothing_can_be_forecast(browser: Browser, log: Path, tmp_path: Path) -> None:
-    """Of the recorded schedule the tab says why it cannot be forecast, and offers nothing."""
-    (tmp_path / "log.swf").write_bytes(log.read_bytes())
-    path = tmp_path / "recorded.toml"
-    path.write_text('[scenario]\nkind = "replay"\ntrace = "log.swf"\nscheduler = "recorded"\n')
-    with started_page(path) as served:
-        reader = Reader(browser, served.address, f"?at={BUSY}&tab=forecast")
-        words = reader.page.locator("#view-forecast").inner_text()
-        assert "The schedule is the recorded one" in words
-        assert not reader.page.locator("#ask").is_visible()
-        assert not reader.page.locator("#starts-a").is_visible()
-        reader.close()
-
-
-@pytest.mark.slow
-def test_edges_go_around_boxes(browser: Browser, address: str) -> None:
+def test_edges_go_around_boxes(at: Opens) -> None:
     """In the graph, an edge along a lane bends around boxes between; its tooltip says the wait."""
-    reader = Reader(browser, address, f"?at={BUSY}&tab=user&user=6&span=0")
+    reader = at(f"at={BUSY}&tab=user&user=6&span=0")
     edges = reader.page.evaluate(
         """() => {
             const { data } = [...hpcrowd.charts].find((one) => one.sources.own).sources.edges;
@@ -403,10 +378,8 @@ def test_edges_go_around_boxes(browser: Browser, address: str) -> None:
     assert max(along) > 0.5, "around boxes"
     told = [words for _, _, words in reader.boxes("graph-a")]
     assert any(re.search(r"waits for \d+\nthink time", one) for one in told)
-    reader.close()
 
 
-@pytest.mark.slow
 def test_a_typo_in_a_setting_keeps_the_run(reader: Reader) -> None:
     """One line beside the field explains a mistake; a right value begins the run anew."""
     page = reader.page
@@ -423,25 +396,23 @@ def test_a_typo_in_a_setting_keeps_the_run(reader: Reader) -> None:
     reader.told[:] = [one for one in reader.told if "zero" not in one]
 
 
-@pytest.mark.slow
-def test_a_mistake_in_the_file_is_corrected(browser: Browser, log: Path) -> None:
+def test_a_mistake_in_the_file_is_corrected(at: Opens, own_log: Path, serve: Serve) -> None:
     """A page opened on a scenario with a mistake says what to do; Reset then shows the run."""
-    path = log.with_name("what.toml")
-    text = f'[scenario]\nkind = "replay"\ntrace = "{log.name}"\n'
+    path = own_log.with_name("what.toml")
+    text = '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'
     path.write_text(text)
-    with started_page(path) as served:
-        reader = Reader(browser, served.address)
-        path.write_text(text + 'scheduler = "bestt"\n')
-        reader.page.reload()
-        reader.page.get_by_text("then press Reset").wait_for()
-        assert "what.toml, line 4" in reader.page.locator("#alert").inner_text()
-        path.write_text(text + 'scheduler = "fcfs"\n')
-        reader.click("Reset")
-        reader.ready()
-        assert "fcfs" in reader.page.locator("#settings-a h2").inner_text()
-        assert reader.rows("queue-a")
-        assert not reader.page.locator("#alert").is_visible()
-        reader.close()
+    served = serve(path)
+    reader = at("", served.address)
+    path.write_text(text + 'scheduler = "bestt"\n')
+    reader.page.reload()
+    reader.page.get_by_text("then press Reset").wait_for()
+    assert "what.toml, line 4" in reader.page.locator("#alert").inner_text()
+    path.write_text(text + 'scheduler = "fcfs"\n')
+    reader.click("Reset")
+    reader.ready()
+    assert "fcfs" in reader.page.locator("#settings-a h2").inner_text()
+    assert reader.rows("queue-a")
+    assert not reader.page.locator("#alert").is_visible()
 
 
 def test_going_on_from_here_as_a_second_run(reader: Reader) -> None:
@@ -464,132 +435,62 @@ def test_going_on_from_here_as_a_second_run(reader: Reader) -> None:
     assert "since=" not in page.url
 
 
-@pytest.mark.slow
-def test_panels_are_saved(reader: Reader) -> None:
-    """A picture comes as PNG, SVG and CSV, under its name, and the second time as the first."""
-    with Image.open(reader.saved("load-a", "PNG")) as image:
-        assert image.size[0] > 700
-    svg = reader.saved("load-a", "SVG").read_text()
-    assert "<svg" in svg
-    frame = pd.read_csv(reader.saved("load-a", "CSV"))
-    assert {"begin_s", "processors_in_use", "jobs_waiting"} <= set(frame)
-    assert 0 < frame["processors_in_use"].max() <= 8
-    queue = pd.read_csv(reader.saved("queue-a", "CSV"))
-    assert queue["reason"].str.len().min() > 5
-
-
-@pytest.mark.slow
-def test_tables_of_two_runs_are_sorted_in_step(browser: Browser, address: str) -> None:
-    """A click on a heading of one run's table sorts the other's by the same column."""
-    reader = Reader(browser, address, f"?at={BUSY}&tab=users&two=1&b.scheduler=fcfs", width=1800)
-    for _ in range(2):
-        reader.page.locator("#users-a thead").get_by_text("Jobs done").click()
-        reader.page.wait_for_timeout(200)
-        sorts = [
-            reader.page.locator(f"#users-{run} th[aria-sort]").all_inner_texts() for run in "ab"
-        ]
-        ways = [
-            reader.page.locator(f"#users-{run} th[aria-sort]").first.get_attribute("aria-sort")
-            for run in "ab"
-        ]
-        assert sorts[0] == sorts[1]
-        assert ways[0] == ways[1]
-    reader.close()
-
-
-@pytest.mark.slow
-def test_what_reading_assumed_is_on_the_page(
-    browser: Browser, tmp_path: Path, make_trace: Callable[..., Trace]
-) -> None:
-    """The settings of a run list it, such as the size of a log that gives none."""
-    job = {"run": 3 * HOUR, "requested_processors": 2, "requested_time": 4 * HOUR}
-    log = make_trace(*({"submit": 600 * n, "user": n, **job} for n in range(3)))
-    write_swf(log, tmp_path / "log.swf")
-    with started_page(tmp_path / "log.swf") as served:
-        reader = Reader(browser, served.address)
-        reader.page.locator("summary").first.click()
-        notes = reader.page.locator("#runs").inner_text()
-        assert "the trace does not give the size of the machine" in notes
-        assert "set it with --processors" in notes
-        reader.close()
-
-
 HOSTILE = """<!doctype html><title>evil</title><script>
-const told = [];
-window.told = told;
-const note = (what) => told.push(what);
+window.told = [];
 const socket = new WebSocket("ws://127.0.0.1:PORT/live");
-socket.onopen = () => note("websocket opened");
-socket.onerror = () => note("websocket refused");
-fetch("http://127.0.0.1:PORT/", {credentials: "include", mode: "no-cors"})
-  .then((found) => note("fetch " + found.type + " " + found.status)).catch(() => note("no fetch"));
+socket.onopen = () => told.push("websocket opened");
+socket.onerror = () => told.push("websocket refused");
 const script = document.createElement("script");
 script.src = "http://127.0.0.1:PORT/static/main.js";
-script.onload = () => note("script loaded");
-script.onerror = () => note("script refused");
+script.onload = () => told.push("script loaded");
 document.head.append(script);
 const frame = document.createElement("iframe");
 frame.src = "http://127.0.0.1:PORT/";
-frame.onload = () => note("frame " + frame.contentWindow.length);
 document.documentElement.append(frame);
 </script><form method="post" action="http://127.0.0.1:PORT/"><button>go</button></form>
 <a href="http://127.0.0.1:PORT/?at=36000">a link</a>"""
 
 
-def test_a_hostile_page_in_the_same_browser(browser: Browser, address: str, tmp_path: Path) -> None:
-    """It can open no websocket, load nothing, frame nothing, and its own page is not ours."""
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-    from threading import Thread
-    from urllib.parse import urlsplit
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder without a word."""
 
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+
+def test_a_hostile_page_in_the_same_browser(reader: Reader, address: str, tmp_path: Path) -> None:
+    """It can open no websocket, load nothing, frame nothing, and its own page is not ours."""
     port = urlsplit(address).port
     (tmp_path / "evil.html").write_text(HOSTILE.replace("PORT", str(port)))
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def __init__(self, *arguments: object, **named: object) -> None:
-            super().__init__(*arguments, directory=str(tmp_path), **named)  # type: ignore[arg-type]
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
     Thread(target=server.serve_forever, daemon=True).start()
-    context = browser.new_context()
+    evil = reader.context.new_page()  # of the browser that has the cookie
     try:
-        own = context.new_page()
-        own.goto(address)  # the browser has the cookie now
-        own.wait_for_selector('body[data-ready="1"]')
-        evil = context.new_page()
         # Another name of this machine is another site, to which cookies of ours do not belong.
-        for host in ("localhost", "127.0.0.1"):
+        for host in ("127.0.0.1", "localhost"):
             evil.goto(f"http://{host}:{server.server_port}/evil.html")
-            evil.wait_for_timeout(1500)
-            told = set(evil.evaluate("told"))
-            assert "websocket refused" in told, told
-            assert "websocket opened" not in told, told
-            assert "script loaded" not in told, told
+            evil.wait_for_function("told.includes('websocket refused')")
+            evil.wait_for_timeout(500)
+            assert ["websocket refused"] == evil.evaluate("told")
             assert evil.frames[1].url.startswith(("chrome-error:", "about:")), evil.frames[1].url
+        # A link that a reader follows does open the page, where the browser has its cookie.
+        evil.get_by_role("link").click()
+        evil.wait_for_selector('body[data-ready="1"]')
+        assert "36000" == evil.evaluate("document.body.dataset.at")
+        evil.go_back()
         evil.get_by_role("button", name="go").click()
         evil.wait_for_load_state()
         assert "hpcrowd: origin" in evil.content()
-        evil.goto(f"http://localhost:{server.server_port}/evil.html")
-        evil.get_by_role("link").click()
-        # A link that a reader follows does open the page, where the browser has its cookie.
-        evil.wait_for_selector('body[data-ready="1"]')
-        assert "36000" == evil.evaluate("document.body.dataset.at")
     finally:
-        context.close()
+        evil.close()
         server.shutdown()
         server.server_close()
 
 
-@pytest.mark.slow
 def test_the_server_is_killed_and_started_again(
     browser: Browser, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page says so, and goes on at the same second when the server is there again."""
-    from urllib.parse import urlsplit
-
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with started_page(log) as first:
         port = str(urlsplit(first.address).port)
@@ -610,74 +511,72 @@ def test_the_server_is_killed_and_started_again(
         reader.page.close()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processor times of Linux")
-def test_an_open_page_is_idle(browser: Browser, log: Path) -> None:
+def test_an_open_page_is_idle(at: Opens, log: Path, serve: Serve) -> None:
     """Nobody touches it: the server and its processes use less than 0.5 % of a core."""
-    with started_page(log) as served:
-        reader = Reader(browser, served.address)
-        reader.page.wait_for_timeout(3000)
-        before = served.seconds()
-        reader.page.wait_for_timeout(10_000)
-        assert served.seconds() - before < 0.05
-        reader.close()
+    served = serve(log)
+    reader = at("", served.address)
+    reader.page.wait_for_timeout(3000)
+    before = served.seconds()
+    reader.page.wait_for_timeout(6000)
+    assert served.seconds() - before < 0.03
 
 
-@pytest.mark.slow
-def test_a_finished_run_is_played_back(
-    browser: Browser, log: Path, tmp_path: Path, call: Callable[..., tuple[int, str, str]]
-) -> None:
-    """A folder of results opens, moves both ways, and has its log of decisions."""
-    assert 0 == call("replay", log, "--log-decisions", "--out", tmp_path / "run")[0]
-    with started_page(tmp_path / "run") as served:
-        reader = Reader(browser, served.address, f"?at={BUSY}&tab=user&user=2")
-        assert "released by completion" in reader.page.locator("#decisions-a").inner_text()
-        reader.part("Cluster")
-        for panel in CLUSTER:
-            assert reader.spread(panel) > NOT_EMPTY, panel
-        reader.press("A day on")
-        reader.press("A day back")
-        assert BUSY == reader.at
-        reader.close()
+@pytest.mark.parametrize("currency", ["EUR", "SEK"])
+def test_energy(at: Opens, powered_log: Path, currency: str, serve: Serve) -> None:
+    """Two runs show their energy and its difference, and a chart, which is read aloud.
+
+    Costs in another currency are shown beside each other, but not subtracted.
+    """
+    paths = []
+    for unit, scheduler in (("EUR", "easy"), (currency, "fcfs")):
+        power = powered_log.with_name(f"power_{scheduler}.toml")
+        text = powered_log.with_name("power.toml").read_text()
+        power.write_text(text.replace("price = 0.3", f'price = 0.3\ncurrency = "{unit}"'))
+        paths.append(powered_log.with_name(f"{scheduler}.toml"))
+        paths[-1].write_text(
+            '[scenario]\nkind = "replay"\ntrace = "log.swf"\n'
+            f'power = "{power.name}"\nscheduler = "{scheduler}"\n'
+        )
+    served = serve(*paths)
+    reader = at(address=served.address)
+    found = reader.page.locator('[data-key="energy_kwh"]').inner_text()
+    assert re.search(r"A\s+[\d.]+ kWh.*B\s+[\d.]+ kWh.*kWh (better|worse)", found, re.S), found
+    found = reader.page.locator('[data-key="energy_cost"]').inner_text()
+    assert re.search(rf"A\s+[\d.,]+ EUR.*B\s+[\d.,]+ {currency}", found, re.S), found
+    compared = re.search("better|worse|the same", found) is not None
+    assert compared is (currency == "EUR"), found
+    for panel in ("power-a", "power-b"):
+        assert "Power, kW, cooling included, now" in reader.words(panel)
+        assert reader.spread(panel) > NOT_EMPTY
+    assert b"carbon_g_per_kwh" in reader.saved("power-a", "CSV").read_bytes()
 
 
-@pytest.mark.slow
 @pytest.mark.traces
-def test_a_real_log(browser: Browser, traces: Path) -> None:
+def test_a_real_log(at: Opens, traces: Path, serve: Serve) -> None:
     """KTH in a busy week: every panel shows something, for the cluster and for the busiest user."""
-    name = "KTH-SP2-1996-2.1-cln.swf.gz"
-    if not (traces / name).exists():
-        pytest.skip(f"no {name} in {traces}")
-    with started_page(traces / name) as served:
-        reader = Reader(browser, served.address, "?at=2000000")
-        for panel in CLUSTER:
-            assert reader.spread(panel) > NOT_EMPTY, panel
-        assert "40 waiting jobs" in reader.page.locator("#queue-a").inner_text()
-        assert "first in the queue: requests 80 processors, 4 are free" in reader.rows("queue-a")[0]
-        with reader.until_shown():
-            reader.page.locator("#queue-a tbody tr").first.click()
-        picture(reader, "inspect-cluster.png", 1180)
-        reader.part("Users")
-        reader.page.get_by_label("Search").fill("13")
-        row = reader.page.locator("#users-a tbody tr")
-        named = reader.page.locator(":first-child", has_text=re.compile(r"^\s*13\s*$"))
-        row.filter(has=named).first.click()
-        reader.part("One user")
-        for panel in USER:
-            assert reader.spread(panel) > NOT_EMPTY, panel
-        picture(reader, "inspect-user.png", 1500)
-        reader.part("Who slows whom")
-        picture(reader, "inspect-delays.png", 800)
-        reader.close()
-        query = "?at=2000000&tab=forecast&days=7&jobs=1x64x43200,32x2x43200"
-        reader = Reader(browser, served.address, query)
-        reader.page.wait_for_selector("#starts-a tbody tr")
-        reader.page.wait_for_selector("#ask progress", state="hidden")
-        picture(reader, "inspect-forecast.png", 1180)
-        reader.close()
-        query = "?at=2000000&two=1&b.processors=2x"
-        reader = Reader(browser, served.address, query, width=1700)
-        for run in "ab":
-            assert reader.spread(f"submissions-{run}") > NOT_EMPTY
-        picture(reader, "inspect-two.png", 1180)
-        reader.close()
+    busy = "at=2000000"
+    served = serve(traces / "KTH-SP2-1996-2.1-cln.swf.gz")
+    reader = at(busy, served.address)
+    for panel in CLUSTER:
+        assert reader.spread(panel) > NOT_EMPTY, panel
+    assert "40 waiting jobs" in reader.page.locator("#queue-a").inner_text()
+    assert "first in the queue: requests 80 processors, 4 are free" in reader.rows("queue-a")[0]
+    with reader.until_shown():
+        reader.page.locator("#queue-a tbody tr").first.click()
+    picture(reader, "inspect-cluster.png", 1180)
+    reader = at(f"{busy}&tab=user&user=13", served.address)
+    for panel in USER:
+        assert reader.spread(panel) > NOT_EMPTY, panel
+    picture(reader, "inspect-user.png", 1500)
+    reader.part("Who slows whom")
+    picture(reader, "inspect-delays.png", 800)
+    asked = "tab=forecast&days=7&jobs=1x64x43200,32x2x43200"
+    reader = at(f"{busy}&{asked}", served.address)
+    reader.page.wait_for_selector("#starts-a tbody tr")
+    reader.page.wait_for_selector("#ask progress", state="hidden")
+    picture(reader, "inspect-forecast.png", 1180)
+    reader = at(f"{busy}&two=1&b.processors=2x", served.address, width=1700)
+    for run in "ab":
+        assert reader.spread(f"submissions-{run}") > NOT_EMPTY
+    picture(reader, "inspect-two.png", 1180)

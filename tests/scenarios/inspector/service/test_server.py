@@ -1,359 +1,217 @@
-"""The server of the page and its processes, without a browser."""
+"""The command ``hpcrowd inspect``: whom its server answers, how it ends, what it refuses."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import os
+import re
+import signal
+import socket
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError
-from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from typing import NamedTuple
 
 import pytest
 from hpcrowd.environment import write_swf
-from hpcrowd.environment.clock import DAY, HOUR
+from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.traces.trace import Trace
 
-from tests.support.page import Served, processes_of, started_page
-from tests.support.populations import small_log
+from tests.support.page import started_page
 
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
-pytest.importorskip("websockets", reason="no websockets: pip install 'hpcrowd[page]'")
 
-from websockets.exceptions import InvalidStatus
+from hpcrowd.scenarios.inspector.service.guard import kept_token, new_token
+from hpcrowd.scenarios.inspector.service.server import LOOPBACK, bound_socket, is_loopback
 
-from tests.support.page_client import Client, connected
-
-#: A busy second of the log.
-BUSY = 2_786_460
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory, make_trace: Callable[..., Trace]) -> Path:
-    """A log of twelve users over eight weeks."""
-    path = tmp_path_factory.mktemp("server") / "log.swf"
-    write_swf(small_log(make_trace), path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def served(log: Path) -> Iterator[Served]:
-    """A server that shows it."""
-    with started_page(log) as found:
-        yield found
+Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def client(served: Served) -> Iterator[Client]:
-    """A page that has just opened the run."""
-    with connected(served.address) as found:
-        yield found
-
-
-def test_opens_at_the_first_busy_hour(client: Client) -> None:
-    """The run is introduced, its timeline comes to the end, and the page opens where it is busy."""
-    at = client.ask("open")["at"]
-    run = client.until("run", run=0)
-    assert ("log.swf", False, "Europe/Stockholm") == (
-        run["title"], run["played_back"], run["clock"]["zone"],
-    )  # fmt: skip
-    whole = client.until("timeline", done=True)
-    assert at == whole["busy"]
-    before, there = (client.show(second, "queue")["runs"][0]["queue"] for second in (at - HOUR, at))
-    assert there["total"] > 0
-    assert all(row["reason"] for row in there["rows"])
-    assert before["total"] == 0 or at == HOUR
-
-
-def test_any_second_can_be_shown(client: Client) -> None:
-    """Forward, back, from the end, from the beginning: a second looks the same each time."""
-    client.ask("open", at=0)
-    panels = ("numbers", "load", "submissions", "gantt", "queue", "users", "user")
-    shown = {"from": BUSY - 7 * DAY, "to": BUSY, "user": 3}
-    first = client.show(BUSY, *panels, **shown)
-    assert BUSY == first["at"]
-    end = client.show(10**10, *panels)
-    assert end["over"]
-    again = client.show(BUSY, *panels, **shown)
-    assert first["runs"] == again["runs"]
-    client.show(0, *panels)
-    for at in range(BUSY - 3 * HOUR, BUSY + 1, HOUR):
-        steps = client.show(at, *panels, **shown)
-    assert first["runs"] == steps["runs"]
-
-
-def test_two_runs_with_other_settings(client: Client) -> None:
-    """A second run has its own settings and comes along; a mistake in them keeps what is there."""
-    client.ask("open", at=BUSY, runs=[{}, {"settings": {"processors": "2x"}}])
-    found = client.show(BUSY, "numbers", "gantt")
-    assert [8, 16] == [one["gantt"]["size"] for one in found["runs"]]
-    answer = client.ask("open", at=BUSY, runs=[{}, {"settings": {"processors": "two"}}])
-    assert 2 == answer["runs"]
-    assert "processors 'two': must be a number" in client.until("failed", run=1)["error"]
-    assert 16 == client.show(BUSY, "gantt")["runs"][1]["gantt"]["size"]
-    client.ask("open", at=BUSY, runs=[{}])
-    assert 1 == len(client.show(BUSY, "numbers")["runs"])
-
-
-def test_an_edited_scenario_is_read_again(log: Path, tmp_path: Path) -> None:
-    """A page that is opened after an edit shows it; Reset does, too, and reports a mistake."""
-    (tmp_path / "log.swf").write_bytes(log.read_bytes())
-    path = tmp_path / "what.toml"
-    words = '[scenario]\nkind = "replay"\ntrace = "log.swf"\nprocessors = "{}"\n'
-    path.write_text(words.format("1x"))
-
-    def size(client: Client) -> int:
-        found = client.show(BUSY, "gantt")["runs"][0]["gantt"]["size"]
-        assert isinstance(found, int)
-        return found
-
-    with started_page(path) as served:
-        with connected(served.address) as client:
-            client.ask("open", at=BUSY)
-            assert 8 == size(client)
-            path.write_text(words.format("2x"))
-            client.ask("open", at=BUSY, again=True)
-            assert 16 == size(client)
-            path.write_text(words.format("many"))
-            client.ask("open", at=BUSY, again=True)
-            assert "line 4" in client.until("failed", run=0)["error"]
-            assert 16 == size(client)
-        path.write_text(words.format("3x"))
-        with connected(served.address) as client:
-            client.ask("open", at=BUSY)
-            assert 24 == size(client)
-
-
-def test_the_next_event_of_a_user(client: Client) -> None:
-    """It stops where something happens to the user, and says when nothing more does."""
-    client.ask("open", at=0)
-    client.show(0)
-    found = client.show(None, "user", event=1, user=1)
-    assert 1 == found["runs"][0]["user"]["jobs_total"]
-    client.show(10**10)
-    found = client.show(None, event=1)
-    assert "Nothing more happens to user 1." == found["message"]
-
-
-def test_seeds_give_intervals(client: Client) -> None:
-    """Both runs are repeated, seed by seed, and their difference has an interval."""
-    client.ask("open", at=0, runs=[{}, {"settings": {"processors": "2x"}}])
-    client.ask("seeds", count=2)
-    found = client.until("seeds", done=4)
-    difference = found["difference"]["wait_mean_s"]
-    assert (2, True) == (difference["n"], difference["mean"] < 0)
-
-
-def test_going_on_from_here_with_a_changed_user(client: Client) -> None:
-    """Run B is A until a user is changed; an edge that makes the user think longer delays it."""
-    client.ask("open", at=BUSY)
-    client.show(BUSY)
-    graph = client.show(BUSY, "user", user=3)["runs"][0]["user"]["graph"]
-    edges = zip(graph["before"], graph["after"], graph["think"], strict=True)
-    before, after, think = next(edge for edge in edges if graph["state"][edge[1]] in (3, 4))
-    longer = {
-        "user": 3,
-        "kind": "think_time",
-        "before": graph["unit"][before],
-        "after": graph["unit"][after],
-        "seconds": think + 2 * DAY,
-    }
-    changed = {"since": BUSY, "edits": [longer]}
-    assert 2 == client.ask("open", at=BUSY, runs=[{}, changed])["runs"]
-    assert [longer] == client.until("run", run=1)["edits"]
-    one, two = client.show(BUSY - DAY, "gantt", "queue")["runs"]
-    assert one == two
-    one, two = client.show(BUSY + 7 * DAY, "user", user=3)["runs"]
-    assert one["user"]["jobs_total"] > two["user"]["jobs_total"]
-    rigid = {"since": BUSY, "edits": [{"user": 3, "kind": "behaviour", "value": "rigid"}]}
-    client.ask("open", at=BUSY, runs=[{}, rigid])
-    found = client.show(BUSY + DAY, "user", user=3)["runs"]
-    assert ["think-time", "rigid"] == [one["user"]["behaviour"] for one in found]
-
-
-def test_changes_that_are_not_possible(client: Client) -> None:
-    """The run stays as it is, and one line says why."""
-    client.ask("open", at=BUSY)
-    for change, told in (
-        ({"user": 99, "kind": "behaviour", "value": "rigid"}, "user 99: not in this run"),
-        ({"user": 3, "kind": "behaviour", "value": "evil.py:Evil"}, "behaviour 'evil.py:Evil'"),
-        ({"user": 3, "kind": "remove_edge", "before": 1, "after": 2}, "there is none"),
-        ({"user": 3, "kind": "add_edge", "before": 1, "after": 2}, "give seconds"),
-    ):
-        client.pushed.clear()
-        answer = client.ask("open", at=BUSY, runs=[{}, {"since": BUSY, "edits": [change]}])
-        assert 1 == answer["runs"]
-        assert told in client.until("failed", run=1)["error"]
-
-
-def test_pages_are_apart(served: Served) -> None:
-    """What one page does leaves another where it is."""
-    with connected(served.address) as one, connected(served.address) as two:
-        for client in (one, two):
-            client.ask("open", at=0)
-        one.show(5 * DAY)
-        two.show(2 * DAY)
-        assert [5 * DAY, 2 * DAY] == [client.show()["at"] for client in (one, two)]
-
-
-def test_messages_that_make_no_sense(client: Client) -> None:
-    """They are answered with one line, and change nothing."""
-    client.ask("open", at=HOUR)
-    client.show(HOUR)
-    assert "extra inputs" in client.ask("show", path="/etc/passwd")["error"]
-    assert "input tag 'code'" in client.ask("code")["error"]
-    assert HOUR == client.show()["at"]
-    assert "did you mean load" in client.ask("save", run=0, panel="loda", kind="csv")["error"]
-    assert "the page shows 1" in client.ask("save", run=1, panel="load", kind="csv")["error"]
+def one_job(tmp_path: Path, make_trace: Callable[..., Trace]) -> Path:
+    """A log of one job."""
+    path = tmp_path / "one.swf"
+    job = {"submit": 0, "run": 60, "requested_processors": 1, "user": 1}
+    write_swf(make_trace(job, header="; MaxProcs: 1"), path)
+    return path
 
 
 @pytest.mark.parametrize(
-    ("origin", "cookie"),
+    ("host", "expected"),
     [
-        ("http://evil.example", None),
-        ("http://127.0.0.1:1", None),
-        ("null", None),
-        ("", "guessed"),
-        ("", ""),
+        *((host, True) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "192.168.1.5", "example.org")),
     ],
 )
-def test_strangers_are_refused(served: Served, origin: str, cookie: str | None) -> None:
-    """No websocket for another origin, nor without the token."""
-    with (
-        pytest.raises(InvalidStatus, match="403"),
-        connected(served.address, origin, cookie),
-    ):
-        pass
+def test_loopback(host: str, expected: bool) -> None:
+    """Only what no other machine can reach counts."""
+    assert expected == is_loopback(host)
 
 
-def test_a_page_may_load_only_its_own_files(served: Served) -> None:
-    """No path leads out of them, and no answer lets another site frame or script the page."""
-    address = urlsplit(served.address)
-    token = address.query.removeprefix("token=")
-    cookie = {"Cookie": f"hpcrowd-{address.port}={token}"}
+class Parts(NamedTuple):
+    """The parts of an address that the command printed."""
 
-    def answer(path: str, headers: dict[str, str]) -> tuple[int, dict[str, str]]:
-        request = Request(f"http://{address.netloc}{path}", headers=headers)
-        try:
-            with urlopen(request) as found:
-                return found.status, dict(found.headers)
-        except HTTPError as error:
-            return error.code, dict(error.headers)
+    port: int
+    token: str
 
-    assert 200 == answer("/static/main.js", cookie)[0]
-    assert 200 == answer("/static/bokeh.min.js", cookie)[0]
-    for path in ("/static/..%2fserver.py", "/static/server.py", "/static/../guard.py", "/live/x"):
-        assert 404 == answer(path, cookie)[0], path
-    for headers in (
-        {},
-        {"Cookie": f"hpcrowd-{address.port}=x"},
-        {**cookie, "Host": "evil.example"},
-    ):
-        assert 403 == answer("/", headers)[0], headers
-    headers = answer("/", cookie)[1]
-    policy = headers["content-security-policy"]
-    assert "default-src 'none'; script-src 'self';" in policy
-    assert "frame-ancestors 'none'" in policy
-    entered = answer(f"/?token={token}&at=5", {})
-    assert "samesite=strict" in entered[1]["set-cookie"].lower()
-    assert "httponly" in entered[1]["set-cookie"].lower()
+    @property
+    def cookie(self) -> str:
+        """The header that a browser sends once it has the token."""
+        return f"Cookie: hpcrowd-{self.port}={self.token}"
 
 
-def test_a_server_that_is_started_again_keeps_its_token(
-    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Pages that are open find it again at the same port."""
+def parts(address: str) -> Parts:
+    """Return the port and the token of an address."""
+    found = re.fullmatch(rf"http://{LOOPBACK}:(\d+)/\?token=([\w-]{{20,}})", address)
+    assert found is not None, address
+    return Parts(int(found[1]), found[2])
+
+
+#: Headers that ask for a websocket.
+UPGRADE = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+           "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")  # fmt: skip
+
+#: Where the page opens one.
+LIVE = "/live"
+
+
+def answer(port: int, *headers: str, path: str = "/", host: str = LOOPBACK) -> str:
+    """Return the answer to a request for the page; of a websocket, how it begins."""
+    lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", *headers]
+    if not (upgrade := UPGRADE[0] in headers):
+        lines.append("Connection: close")
+    with socket.create_connection((LOOPBACK, port), timeout=30) as one:
+        one.sendall("\r\n".join([*lines, "", ""]).encode())
+        found = one.recv(65536)
+        while not upgrade and (more := one.recv(65536)):
+            found += more
+        return found.decode("latin-1")
+
+
+def test_only_the_page_itself_is_answered(one_job: Path) -> None:
+    """Without the token of the address, from another site or at another address, nothing is.
+
+    That holds for the page, what it loads, and the websocket that moves the run. No path leads out
+    of the page's own files, and no answer lets another site frame or script it.
+    """
+    with started_page(one_job) as served:
+        port, token = parts(served.address)
+        cookie, own = parts(served.address).cookie, f"Origin: http://{LOOPBACK}:{port}"
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.2", port), timeout=5).close()
+        refused = answer(port, cookie, host="evil.example")
+        assert " 403 Forbidden" in refused
+        assert "not a name of this machine" in refused
+        for path in ("/", "/?token=wrong", "/?token=", "/static/page.css", LIVE):
+            assert " 403 Forbidden" in answer(port, path=path)
+        wrong = f"{cookie}x", "Cookie: hpcrowd-1=1", "Cookie: =;;", f"Cookie: other={token}"
+        for one in (*wrong, f"Cookie: hpcrowd-{port}="):
+            assert " 403 Forbidden" in answer(port, one)
+            assert " 403 Forbidden" in answer(port, one, own, *UPGRADE, path=LIVE)
+        sites = ("http://evil.example", "null", f"http://{LOOPBACK}:{port + 1}", "", "http://[")
+        for site in sites:
+            assert " 403 Forbidden" in answer(port, cookie, f"Origin: {site}")
+            refused = answer(port, cookie, f"Origin: {site}", *UPGRADE, path=LIVE)
+            assert " 403 Forbidden" in refused
+        assert " 403 Forbidden" in answer(port, path=f"{LIVE}?token=wrong")
+        for path in ("..%2fserver.py", "server.py", "../guard.py"):
+            assert " 404 " in answer(port, cookie, path=f"/static/{path}")
+        entered = answer(port, path=f"/?tab=users&token={token}&at=5")
+        assert " 200 OK" in entered
+        assert 'http-equiv="refresh" content="0;url=/?tab=users&amp;at=5"' in entered
+        assert f"set-cookie: hpcrowd-{port}={token}; HttpOnly; Path=/; SameSite=strict" in entered
+        for path in ("/", "/static/main.js", "/static/bokeh.min.js"):
+            assert " 200 OK" in (page := answer(port, cookie, path=path))
+            assert "content-security-policy: default-src 'none'; script-src 'self';" in page
+            assert "frame-ancestors 'none'" in page
+        assert " 200 OK" in answer(port, cookie, host="localhost")
+        assert " 101 Switching" in answer(port, cookie, own, *UPGRADE, path=LIVE)
+        served.process.send_signal(signal.SIGINT)
+        assert 0 == served.process.wait(30)
+        assert served.process.stderr is not None
+        assert ["The page is closed."] == served.process.stderr.read().splitlines()
+
+
+def test_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are random, and kept by port for hours, in a file that only its owner reads."""
+    tokens = {new_token() for _ in range(100)}
+    assert (100, True) == (len(tokens), min(map(len, tokens)) >= 20)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with started_page(log) as any_free:
-        port = str(urlsplit(any_free.address).port)
-    with started_page(log, options=("--port", port)) as first:
-        pass
-    with started_page(log, options=("--port", port)) as second:
-        assert first.address == second.address
-        with connected(first.address) as client:
-            assert HOUR == client.ask("open", at=HOUR)["at"]
+    one = kept_token(8765)
+    assert one != kept_token(8766)
+    path = tmp_path / "hpcrowd" / "page-8765"
+    assert 0o600 == path.stat().st_mode & 0o777
+    assert one == kept_token(8765)
+    os.utime(path, (0, 0))
+    assert one != kept_token(8765)
+    path.write_text("short")
+    assert 22 == len(kept_token(8765))
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
+    assert kept_token(8765) != kept_token(8765)
 
 
-def outcome(client: Client, asked: int, run: int = 0) -> dict[str, Any]:
-    """Return the last news of a forecast: what was found, or what went wrong."""
-    while True:
-        news = client.until("forecast", asked=asked, run=run)
-        if "error" in news or ("found" in news and news.get("done", -1) == news.get("of")):
-            return news
-        client.pushed.remove(news)
+@pytest.mark.slow
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it(one_job: Path, ended_by: signal.Signals) -> None:
+    """SIGTERM or a closed terminal: it says so and ends well, also with a page open."""
+    with started_page(one_job) as served:
+        assert " 200 OK" in answer(parts(served.address).port, parts(served.address).cookie)
+        served.process.send_signal(ended_by)
+        assert 0 == served.process.wait(30)
+        assert served.process.stderr is not None
+        assert "The page is closed." == served.process.stderr.read().strip()
 
 
-def test_a_forecast_comes_with_progress(client: Client) -> None:
-    """It is the same each time; meanwhile the page shows other things of the same second."""
-    client.ask("open", at=BUSY)
-    panel = client.show(BUSY, "forecast")["runs"][0]["forecast"]
-    assert ("", "think-time") == (panel["why"], panel["users"])
-    number = client.send("forecast", futures=20)
-    assert client.answer(number)["ok"]
-    assert client.show(BUSY, "queue")["runs"][0]["queue"]["rows"]
-    found = outcome(client, number)["found"]
-    assert (BUSY, 20) == (found["at"], found["futures"])
-    again = client.send("forecast", futures=20)
-    assert found == outcome(client, again)["found"]
+@pytest.mark.slow
+def test_says_when_others_are_let_in(one_job: Path) -> None:
+    """Another address is reported, before the page is there."""
+    with started_page(one_job, options=("--port", "0", "--host", "0.0.0.0")) as served:
+        told = "".join(served.told)
+    for words in ("Listening on 0.0.0.0", "whoever has the address below", "not encrypted"):
+        assert words in told
 
 
-def test_both_runs_have_forecasts(client: Client) -> None:
-    """Each run is forecast from its own state; what is wrong in one is a line of its own."""
-    client.ask("open", at=BUSY, runs=[{}, {"settings": {"processors": "2x"}}])
-    client.show(BUSY, "forecast")
-    job = {"processors": 9, "requested": HOUR}
-    number = client.send("forecast", futures=20, days=1, jobs=[job])
-    assert 16 == outcome(client, number, run=1)["found"]["size"]
-    words = "a job of 9 processors: the machine has 8; ask for that many at most"
-    assert words == outcome(client, number)["error"]
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of Linux")
-def test_a_forecast_ends_with_its_second_and_with_the_page(served: Served) -> None:
-    """Another second, another run, or 0 futures end its processes; nothing more is pushed."""
-
-    def ends(do: Callable[[Client], object]) -> None:
-        with connected(served.address) as client:
-            client.ask("open", at=BUSY)
-            client.show(BUSY)
-            before = set(processes_of(served))
-            number = client.send("forecast", futures=200, days=7)
-            client.until("forecast", asked=number)
-            more = set(processes_of(served)) - before
-            assert 1 == len(more)
-            do(client)
-            limit = time.perf_counter() + 10
-            while more & set(processes_of(served)) and time.perf_counter() < limit:
-                time.sleep(0.05)
-            assert not more & set(processes_of(served))
-            if client.connection.close_code is None:
-                client.show()
-                last = [one for one in client.pushed if one.get("asked") == number]
-                assert all(one["done"] < one["of"] for one in last if "done" in one)
-
-    for do in (
-        lambda client: client.show(BUSY - HOUR),
-        lambda client: client.ask("forecast", futures=0),
-        lambda client: client.ask("open", at=BUSY, runs=[{"settings": {"scheduler": "fcfs"}}]),
-        lambda client: client.connection.close(),
-    ):
-        ends(do)
+def test_a_port_that_is_taken() -> None:
+    """Asked for by number it is an error; else another one is taken."""
+    with bound_socket(LOOPBACK, 0) as one:
+        number = one.getsockname()[1]
+        with pytest.raises(QuantityError, match=f"port {number} on 127.0.0.1: .*--port N"):
+            bound_socket(LOOPBACK, number)
+    with bound_socket(LOOPBACK, None) as first, bound_socket(LOOPBACK, None) as second:
+        assert first.getsockname()[1] != second.getsockname()[1]
 
 
 @pytest.mark.parametrize(
-    ("message", "words"),
+    ("arguments", "told"),
     [
-        ({"futures": 51}, "forecast.futures"),
-        ({"futures": 50, "days": 365}, "forecast.days"),
-        ({"futures": 50, "jobs": [{"processors": 0, "requested": 60}]}, "greater than"),
-        ({"futures": 50, "jobs": [{"processors": 10**9, "requested": 60}]}, "less than"),
-        ({"futures": 50, "jobs": [{"processors": "$(id)", "requested": 60}]}, "valid integer"),
-        ({"futures": 50, "jobs": [{"processors": 1, "requested": 60, "count": 1001}]}, "count"),
-        ({"futures": 50, "jobs": [{"processors": 1, "requested": 60}] * 3}, "at most 2"),
-        ({"futures": 50, "scheduler": "own.py:Own"}, "extra inputs"),
+        (("nothing.swf",), "nothing.swf: no such file; give a trace, a scenario"),
+        (("a", "b", "c"), "3 runs: a page shows 2 at most"),
+        (("one.swf", "--host", "203.0.113.7", "--port", "0"), "port 0 on 203.0.113.7"),
+        (("bad.toml",), "none.swf"),
+        (("keyless.toml",), "keyless.toml"),
+        (("empty",), "empty"),
     ],
 )
-def test_forecasts_that_make_no_sense(client: Client, message: dict[str, Any], words: str) -> None:
-    """Numbers have limits and are numbers; nothing else comes in."""
-    assert words in client.ask("forecast", **message)["error"]
+def test_refused(
+    call: Call,
+    one_job: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    told: str,
+) -> None:
+    """One line, exit code 2."""
+    monkeypatch.chdir(one_job.parent)
+    Path("bad.toml").write_text('[scenario]\nkind = "replay"\ntrace = "none.swf"\n')
+    Path("keyless.toml").write_text('[scenario]\nkind = "replay"\n')
+    Path("empty").mkdir()
+    code, out, err = call("inspect", *arguments)
+    assert (2, "") == (code, out)
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("hpcrowd: ")
+    assert told in last
+
+
+def test_without_the_page(call: Call, one_job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what to install."""
+    monkeypatch.setattr("hpcrowd.scenarios.inspector.service.server.find_spec", lambda name: None)
+    code, _, err = call("inspect", one_job)
+    assert 2 == code
+    assert 'pip install "hpcrowd[page]"' in err

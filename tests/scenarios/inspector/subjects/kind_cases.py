@@ -1,10 +1,13 @@
-"""What holds of every run that is inspected, whatever kind it is."""
+"""Runs of every kind, and what holds of every run that is inspected."""
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,91 @@ from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.scenarios.inspector.panels.cluster import queue_with_reasons
 from hpcrowd.scenarios.inspector.panels.registry import PANELS, panels_json
 from hpcrowd.scenarios.inspector.subjects.course import Course, LiveCourse
+from hpcrowd.scenarios.inspector.subjects.subject import subject_of
 from numpy.typing import NDArray
+
+LOG = 'kind = "replay"\ntrace = "log.swf"\n'
+
+MIXED = (
+    LOG
+    + """
+[[scenario.users.users]]
+behaviour = "fluid"
+share = 0.4
+[[scenario.users.users]]
+behaviour = "generative"
+share = 0.2
+[[scenario.users.users]]
+behaviour = "think-time"
+share = 0.4
+reactions = [
+    { do = "switch", to = "backup", when = "recent-waits", wait = "10m" },
+    { do = "delay", when = "during", periods = [["2d", "4d"]] },
+    { do = "renounce", when = "during", periods = [["9d", "11d"]] },
+]
+[scenario.users.clusters.backup]
+processors = 4
+"""
+)
+
+PLATFORM = (
+    LOG
+    + """
+users = "{users}"
+[scenario.platform]
+changes = [
+    {{ do = "down", at = 200000, until = 700000, processors = 6, jobs = "{fate}" }},
+    {{ do = "fail", mean = "8h", repair_mean = "2h", jobs = "{fate}" }},
+    {{ do = "maintain", start = 1300000, end = 1400000, jobs = "{fate}" }},
+    {{ do = "resize", at = 2000000, processors = 5 }},
+    {{ do = "speed", at = 2500000, factor = 0.5 }},
+    {{ do = "switch", at = 3000000, scheduler = "sjf" }},
+]
+"""
+)
+
+GRID = """kind = "grid"
+users = "{users}"
+broker = "{broker}"
+{more}
+[scenario.clusters.north]
+processors = 8
+trace = "log.swf"
+grid_share = 0.5
+[scenario.clusters.south]
+processors = 6
+speed = 1.5
+trace = "log.swf"
+[scenario.grid]
+model = "lublin"
+days = 1
+"""
+
+RESAMPLED = 'kind = "resample"\ntrace = "log.swf"\nusers = "{users}"\nsatisfaction = "{minds}"\n'
+
+#: Scenario files by name.
+KINDS = {
+    **{
+        users: LOG + f'users = "{users}"\n'
+        for users in ("rigid", "think-time-windows", "adjusted", "distribution", "fluid")
+    },
+    **{users: LOG + f'users = "{users}"\n' for users in ("shmueli-feitelson", "generative")},
+    "recorded": LOG + 'scheduler = "recorded"\n',
+    **{name: LOG + f'scheduler = "{name}"\n' for name in ("fcfs", "conservative", "fair-share")},
+    "mixed": MIXED,
+    "platform-requeue": PLATFORM.format(users="think-time", fate="requeue"),
+    "platform-resubmit": PLATFORM.format(users="fluid", fate="resubmit"),
+    "platform-made-up": PLATFORM.format(users="generative", fate="resubmit"),
+    "platform-fail": PLATFORM.format(users="rigid", fate="fail"),
+    "grid-held": GRID.format(users="rigid", broker="first-fit", more=""),
+    "grid-at-once": GRID.format(users="think-time", broker="least-loaded", more=""),
+    "grid-components": GRID.format(users="think-time", broker="worst-fit", more="components = 5"),
+    "resample": RESAMPLED.format(users="think-time-windows", minds="none"),
+    "resample-habit": RESAMPLED.format(users="think-time", minds="habit"),
+    "resample-mugm": RESAMPLED.format(users="mugm", minds="requested"),
+    "resample-rigid": RESAMPLED.format(users="rigid", minds="none"),
+    "populate": 'kind = "populate"\nmodel = "lublin"\ndays = 1\nmodel_processors = 64\n',
+}  # fmt: skip
 
 #: Views of a run, and of one user: those that make tables, those that make pictures.
 TABLES = (views.load_table, views.submissions_table, views.gantt_table)
@@ -35,6 +122,21 @@ USER_PICTURES = (
     views.pauses_picture,
     views.decisions_picture,
 )
+
+
+def live(path: Path) -> LiveCourse:
+    """Return the course of a log or a scenario that is simulated."""
+    course = subject_of(path).begin({})
+    assert isinstance(course, LiveCourse)
+    return course
+
+
+def unpacked(values: Any) -> NDArray[Any]:
+    """Return an array as the page unpacks it."""
+    if isinstance(values, list):
+        return np.array(values)
+    ((kind, text),) = values.items()
+    return np.frombuffer(base64.b64decode(text), {"i32": "<i4", "f64": "<f8"}[kind])
 
 
 @dataclass
@@ -74,11 +176,10 @@ class Watch:
         """Check that who was done has done nothing since."""
         mine = moment.jobs.user[was_submitted(moment)]
         for user in frame["user"][frame["state"] == "done"].tolist():
-            count = int(np.sum(mine == user))
-            assert count == self.done.setdefault(user, count), f"user {user} was done"
-        for user, count in self.done.items():
+            self.done.setdefault(user, int(np.sum(mine == user)))
+        for user, jobs in self.done.items():
             state = frame.loc[frame["user"] == user, "state"].iloc[0]
-            assert count == int(np.sum(mine == user)), f"user {user} was done, and is {state}"
+            assert jobs == int(np.sum(mine == user)), f"user {user} was done, and is {state}"
 
 
 def was_submitted(moment: Moment) -> NDArray[np.bool_]:
@@ -180,31 +281,19 @@ def check_numbers(frame: pd.DataFrame) -> None:
 
 
 def walk(
-    course: Course, steps: Iterable[int], users: Sequence[int] = (), *, drawn: Sequence[int] = ()
+    course: Course, steps: Sequence[int], users: Sequence[int] = (), *, drawn: Sequence[int] = ()
 ) -> Watch:
-    """Look, continue by each of the steps and look again, then continue to the end.
+    """Look, continue by each of the steps, the last one repeated, and look again, to the end.
 
-    Parameters
-    ----------
-    course
-        At its beginning.
-    steps
-        s; the last one is repeated until it has ended.
-    users
-        At whom to look.
-    drawn
-        At which of the looks pictures are drawn, counted from 0; -1 for when it has ended.
+    Pictures are drawn at some of the looks, counted from 0; -1 is when it has ended.
     """
     watch = Watch(course)
     watch.look(users, draw=0 in drawn)
-    last = 0
-    for place, step in enumerate([*steps, *[0] * 10_000], 1):
+    for place in count(1):
         if course.over:
             break
-        last = step or last
-        course.advance(course.now + last)
+        course.advance(course.now + steps[min(place, len(steps)) - 1])
         watch.look(users, draw=place in drawn)
-    assert course.over
     moment = watch.look(users, draw=-1 in drawn)
     states: Any = views.users_table(moment)["state"]
     assert set(states) <= {"done", "not yet", "waiting"}, states.value_counts()

@@ -1,0 +1,280 @@
+"""What is shown of a run, without a page: settings, steps, played-back folders, special runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcrowd.agents.presets import PRESETS
+from hpcrowd.analysis.results import write_results
+from hpcrowd.analysis.views import Moment, load_table, queue_table, users_table
+from hpcrowd.analysis.views.users import behaviour_words, mood_words
+from hpcrowd.environment import write_swf
+from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import QuantityError
+from hpcrowd.environment.traces.trace import Trace
+from hpcrowd.scenarios.inspector.subjects.course import LiveCourse, PlayedBack
+from hpcrowd.scenarios.inspector.subjects.settings import controls_of, settings_of
+from hpcrowd.scenarios.inspector.subjects.subject import ScenarioSubject, subject_of
+
+from tests.scenarios.inspector.subjects.kind_cases import GRID, LOG, MIXED, RESAMPLED, live
+
+Make = Callable[..., Trace]
+
+
+@pytest.fixture
+def subject(log: Path) -> ScenarioSubject:
+    """The replay of the log of twelve users."""
+    found = subject_of(log)
+    assert isinstance(found, ScenarioSubject)
+    return found
+
+
+def opened(log: Path, text: str) -> LiveCourse:
+    """Return the course of a scenario next to a log."""
+    path = log.with_name("what.toml")
+    path.write_text("[scenario]\n" + text)
+    return live(path)
+
+
+def written(trace: Trace, folder: Path) -> Path:
+    """Write a trace as the log of a folder."""
+    write_swf(trace, folder / "log.swf")
+    return folder / "log.swf"
+
+
+def played_back(course: LiveCourse, folder: Path) -> PlayedBack:
+    """Run a course to its end, and return the course of its folder of results."""
+    write_results(course.staged.run(), folder / "run", plots=False)
+    subject = subject_of(folder / "run")
+    assert () == subject.controls
+    back = subject.begin({})
+    assert isinstance(back, PlayedBack)
+    return back
+
+
+def test_settings_that_are_offered(subject: ScenarioSubject) -> None:
+    """What is changed becomes a setting of the scenario; what stays does not."""
+    given = {"users": "fluid", "scheduler": "easy", "processors": "2x", "speed": "0.5x",
+             "seed": "7"}  # fmt: skip
+    assert list(given) == [control.name for control in subject.controls]
+    expected = {"users": "fluid", "processors": "2x", "speed": "0.5x", "seed": 7}
+    assert expected == settings_of(subject.controls, given)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("trace", "/etc/passwd"),
+        ("users", "mixed.toml"),
+        ("scheduler", "multi-queue:file=/etc/passwd"),
+        ("scheduler", "easy:order=submit"),
+        ("processors", "two"),
+        ("processors", "../../x"),
+        ("processors", "-1"),
+        ("speed", ""),
+        ("seed", "1.5"),
+        ("seed", "99999999999"),
+        ("seed", "²"),
+    ],
+)
+def test_settings_that_are_not_offered(subject: ScenarioSubject, name: str, text: str) -> None:
+    """No file, nothing that is not on the list, no number that is none; one line says so."""
+    with pytest.raises(QuantityError, match=name) as caught:
+        settings_of(subject.controls, {name: text})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"kind": "replay", "seed": 3}, {("users", "Users", "rigid"), ("seed", "Seed", "3")}),
+        (
+            {"kind": "resample", "population": "1x", "satisfaction": "none"},
+            {("population", "How many users", "1x"), ("users", "Users", "rigid")},
+        ),
+        ({"kind": "grid", "broker": "first-fit"}, {("broker", "Broker", "first-fit")}),
+    ],
+)
+def test_controls_by_kind(values: dict[str, object], expected: set[tuple[str, str, str]]) -> None:
+    """Each kind of scenario offers the settings that it has, users only if all are alike."""
+    found = controls_of({"users": "rigid", **values})
+    assert expected <= {(one.name, one.label, one.value) for one in found}
+    mixed = controls_of({"users": {"population": []}, **values})
+    assert "users" not in {one.name for one in mixed}
+
+
+@pytest.mark.parametrize("user", [1, 7])
+def test_stepping_to_the_events_of_a_user(subject: ScenarioSubject, user: int) -> None:
+    """Steps stop at every submission, start and end of the user's jobs, and at nothing else.
+
+    Another course of the same run stays where it is.
+    """
+    course, other = subject.begin({}), subject.begin({})
+    stops = []
+    while course.advance_to_event(user):
+        stops.append(course.now)
+    assert isinstance(course, LiveCourse)
+    jobs = course.model.jobs
+    mine = jobs.user == user
+    happened = np.unique(np.concatenate([jobs.submit[mine], jobs.start[mine], jobs.end[mine]]))
+    # An end is seen when its second begins, a submission or start when it has ended.
+    assert set(stops) <= set(happened.tolist()) | set((happened + 1).tolist())
+    assert [] == [at for at in happened.tolist() if not {at, at + 1} & set(stops)]
+    assert not course.advance_to_event(user)
+    assert (0, 0) == (other.now, np.count_nonzero(other.moment().submitted))
+    assert course.moment() is course.moment()
+
+
+def test_who_is_done_does_not_keep_the_page_busy(tmp_path: Path, make_trace: Make) -> None:
+    """The next event of a user who has none is not looked for at each event of the others."""
+    one = {"run": 60, "requested_processors": 1}
+    jobs = [{"submit": 0, "user": 1, **one}]
+    jobs += [{"submit": 60 + place, "user": 2, **one} for place in range(3000)]
+    course = live(written(make_trace(*jobs, header="; MaxProcs: 8"), tmp_path))
+    looks = 0
+    look = course.look
+
+    def counted() -> Moment:
+        nonlocal looks
+        looks += 1
+        return look()
+
+    course.look = counted  # type: ignore[method-assign]
+    while course.advance_to_event(1):
+        pass
+    assert looks < 20
+
+
+def test_a_finished_run_is_played_back(tmp_path: Path, log: Path) -> None:
+    """At each moment the folder of a run shows what the simulation showed."""
+    course = live(log)
+    back, again = played_back(course, tmp_path), live(log)
+    for _ in range(20):
+        for one in (back, again):
+            one.advance(one.now + 2 * DAY + HOUR)
+        here, there = back.moment(), again.moment()
+        assert here.now == there.now
+        for name in ("submitted", "started", "ended", "waiting", "running"):
+            np.testing.assert_array_equal(getattr(here, name), getattr(there, name), name)
+    while back.advance_to_event(1):
+        pass
+    back.advance(10**9)
+    assert (True, True) == (back.over, bool(back.moment().ended.all()))
+    assert back.now <= int(course.model.jobs.end.max()) + 1
+
+
+def test_reasons_live_and_played_back(tmp_path: Path, make_trace: Make) -> None:
+    """The first in the queue and one that does not fit, told alike in both."""
+    trace = make_trace(
+        {"submit": 0, "run": 600, "requested_processors": 4, "requested_time": 600, "user": 1},
+        {"submit": 10, "run": 60, "requested_processors": 4, "requested_time": 60, "user": 2},
+        {"submit": 20, "run": 60, "requested_processors": 2, "requested_time": 60, "user": 3},
+        header="; MaxProcs: 4",
+    )
+    course = live(written(trace, tmp_path))
+    course.advance(30)
+    told = course.reasons([1, 2])
+    assert "first in the queue: requests 4 processors, none is free" in told[1]
+    assert "requests 2 processors, none is free" in told[2]
+    back = played_back(course, tmp_path)
+    back.advance(30)
+    assert told == back.reasons([1, 2])
+
+
+def test_a_log_that_begins_late_opens_when_it_begins(tmp_path: Path, make_trace: Make) -> None:
+    """The page opens on the day of the first submission, simulated and played back."""
+    first = 400 * DAY + 5 * HOUR
+    trace = make_trace({"submit": first, "run": 60, "requested_processors": 1, "user": 1})
+    course = live(written(trace, tmp_path))
+    assert (400 * DAY, False) == (course.now, course.over)
+    assert 400 * DAY == played_back(course, tmp_path).now
+
+
+def test_outages_in_the_picture_of_load(own_log: Path) -> None:
+    """The machine is as large, and as much of it up, as it was; simulated and played back."""
+    changes = """
+users = "think-time"
+[scenario.platform]
+changes = [
+    { do = "down", at = 86400, until = 172800, processors = 6 },
+    { do = "maintain", start = 259200, end = 345600 },
+    { do = "resize", at = 432000, processors = 5 },
+]
+"""
+    course = opened(own_log, LOG + changes)
+    course.advance(4 * WEEK)
+    moment = course.moment()
+    back = played_back(course, own_log.parent)
+    back.advance(4 * WEEK)
+    for seen in (moment, back.moment()):
+        frame = load_table(seen, None).set_index("end_s")
+        days = [int(days * DAY) for days in (0.9, 1.7, 2.7, 3.7, 6)]
+        there = [(frame["processors"].asof(day), frame["processors_up"].asof(day)) for day in days]
+        assert [(8, 8), (8, 2), (8, 8), (8, 0), (5, 5)] == there
+        # Later some run that began when there were more.
+        early = frame[frame.index <= 5 * DAY]
+        assert (early["processors_in_use"] <= early["processors_up"] + 1e-9).all()
+        assert (5, 5) == (seen.size, seen.up)
+
+
+def test_runs_that_were_stopped_stay_in_the_picture(tmp_path: Path, make_trace: Make) -> None:
+    """What was in use before an outage is still shown when it has stopped it."""
+    job = {"submit": 0, "run": DAY, "requested_processors": 4, "requested_time": DAY, "user": 1}
+    course = opened(
+        written(make_trace(job, header="; MaxProcs: 4"), tmp_path),
+        f"{LOG}[scenario.platform]\n"
+        'changes = [{do = "down", at = 7200, until = 10800, processors = 4, jobs = "resubmit"}]\n',
+    )
+    course.advance(2 * HOUR + 60)
+    moment = course.moment()
+    assert 0 == moment.submitted.sum(), "to be submitted again"
+    assert ["thinking"] == users_table(moment)["state"].tolist()
+    assert 7800 == users_table(moment)["next_submission_s"].iloc[0]
+    course.advance(3 * HOUR)
+    frame = load_table(course.moment(), None)
+    assert 8 * HOUR == (frame["processors_in_use"] * (frame["end_s"] - frame["begin_s"])).sum()
+
+
+def test_several_clusters(own_log: Path) -> None:
+    """The load of each is shown, each waiting job has its place, each user where it submits to."""
+    course = opened(own_log, GRID.format(users="rigid", broker="first-fit", more=""))
+    places = set()
+    while not course.over:
+        course.advance(course.now + 7 * HOUR)
+        moment = course.moment()
+        frame = load_table(moment, DAY)
+        whole = frame["in_use_north"] + frame["in_use_south"]
+        np.testing.assert_allclose(whole, frame["processors_in_use"])
+        places |= set(queue_table(moment)["cluster"])
+    assert {"north", "south", "broker"} == places
+    assert {"north": 8, "south": 6} == moment.clusters
+    assert {"north", "south", "grid"} == set(users_table(moment)["submits_to"])
+
+
+def test_mixed_users_are_distinguished(own_log: Path) -> None:
+    """Each has the name of its behaviour, with its reactions; nothing where all are alike."""
+    frame = users_table(opened(own_log, MIXED).moment())
+    names = {"fluid", "generative", "think-time; switch, delay, renounce"}
+    assert names == set(frame["behaviour"])
+    assert users_table(opened(own_log, LOG).moment())["behaviour"].isna().all()
+
+
+@pytest.mark.parametrize("users", [name for name in PRESETS if not name.startswith("linear")])
+def test_behaviours_have_their_names(own_log: Path, users: str) -> None:
+    """Whoever behaves as a preset is called by its name, also while decisions are noted."""
+    moment = opened(own_log, LOG + f'users = "{users}"\n').moment()
+    assert {users} == {behaviour_words(one.behaviour) for one in moment.users.values()}
+
+
+def test_moods_are_of_those_who_have_met_something(own_log: Path) -> None:
+    """Who has submitted nothing has no mood yet; what rounds to nothing has no minus."""
+    course = opened(own_log, RESAMPLED.format(users="think-time", minds="habit"))
+    assert users_table(course.moment())["mood"].isna().all()
+    course.advance(course.now + 2 * WEEK)
+    frame = users_table(course.moment())
+    np.testing.assert_array_equal(frame["mood"].isna(), frame["state"] == "not yet")
+    assert frame["mood"].notna().any()
+    assert ["+0.00", "-0.01", "+1.50"] == [mood_words(mood) for mood in (-0.001, -0.01, 1.5)]
