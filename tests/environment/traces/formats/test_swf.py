@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -330,3 +332,38 @@ def test_places_that_are_no_file(tmp_path: Path, make_trace: Callable[..., Trace
     with pytest.raises(TraceError, match=r"a\.swf: cannot be written"):
         write_swf(make_trace({"submit": 0}), tmp_path / "none" / "a.swf")
     assert [] == list(tmp_path.iterdir())
+
+
+#: Prints the bytes per job that reading a large file takes at most.
+MEASURE = """
+import sys
+from hpcrowd.environment import read_swf
+
+def memory(field):
+    for line in open("/proc/self/status"):
+        if line.startswith(field):
+            return 1024 * int(line.split()[1])
+
+read_swf(sys.argv[1])
+before = memory("VmRSS")
+trace = read_swf(sys.argv[2])
+print((memory("VmHWM") - before) / len(trace))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_reading_needs_less_memory_than_the_table_of_jobs(tmp_path: Path, root: Path) -> None:
+    """The peak of reading half a million jobs is below 200 bytes a job; the table takes 250."""
+    small, large = tmp_path / "small.swf", tmp_path / "large.swf"
+    small.write_bytes(LINE + b"\n")
+    numbers = np.arange(500_000)
+    large.write_text(
+        "; MaxProcs: 9\n"
+        + "".join(f"{one} {7 * one} 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1\n" for one in numbers)
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(small), str(large)],
+        cwd=root, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert float(done.stdout) < 200
