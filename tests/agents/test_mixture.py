@@ -68,7 +68,7 @@ def test_users_go_before_groups_and_groups_before_shares(make_jobs: MakeJobs) ->
     ],
 )
 def test_what_is_not_a_mixture(make_jobs: MakeJobs, parts: list[Part], message: str) -> None:
-    """Shares that do not add up, who is named twice or not there, and unknown names are told."""
+    """Shares that do not add up, who is named twice or not there, and unknown names are refused."""
     work = crowd(make_jobs, range(5))
     with pytest.raises(QuantityError, match=message):
         add_users(Simulation(work.jobs, 4), work, Mixture(parts))

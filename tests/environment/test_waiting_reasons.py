@@ -160,7 +160,7 @@ WORDS: dict[str, tuple[str, Rows, dict[str, Any], dict[int, str]]] = {
     "conservative tells its plan": (
         "conservative", FULL, {},
         {2: "planned for Mon 04:00", 3: "planned for Mon 04:00", 4: "planned for Mon 06:00"}),
-    "selective tells who has a reservation, and how far the others are": (
+    "selective shows who has a reservation, and how far the others are": (
         "selective:threshold=1.5", FULL, {},
         {
             2: f"requests 4 processors, {WAITS} 1.49", 3: f"requests 2 processors, {WAITS} 1.19",
@@ -475,7 +475,7 @@ def check_delays(cluster: Cluster, found: list[WaitingReason]) -> None:
     """Check that each job said to delay another would: counted at its start, or in the plan."""
     engine, jobs = cluster.engine, cluster.jobs
     policy = engine.scheduler
-    planned = policy.starts if isinstance(policy, PlanningScheduler) else {}
+    planned = getattr(policy, "starts", {})  # none before the first pass
     plans = isinstance(policy, PlanningScheduler)
     running = running_jobs(
         jobs, engine.running, engine.now, corrects=plans or engine.predictor is not None

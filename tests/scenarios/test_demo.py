@@ -97,7 +97,7 @@ def test_command_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("given", [{"days": 0}, {"seed": -1}, {"processors": 0}])
 def test_impossible_demos_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
-    """Numbers that cannot be are told; a folder that hpcrowd did not write is left alone."""
+    """Numbers that cannot be are refused; a folder that hpcrowd did not write is left alone."""
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(HpcrowdError, match="choose another --out"):
         demo_command(tmp_path, days=1, seed=0, as_json=False)

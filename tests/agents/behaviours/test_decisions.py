@@ -121,7 +121,7 @@ STORIES: dict[str, tuple[Any, Any, list[tuple[Any, ...]], str]] = {
         (5, SUBMITTED, OWN, unit, NONE, NONE) for unit in (0, 1)], ""),
     "submissions besides those of the parts": (TWO, lambda work: Again(First(work)), [
         OPENING, (20, SUBMITTED, OWN, 1, NONE, NONE)], ""),
-    "an arrival of one's own": (TWO, lambda work: Later(SessionGraph(work)), [
+    "an own arrival": (TWO, lambda work: Later(SessionGraph(work)), [
         (0, WAITS, OWN, 0, NONE, 7), (7, SUBMITTED, RECORDED, 0, NONE, 0),
         (77, WAITS, OWN, 1, 0, 7), (84, SUBMITTED, ENDED, 1, 0, 10)], ""),
     "a running job that was stopped": (((0, 100, 8),), "adjusted", [

@@ -45,7 +45,7 @@ def test_jobs_that_did_not_complete_are_left_out_and_counted(make_trace: MakeTra
 
 
 def test_jobs_are_in_order_with_the_processors_that_are_known(make_trace: MakeTrace) -> None:
-    """Ties go by job number; requested and allocated processors stand in for each other."""
+    """Ties go by job number; requested and allocated processors replace each other."""
     found = Workload.from_trace(
         make_trace(
             JOB | {"number": 3, "submit": 5, "allocated_processors": -1, "requested_processors": 2},

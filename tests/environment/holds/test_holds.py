@@ -76,7 +76,7 @@ EITHER = after((0, OK), (1, OK))
 
 @dataclass
 class Story:
-    """Jobs of (submission, run time, processors), rules for them, and what comes of them."""
+    """Jobs of (submission, run time, processors), rules for them, and the outcome."""
 
     jobs: list[tuple[int, ...]]
     rules: dict[str, Any]

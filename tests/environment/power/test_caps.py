@@ -71,7 +71,7 @@ def run(rows: Rows, processors: int, cap: PowerCap | None, *args: Any, **how: An
 
 
 def timeline_of(model: Simulation) -> Timeline:
-    """What became of the machine."""
+    """The history of the machine."""
     assert model.cluster.timeline is not None
     return model.cluster.timeline
 
@@ -93,7 +93,7 @@ def slowed(beta: float, levels: tuple[float, ...] = (1, 0.5)) -> SpeedLaw:
 
 @dataclass
 class Story:
-    """Jobs of (submission, run time, processors) under a cap, and what comes of them."""
+    """Jobs of (submission, run time, processors) under a cap, and the outcome."""
 
     jobs: Rows
     cap: PowerCap

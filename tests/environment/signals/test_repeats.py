@@ -34,7 +34,7 @@ def year(zone: ZoneInfo | None, number: int = 2023, days: int = 365) -> Signal:
 
 
 def test_a_run_is_covered_or_not() -> None:
-    """A run has the steps of the signal, cut at its ends; else both ranges and a cure are told."""
+    """A run has the steps of the signal, cut at its ends; else both ranges and a cure are named."""
     signal = Signal(np.array([0, 10, 20]), np.array([1.0, 2.0, 3.0]), source="s.csv")
     steps = signal.on(Clock(), 5, 21)
     assert ([5, 10, 20, 21], [1, 2, 3]) == (steps.edges.tolist(), steps.values.tolist())

@@ -217,7 +217,7 @@ def test_any_state(tmp_path: Path, state: ClusterState) -> None:
 
 # ---------------------------------------------------------------------------------------- refusals
 
-#: Line of the file, what becomes of it, and words of the message.
+#: Line of the file, what replaces it, and words of the message.
 BROKEN: list[tuple[int, Edit | dict[str, Any], str]] = [
     (1, {"version": 2}, "version: '2': this hpcrowd reads version 1; install a newer"),
     (1, {"version": "1"}, "version: '1': this hpcrowd reads version 1; write"),

@@ -219,7 +219,7 @@ def test_file_that_is_not_there(call: Call, here: Path, name: str) -> None:
 
 @pytest.mark.parametrize(("line", "words"), MISTAKES, ids=[line for line, _ in MISTAKES])
 def test_mistakes_are_one_line(call: Call, here: Path, line: str, words: str) -> None:
-    """What cannot be done is told with value and cure before anything is simulated or written."""
+    """What cannot be done is refused with value and cure before a file is written."""
     assert words in refused(call, here, line)
 
 

@@ -243,7 +243,7 @@ def test_a_grid_is_shown_complete_and_runs_again(folder: Path, text: str) -> Non
 
 
 def swept(folder: Path, call: Any, text: str) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Return the frame of a sweep, and what is told of it."""
+    """Return the frame of a sweep, and its messages."""
     (folder / "study.toml").write_text(text)
     out = folder / "out"
     code, told, _ = call(

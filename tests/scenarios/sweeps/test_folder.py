@@ -126,7 +126,7 @@ def test_beginning_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_what_has_changed_is_told(
     tmp_path: Path, done: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another version is told and the runs stay; files of only some values are looked at, too."""
+    """Another version is named and the runs stay; files of only some values are looked at, too."""
     versions = {**results_module.versions(), "numpy": "9.9"}
     with monkeypatch.context() as patch:
         patch.setattr("hpcrowd.scenarios.sweeps.runs.versions", lambda: versions)

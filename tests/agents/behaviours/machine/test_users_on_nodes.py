@@ -293,7 +293,7 @@ MOVED, LESS_GPUS = ("partition", "normal", "debug"), ((0, "gpus", "2", "1"), (1,
 
 
 class Crowded(Trigger):
-    """A trigger of one's own, which may look at anything that users see."""
+    """An own trigger, which may look at anything that users see."""
 
     def which(self, user: ReplayUser, intention: Any) -> Any:
         """Look at the cores of normal."""
@@ -534,7 +534,7 @@ def test_a_pool_has_no_partitions(reaction: Reaction, told: str) -> None:
 
 
 def test_what_machines_do_not_have() -> None:
-    """What a pool has not, and names of partitions, are told in one line before anything runs."""
+    """What a pool has not, and names of partitions, are refused in a line before all runs."""
     pool = pool_of({})
     refused(lambda: pool.cluster.look().machine, "partitions: a pool of equal processors has none")
     elsewhere = {"patience": Patience(5, then="elsewhere")}

@@ -129,7 +129,7 @@ def test_kinds_of_jobs_draw_from_their_own_kind(models: Fitted) -> None:
     assert max(share) > 3 * min(share)
 
 
-#: Requests, the cores they were for, the cores there are, and the requests that become of them.
+#: Requests, the cores they were for, the cores there are, and the requests made of them.
 SCALED: list[tuple[dict[str, Any], int, int, dict[str, Any]]] = [
     # The same size: the same request.
     ({"nodes": 2, "gpus": 2, "memory_per_core": 100}, 8, 8,

@@ -131,7 +131,7 @@ def sharing(**scheduling: Any) -> Machine:
 
 @dataclass
 class Story:
-    """Jobs on a machine, and what becomes of them."""
+    """Jobs on a machine, and the outcome."""
 
     site: Machine
     jobs: list[Job]

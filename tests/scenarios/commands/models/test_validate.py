@@ -100,7 +100,7 @@ def test_json_is_one_object(call: Any, trace: Path) -> None:
 def test_tables_say_what_was_done(
     call: Any, trace: Path, monkeypatch: pytest.MonkeyPatch, wait: int, options: Any, begins: Any
 ) -> None:
-    """A row for each model, a preset or a file; what was circular or simulated is told."""
+    """A row for each model, a preset or a file; what was circular or simulated is said."""
     monkeypatch.chdir(trace.parent)
     trace.write_text(swf(wait))
     Path("office.toml").write_text('[[users]]\nbehaviour = "adjusted"\nwindow = "fitted"\n')

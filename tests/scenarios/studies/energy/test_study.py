@@ -49,7 +49,7 @@ def made(**runs: tuple[float, float]) -> Savings:
 
 
 def test_savings_are_computed_population_by_population() -> None:
-    """The same share has no width; less energy by less work is told, and is no saving."""
+    """The same share has no width; less energy by less work is said, and is no saving."""
     found = made(off=(80, 10), less=(80, 8))
     saved = found.saved("off", "kwh")
     assert (pytest.approx(20), pytest.approx(0, abs=1e-9)) == (saved.mean, saved.half_width)

@@ -107,7 +107,7 @@ def test_bounds_have_two_sides(
 
 
 def test_what_is_measured(small: Song2005) -> None:
-    """What is absent is told; six shares of two groups are required of KTH alone."""
+    """What is absent is named; six shares of two groups are required of KTH alone."""
     assert [row["trace"] for row in published_rows("song2005_table1")] == list(STUDIED)
     text = " ".join(shown(small).split())
     assert "Not available: SDSC96, CTC, SDSC-SP2, SDSC95" in text
