@@ -526,9 +526,9 @@ def test_each_job_has_one_true_reason(case: dict[str, Any], policy: str, at: int
 @pytest.mark.endurance
 @settings(max_examples=500)
 @given(cases, policies, pauses)
-def test_each_job_has_one_true_reason_often(*drawn: Any) -> None:
+def test_each_job_has_one_true_reason_often(case: dict[str, Any], policy: str, at: int) -> None:
     """The same for many more runs."""
-    test_each_job_has_one_true_reason.hypothesis.inner_test(*drawn)  # type: ignore[attr-defined]
+    test_each_job_has_one_true_reason.hypothesis.inner_test(case, policy, at)  # type: ignore[attr-defined]
 
 
 @few
