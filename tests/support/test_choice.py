@@ -130,6 +130,6 @@ def test_this_house_is_read() -> None:
     assert "scenarios/kinds/replay.py" == house.public["hpcrowd.replay"]
     for name in ("easy", "pbs", "mugm", "convert", "song2005"):
         assert house.named[name], name
-    found = house.chosen(["environment/traces/formats/pbs/records.py"])
-    assert any("formats/pbs" in test for test in found)
-    assert not any("inspector" in test for test in found)
+    found = house.chosen(["scenarios/inspector/panels/gantt.py"])
+    assert any("inspector" in test for test in found)
+    assert not any("formats" in test for test in found)
