@@ -77,11 +77,12 @@ def test_every_run_has_a_page(runs: dict[str, Run], kind: str) -> None:
     page = Page(re.sub(r"<script>.*?</script>", "", text, flags=re.S))
     shown = [name for name, one in RUN_FIGURES.items() if one.shown(run)]
     assert len(shown) == len(page.all("figcaption"))
-    assert len(shown) - len(set(CHARTS) & set(shown)) == len(page.all("img"))
     labels = [one["aria-label"] for one in page.all("figure") if "aria-label" in one]
+    assert len(shown) - len(labels) == len(page.all("img"))
     titles = [RUN_FIGURES[name].title for name in shown if name in CHARTS]
-    assert len(titles) == len(labels)
-    assert all(map(str.startswith, labels, titles))
+    drawn = [title for title in titles if any(label.startswith(title) for label in labels)]
+    assert len(labels) == len(drawn)
+    assert kind == "one job" or titles == drawn  # its waits have no chart
 
 
 #: A user who tries to get into the page.
