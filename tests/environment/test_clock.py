@@ -24,7 +24,7 @@ ENTRIES = [
     # Indented lines without a key go on with the value before; other comments are nobody's.
     ("; a line of text\n; Note: one\n;       two\n;\n; Queues: none\n;;; x",
      [("Note", "one\ntwo"), ("Queues", "none")]),
-    # A web address is no key.
+    # A web address is not a key.
     ("; Information: see\n;     http://example.org/a",
      [("Information", "see\nhttp://example.org/a")]),
 ]  # fmt: skip

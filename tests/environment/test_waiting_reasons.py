@@ -400,7 +400,7 @@ def test_played_back() -> None:
 
 
 def test_moments_near_and_far() -> None:
-    """Near by day and time, else with the date, or the week where the trace tells no start."""
+    """Near by day and time, else with the date, or the week where the trace has no start."""
     clock = Clock(int(datetime(2024, 1, 8, tzinfo=UTC).timestamp()), known=True)
     assert "Tue 14:02" == moment(clock, DAY + 14 * H + 125, near=0)
     assert "Mon 2024-01-15 00:00" == moment(clock, 7 * DAY, near=0)
@@ -508,7 +508,7 @@ def check_delays(cluster: Cluster, found: list[WaitingReason]) -> None:
 @few
 @given(cases, policies, pauses)
 def test_each_job_has_one_true_reason(case: dict[str, Any], policy: str, at: int) -> None:
-    """Compiled and plain tell the same, one reason a job, each true; asking changes nothing."""
+    """Compiled and plain give the same, one reason a job, each true; asking changes nothing."""
     case = case | {"policy": policy}
     told, ends = [], [begun_case(case, plain=False).run().jobs.matrix.tolist()]
     for plain in (True, False):

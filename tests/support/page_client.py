@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from websockets.sync.client import ClientConnection, connect
 
-#: s that an answer may take; long, for busy machines.
-PATIENCE = 300.0
+#: s that an answer may take.
+PATIENCE = 60.0
 
 
 class Client:

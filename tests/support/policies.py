@@ -183,7 +183,7 @@ def apart(changes: st.SearchStrategy[Any]) -> st.SearchStrategy[Platform]:
 resizes = apart(st.builds(Resize, seconds, st.integers(4, 9)))
 speeds = apart(st.builds(SpeedChange, seconds, st.sampled_from([0.05, 0.3, 0.5, 1.7, 2])))
 switches = apart(st.builds(SwitchPolicy, seconds, policies | st.just("adaptive")))
-#: At most so many of each that they do not contradict each other.
+#: The most of each that do not contradict each other.
 platforms = st.tuples(
     st.lists(downs, max_size=2), st.lists(failures, max_size=2), st.lists(windows, max_size=1),
     resizes, speeds, switches,

@@ -167,7 +167,7 @@ PRESETS = [name for name in RECIPES if " x " not in name]
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_user_with_20_000_jobs(name: str) -> None:
-    """A user with 20,000 jobs, some sessions long, is no trouble."""
+    """A user with 20,000 jobs, some sessions long, is handled."""
     recipe, jobs = RECIPES[name], table(HYPERACTIVE)
     found, work = run(jobs, factory(recipe))
     holds(recipe, found, work, 8)

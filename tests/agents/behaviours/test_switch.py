@@ -120,7 +120,7 @@ def test_switches_at_any_second(
 
 @both
 def test_what_cannot_be_switched(make_jobs: MakeJobs, plain: bool) -> None:
-    """The recorded schedule, and a scheduler of one's own in a compiled engine, are refused."""
+    """The recorded schedule, and an own scheduler in a compiled engine, are refused."""
     model = Simulation(make_jobs((0, 1, 1)), 1, "recorded", plain=plain)
     with pytest.raises(QuantityError, match="recorded schedule"):
         model.cluster.engine.switch(EASY())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,9 @@ from hpcrowd.environment.machine.model import (
     Preempt,
     SchedulingSettings,
 )
-from hpcrowd.environment.machine.requests import Ask, Requests
 from hpcrowd.environment.simulation import Simulation
 
-#: Passes follow each event at once; jobs of the urgent partition preempt others.
-AT_ONCE = SchedulingSettings(
-    batch_sched_delay=0, sched_interval=1, bf_interval=1, bf_resolution=1, time_limit_period=1,
-    preempt_type="partition", preempt_mode=Preempt.REQUEUE,
-)  # fmt: skip
+from tests.environment.machine.machine_cases import AT_ONCE, Nobody, table
 
 SITE = Machine(
     nodes=(
@@ -44,33 +38,22 @@ SITE = Machine(
         Partition(name="urgent", nodes=("n1",), priority_tier=2),
         Partition(name="spare", nodes=("g1",)),
     ),
-    scheduling=AT_ONCE,
+    scheduling=SchedulingSettings(
+        **AT_ONCE, preempt_type="partition", preempt_mode=Preempt.REQUEUE
+    ),
 )
 
 
 #: Submits, and waits for nothing.
-NOBODY = SimpleNamespace(on_finished=lambda unit, now: None)
 
 
 def story(
     *jobs: dict[str, Any], site: Machine = SITE, label: str = "story", scheduler: str = "slurm"
 ) -> Run:
     """Run jobs on a machine, and return the run."""
-    made, requests = JobTable(), Requests(len(jobs))
-    made.append(
-        len(jobs),
-        user=[job.get("user", 1) for job in jobs],
-        processors=[job.get("cores", 1) for job in jobs],
-        run_time=[job.get("run", 100) for job in jobs],
-        requested_time=[job.get("limit", job.get("run", 100)) for job in jobs],
-    )
-    for row, job in enumerate(jobs):
-        for name, value in job.items():
-            if name.upper() in Ask.__members__:
-                requests.set(row, Ask[name.upper()], value)
-    made.requests = requests
+    made, at = table(*jobs)
     model = Simulation(made, site.cores, scheduler, machine=site)
-    model.submit(NOBODY, np.arange(len(jobs)), [job.get("at", 0) for job in jobs])
+    model.submit(Nobody(), np.arange(len(jobs)), at)
     model.run()
     return Run(
         jobs=made,
@@ -187,7 +170,7 @@ def test_a_pool_has_none_of_it() -> None:
     jobs = JobTable()
     jobs.append(1, run_time=10, requested_time=10, processors=1, user=1)
     model = Simulation(jobs, 4, "easy")
-    model.submit(NOBODY, np.arange(1), 0)
+    model.submit(Nobody(), np.arange(1), 0)
     model.run()
     run = Run(jobs, 4, "pool", {}, machines=machines_of(model), rejections=rejections_of(model))
     names = ("gpu_utilization", "memory_utilization", "runs_preempted", "preempted_processor_h")

@@ -149,7 +149,7 @@ def told(values: np.ndarray) -> list[object]:
 
 
 def test_scheduler_expects_the_same_when_jobs_end_in_their_week() -> None:
-    """Told of each week's jobs before the next begins, it expects what the weeks let expect."""
+    """Told of each week's jobs before the next begins, it expects what the weeks suggest."""
     submit, run, processors = weeks_of(1, -1, -1, 0, 1, 1)
     signs = foretold_signs(submit, run, processors)
     weekly = WeeklyCorrelation()

@@ -29,7 +29,7 @@ def test_the_true_model_is_inside() -> None:
 
 
 def test_another_model_is_far_off() -> None:
-    """KS tells Poisson jobs from harmonic sizes, whoever judges the seeds; the page has it all."""
+    """KS separates Poisson jobs from harmonic sizes, whoever judges; the page has it all."""
 
     def backwards(task: Task, seeds: Iterable[int]) -> list[Any]:
         return [task(seed) for seed in reversed(list(seeds))]

@@ -188,7 +188,7 @@ def play(
 ) -> Found:
     """What happens to every job, and which user heard of an end when, in a simulation.
 
-    Policies that a broker cannot ask, one's own and the recorded schedule, are FCFS in a grid.
+    Policies that a broker cannot ask, own ones and the recorded schedule, are FCFS in a grid.
     """
     jobs = crowd.table()
     renounced = jobs.state.copy()

@@ -1,4 +1,4 @@
-"""Random machines of nodes, and random jobs for them, small and full of ties and limits."""
+"""Machines of nodes and jobs for them: given ones, and random ones full of ties and limits."""
 
 from __future__ import annotations
 
@@ -19,6 +19,52 @@ from hpcrowd.environment.machine.model import (
     SchedulingSettings,
 )
 from hpcrowd.environment.machine.requests import Ask, Requests
+
+Job = dict[str, Any]
+
+#: Passes follow each event at once, so that stories need no arithmetic.
+AT_ONCE = {
+    "batch_sched_delay": 0, "sched_interval": 1, "bf_interval": 1, "bf_resolution": 1,
+    "time_limit_period": 1,
+}  # fmt: skip
+
+
+class Nobody:
+    """Submits, and waits for nothing."""
+
+    def on_finished(self, unit: int, now: int) -> None:
+        """Do nothing."""
+
+
+def machine(*nodes: NodeType, scheduling: dict[str, Any] | None = None, **more: Any) -> Machine:
+    """Return a machine whose scheduler acts at once; by default two nodes of four cores."""
+    settings = SchedulingSettings(**{**AT_ONCE, **(scheduling or {})})
+    kinds = nodes or (NodeType(name="n[1-2]", cores=4),)
+    return Machine(nodes=kinds, scheduling=settings, **more)
+
+
+def table(*jobs: Job) -> tuple[JobTable, np.ndarray[Any, Any]]:
+    """Return a table of jobs with requests, and their submissions.
+
+    Keys are columns of the table or of requests; ``at`` is the submission, ``limit`` the requested
+    time, ``run`` the run time.
+    """
+    made, requests = JobTable(), Requests(len(jobs))
+    made.append(
+        len(jobs),
+        user=[job.get("user", 1) for job in jobs],
+        processors=[job.get("cores", 1) for job in jobs],
+        run_time=[job.get("run", 100) for job in jobs],
+        requested_time=[job.get("limit", job.get("run", 100)) for job in jobs],
+    )
+    for row, job in enumerate(jobs):
+        for name, value in job.items():
+            if name.upper() in Ask.__members__:
+                requests.set(row, Ask[name.upper()], value)
+    made.requests = requests
+    made.names = {"user": {number: f"u{number}" for number in range(10)}}
+    return made, np.array([job.get("at", 0) for job in jobs])
+
 
 #: Users of random jobs; the last one is in no account.
 USERS = 4

@@ -24,7 +24,7 @@ from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.machine.stock import Share
 from hpcrowd.environment.schedulers.slurm.queue import Tenure
 
-from tests.environment.schedulers.slurm.test_policy import table
+from tests.environment.machine.machine_cases import table
 
 Ledger = list[Tenure]
 

@@ -322,7 +322,7 @@ def story(model: Simulation) -> tuple[Any, ...]:
 @few
 @given(workloads, platforms, st.booleans())
 def test_jobs_in_are_jobs_out(rows: Rows, platform: Platform, plain: bool) -> None:
-    """Every job ends in one way, and the accounts tell of each run that did not come to its end."""
+    """Every job ends in one way, and the accounts name each run that did not come to its end."""
     model = simulate(rows, platform, plain=plain)
     jobs, attempts = model.jobs, model.cluster.attempts
     assert len(rows) == sum(jobs.count(state) for state in State)

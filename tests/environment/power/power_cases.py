@@ -6,10 +6,7 @@ import numpy as np
 from hpcrowd.environment import JobTable
 from hypothesis import strategies as st
 
-Rows = list[tuple[int, ...]]
-
-#: Columns that a simulation fills.
-OUTCOME = ("submit", "estimate", "promised", "start", "end", "state")
+from tests.support.policies import Rows
 
 #: (submission, run time, processors, requested time, user).
 workloads = st.lists(
@@ -41,8 +38,3 @@ def made(rows: Rows) -> JobTable:
         user=user,
     )
     return jobs
-
-
-def outcome(jobs: JobTable) -> dict[str, list[int]]:
-    """The outcome of every job."""
-    return {name: getattr(jobs, name).tolist() for name in OUTCOME}

@@ -24,7 +24,8 @@ from hpcrowd.environment.state.begin import begin_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.environment.power.power_cases import Rows, made, outcome, workloads
+from tests.environment.power.power_cases import made, workloads
+from tests.support.policies import Rows, outcome
 
 both = pytest.mark.parametrize("plain", [True, False])
 

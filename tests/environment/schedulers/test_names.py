@@ -1,4 +1,4 @@
-"""Schedulers by text, and what the plain engine asks and tells them."""
+"""Schedulers by text, and what the plain engine asks and passes on."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_jobs_stand_in_the_order_of_their_numbers(
 def test_strict_makes_repairs_and_drops_errors(
     make_trace: MakeTrace, change: dict[str, float]
 ) -> None:
-    """``strict`` tells the first repair or drop, with its count, instead of doing it."""
+    """``strict`` refuses the first repair or drop, with its count."""
     trace = make_trace(GOOD, GOOD | change, GOOD | change)
     made = jobs_from_trace(trace)
     (reason,) = made.repaired + made.dropped

@@ -372,7 +372,7 @@ def _listed(tres: str, processors: int | None, memory: str) -> list[dict[str, An
 
 def _write(trace: Trace, lost: Losses, options: FormatOptions) -> bytes:
     text, order = written(trace, FormatOptions(queue=options.queue))
-    header, *lines = text.decode().splitlines()
+    header, *lines = text.decode().removesuffix("\n").split("\n")  # names may hold \x1c
     names = header.split("|")
     rows: list[tuple[dict[str, str], str]] = []
     for line in lines:

@@ -9,7 +9,7 @@ from hpcrowd.analysis.accounts.reactions import notes_of
 from hpcrowd.environment import Simulation
 from hpcrowd.environment.machine.model import Machine, NodeType, Partition
 
-from tests.environment.schedulers.slurm.test_policy import machine, table
+from tests.environment.machine.machine_cases import machine, table
 
 #: A partition with a node for everything, and one with a node for short jobs.
 TWO = (

@@ -51,7 +51,7 @@ from tests.agents.behaviours.machine.node_cases import (
     pool_of,
     two,
 )
-from tests.environment.schedulers.slurm.test_policy import machine
+from tests.environment.machine.machine_cases import machine
 from tests.support.behaviours import both, join, refused
 
 ALWAYS = During([(0, 10**6)])

@@ -38,8 +38,8 @@ Rows = tuple[tuple[int, int, int], ...]
 def parallelism(counts: Rows) -> dict[int, int]:
     """Return the class of parallelism of each number of processors (section 5.1.3).
 
-    It is log2 of how many jobs need so many, rounded, and 1: numbers of processors about as common
-    as each other are in one class.
+    It is log2 of how many jobs need that number, rounded, and 1: numbers of processors that are
+    about as common are in one class.
     """
     jobs = {p: sum(n for _, other, n in counts if other == p) for _, p, _ in counts}
     return {p: math.floor(math.log2(n) + 0.5) + 1 for p, n in jobs.items()}

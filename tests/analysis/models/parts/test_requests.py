@@ -248,7 +248,7 @@ def test_partitions_without_nodes_give_way_to_the_default_one() -> None:
 
 
 def test_logs_of_many_jobs_or_without_requests(workload: Workload) -> None:
-    """Of many jobs evenly spaced ones are kept; without requests there is no key and no column."""
+    """Of many jobs evenly spaced ones are kept; without requests no key and column is made."""
     few = MachineRequests.fit(workload, most_donors=50)
     assert 50 == sum(count for *_, count in few.donors)
     partitions = {dict(few.profiles[place])["partitions"] for place, *_ in few.donors}

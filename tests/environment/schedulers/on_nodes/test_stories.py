@@ -33,9 +33,8 @@ from hpcrowd.environment.waiting_reasons import reasons_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.environment.machine.machine_cases import random_jobs, random_machine
+from tests.environment.machine.machine_cases import Nobody, random_jobs, random_machine, table
 from tests.environment.schedulers.pool_cases import ran
-from tests.environment.schedulers.slurm.test_policy import Nobody, table
 from tests.support.policies import clusters, outcome, policies, run, workloads
 
 #: Two nodes of four cores.
@@ -218,7 +217,7 @@ def test_jobs_that_can_never_run() -> None:
     assert (model.jobs.state == State.REJECTED).all()
 
 
-# ---- one's own scheduler ----------------------------------------------------------------------
+# ---- your own scheduler ----------------------------------------------------------------------
 
 
 class LastFirst(Scheduler):

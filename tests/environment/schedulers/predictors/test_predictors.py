@@ -387,7 +387,7 @@ def past(make_trace: Callable[..., Trace]) -> PastJobs:
 
 
 def test_what_matters_is_found(past: PastJobs) -> None:
-    """The best template has the executable, which tells the run time, and no user who does not."""
+    """The best template has the executable, which decides the run time, but not the user."""
     found = train(past, evaluations=150, seeds=2)
     assert "j" in found.parameters.template
     users = HistoryParameters("u...", 500.0, Group(100, 5, 0.0, 1.0), Group(100, 5, 0.0, 1.0))

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
 from tests.environment.engine.passes.slurm.test_properties import run as run_jobs
-from tests.environment.machine.machine_cases import random_jobs, random_machine
-from tests.environment.schedulers.slurm.test_policy import begun, machine, run
+from tests.environment.machine.machine_cases import machine, random_jobs, random_machine
+from tests.environment.schedulers.slurm.test_policy import begun, run
 
 
 def lending(*nodes: NodeType, **more: Any) -> Machine:

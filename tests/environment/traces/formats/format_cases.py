@@ -21,7 +21,7 @@ from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
 from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import strategies as st
 
-#: A table of one's own that holds most fields, in other units and words.
+#: An own table that holds most fields, in other units and words.
 MAPPING = """
 delimiter = ";"
 zone = "Europe/Stockholm"

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable
 
 import numpy as np
-from hpcrowd.environment import Trace, anonymised
+from hpcrowd.environment import FormatOptions, Losses, Trace, anonymised
 from hpcrowd.environment.traces.formats.common.names import (
     NOTHING,
     names_table,
@@ -15,6 +15,7 @@ from hpcrowd.environment.traces.formats.common.names import (
     pseudonym,
     worded,
 )
+from hpcrowd.environment.traces.formats.registry import FORMATS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,3 +87,12 @@ def test_table_of_names(make_trace: Callable[..., Trace]) -> None:
         ["job", "2", "11_2"],
         ["job", "3", "12"],
     ] == rows
+
+
+def test_odd_line_breaks_in_names(make_trace: Callable[..., Trace]) -> None:
+    """Only a newline ends a row of sacct's JSON; other separators are part of a name."""
+    trace = make_trace({"submit": 1e9, "run": 5, "allocated_processors": 1, "user": 1})
+    trace.names["user"] = {1: "a\x1cb\u2028c"}
+    kind = FORMATS["sacct-json"]
+    data = kind.generate(trace, Losses(), FormatOptions())
+    assert trace.names["user"] == kind.parse(data, "x", FormatOptions()).names["user"]

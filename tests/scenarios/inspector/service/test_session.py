@@ -15,7 +15,7 @@ from tests.support.page import BUSY, Served, processes_of, started_page
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 pytest.importorskip("websockets", reason="no websockets: pip install 'hpcrowd[page]'")
 
-from tests.support.page_client import PATIENCE, Client, connected
+from tests.support.page_client import Client, connected
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_a_forecast_ends_with_its_second_and_with_the_page(
         more = set(processes_of(served)) - before
         assert 1 == len(more)
         do(client)
-        limit = time.perf_counter() + PATIENCE
+        limit = time.perf_counter() + 10
         while more & set(processes_of(served)) and time.perf_counter() < limit:
             time.sleep(0.05)
         assert not more & set(processes_of(served))

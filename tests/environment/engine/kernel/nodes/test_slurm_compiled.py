@@ -41,9 +41,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.environment.engine.passes.slurm.test_properties import PLACEMENTS, seeds
-from tests.environment.machine.machine_cases import random_jobs, random_machine
+from tests.environment.machine.machine_cases import (
+    Nobody,
+    machine,
+    random_jobs,
+    random_machine,
+    table,
+)
 from tests.environment.schedulers.pool_cases import both
-from tests.environment.schedulers.slurm.test_policy import Nobody, machine, table
 
 ALWAYS = During([(0, 10**6)])
 

@@ -118,7 +118,7 @@ END = "04/18/2009 00:01:00;E;{};ctime={} start=50 end=60 Exit_status=0\n"
 def test_numbers_times_and_ends(
     text: str, zone: str | None, expected: dict[str, list[int]], repaired: dict[str, int]
 ) -> None:
-    """They follow from other records where those that should tell them do not."""
+    """They follow from other records where their own lack them."""
     trace = parse_pbs(text, options=FormatOptions(zone=zone))
     assert expected == {name: trace[name].tolist() for name in expected}
     assert repaired == trace.repaired

@@ -90,7 +90,7 @@ def test_missing_column(columns: list[str], rule: str) -> None:
 
 
 def test_commands_ask_for_columns_that_are_read(root: Path) -> None:
-    """The command of errors asks for what the tests tell; that of the guide for nothing unused."""
+    """The command of errors asks for what the tests show; that of the guide for nothing unused."""
     assert set(JOB) == set(COLUMNS)
     assert set(STEP) <= set(JOB)
     assert re.fullmatch(r"sacct -a -D -P -S now-90days --format=[\w,]+", COMMAND)
