@@ -308,12 +308,31 @@ def test_nodes_of_one_core_are_a_pool(
 
 
 @pytest.mark.endurance
-@pytest.mark.parametrize("policy", [*KINDS, "easy:order=-processors,backfill=largest"])
-def test_kth_on_nodes_of_one_core(kth: Trace, policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "count"),
+    [
+        ("fcfs", 5000),
+        ("easy", None),
+        ("easy:backfill=sjbf", 5000),
+        ("easy:backfill=best-fit", 5000),
+        ("easy:order=-processors,backfill=largest", 5000),
+        ("sjf", 5000),
+        ("fair-share", 5000),
+        ("multi-queue:user-jobs=3,user-processors=48", 5000),
+        ("creasy", 5000),
+        ("conservative", 5000),
+        ("selective", 2000),
+        ("wfp3", 5000),
+        ("wfp3:backfill=conservative", 2000),
+        ("adaptive", 2000),
+    ],
+)
+def test_kth_on_nodes_of_one_core(kth: Trace, policy: str, count: int | None) -> None:
     """The log of KTH on 100 nodes of one core has the schedule of the pool of 100 processors."""
     found = []
     for more in ({}, {"machine": single(100)}):
-        jobs = jobs_from_trace(kth).jobs.take(np.arange(3000))
+        jobs = jobs_from_trace(kth).jobs
+        jobs = jobs.take(np.arange(len(jobs))[:count])
         ran(jobs, 100, policy, **more)
         found.append(outcome(jobs))
     assert found[0] == found[1]
