@@ -105,7 +105,8 @@ def _parse(data: bytes, source: str, options: FormatOptions) -> Trace:
     origin = _origin(mapping, found)
     for field in MOMENTS:
         if field in found:
-            found[field] = np.where(np.isnan(found[field]), UNKNOWN, found[field] - (origin or 0))
+            since = found[field] if origin is None else _to_microsecond(found[field] - origin)
+            found[field] = np.where(np.isnan(since), UNKNOWN, since)
     for field in OF_MEMORY:
         if field in found and mapping.columns[field].per == "job":
             found[field] = _per_processor(found, field, 1)
@@ -255,12 +256,17 @@ def _fill(found: dict[str, Any], repaired: Counter[str]) -> None:
     if start is not None and "wait" not in found:
         told = (start != UNKNOWN) & (submit != UNKNOWN)
         tally(repaired, BEFORE_SUBMIT, told & (start < submit))
-        found["wait"] = np.where(told, np.maximum(start - submit, 0), UNKNOWN)
+        found["wait"] = np.where(told, np.maximum(_to_microsecond(start - submit), 0), UNKNOWN)
     if start is not None and end is not None and "run" not in found:
         told = (start != UNKNOWN) & (end != UNKNOWN)
         tally(repaired, BEFORE_START, told & (end < start))
-        found["run"] = np.where(told & (end >= start), end - start, UNKNOWN)
+        found["run"] = np.where(told & (end >= start), _to_microsecond(end - start), UNKNOWN)
     found.setdefault("number", np.arange(1, len(submit) + 1))
+
+
+def _to_microsecond(seconds: Numbers) -> Numbers:
+    """Return what was meant by a difference of dates, which floats hold no finer than that."""
+    return np.where(np.abs(seconds) < 1e9, np.round(seconds, 6), seconds)
 
 
 def _header(trace: Trace, mapping: TableMapping, origin: int | None) -> Header:

@@ -61,9 +61,9 @@ def test_losses_are_exact(
     losses_are_exact(trace, FORMATS[name], replace(told, zone=zone))
 
 
-# sacct-json and table lose run times of odd numbers a second time; sacct-json in these examples.
-@pytest.mark.parametrize("name", [name for name in names_of_formats() if name != "sacct-json"])
-@settings(some, derandomize=True)
+# The formats of sacct lose odd run times and times beyond any calendar a second time.
+@pytest.mark.parametrize("name", [name for name in names_of_formats() if "sacct" not in name])
+@some
 @wild
 def test_what_was_read_is_held(
     name: str, told: FormatOptions, data: st.DataObject, zone: str | None
