@@ -61,7 +61,7 @@ def test_losses_are_exact(
     losses_are_exact(trace, FORMATS[name], replace(told, zone=zone))
 
 
-# The formats of sacct lose odd run times and times beyond any calendar a second time.
+# The formats of sacct lose odd run times a second time, and all of them times beyond the calendar.
 @pytest.mark.parametrize("name", [name for name in names_of_formats() if "sacct" not in name])
 @some
 @wild
@@ -70,7 +70,7 @@ def test_what_was_read_is_held(
 ) -> None:
     """Written and read again it is the same, in the same bytes each time."""
     kind, told = FORMATS[name], replace(told, zone=zone)
-    first = losses_are_exact(data.draw(traces(wild=True)), kind, told)
+    first = losses_are_exact(data.draw(traces(wild=False)), kind, told)
     lost = Losses()
     written = kind.generate(first, lost, told)
     again = kind.parse(written, "again", told)
