@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hpcrowd.analysis import read_results, write_results
-from hpcrowd.environment import Conversion, QuantityError, Trace, TraceError, jobs_from_trace
+from hpcrowd.environment import Conversion, Trace, TraceError, jobs_from_trace
 from hpcrowd.environment.header import Header
-from hpcrowd.environment.traces.formats.swf import read_swf, write_swf
+from hpcrowd.environment.traces.formats.registry import read_trace
 from hpcrowd.environment.traces.machine_size import (
     AS_JOBS_TELL,
     MOST_HELD,
@@ -57,31 +58,6 @@ def test_good_job_is_taken_as_it_is(make_trace: MakeTrace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "requested", "allocated", "processors", "repaired"),
-    [
-        ("requested", 4, 8, 4, {}),
-        ("requested", -1, 8, 8, {"no requested processors: allocated processors used": 1}),
-        ("requested", 0, 8, 8, {"no requested processors: allocated processors used": 1}),
-        ("allocated", 4, 8, 8, {}),
-        ("allocated", 4, -1, 4, {"no allocated processors: requested processors used": 1}),
-    ],
-)
-def test_which_processors_count(
-    make_trace: MakeTrace,
-    choice: Any,
-    requested: int,
-    allocated: int,
-    processors: int,
-    repaired: dict[str, int],
-) -> None:
-    """Either field of processors is used on request, the other where it is missing, counted."""
-    job = GOOD | {"requested_processors": requested, "allocated_processors": allocated}
-    made = jobs_from_trace(make_trace(job), Conversion(job_processors=choice))
-    assert [processors] == made.jobs.processors.tolist()
-    assert repaired == dict(made.repaired)
-
-
-@pytest.mark.parametrize(
     ("speed", "expected"), [(1.0, [0, 1, 3, 60]), (2.0, [0, 1, 2, 30]), (0.5, [0, 2, 6, 120])]
 )
 def test_speed_divides_run_times_and_rounds_halves_up(
@@ -97,31 +73,46 @@ def test_speed_divides_run_times_and_rounds_halves_up(
     assert [90, 90, 90, 120] == made.jobs.requested_time.tolist()  # of recorded run times
 
 
+ALLOCATED = "no requested processors: allocated processors used"
+
+
 @pytest.mark.parametrize(
-    ("change", "reason", "column", "value"),
+    ("change", "choice", "reason", "column", "value"),
     [
-        ({"wait": -1}, "no wait time: taken as 0", "recorded_start", 10),
-        ({"requested_time": -1}, NO_LIMIT, "requested_time", 60),
-        ({"requested_time": 0}, NO_LIMIT, "requested_time", 60),
-        ({"user": -1}, "no user: all such jobs assigned to one user", "user", -1),
-        ({"submit": 10.5}, f"submit {ROUNDED}", "recorded_submit", 11),
-        ({"run": 59.4}, f"run {ROUNDED}", "run_time", 59),
-        ({"wait": 0.5}, f"wait {ROUNDED}", "recorded_start", 11),
-        ({"requested_time": 89.5}, f"requested_time {ROUNDED}", "requested_time", 90),
-        ({"requested_processors": 2.5}, f"processors {ROUNDED}", "processors", 3),
-        ({"requested_processors": 0.5}, f"processors {ROUNDED}", "processors", 1),
-        ({"user": 2.5}, f"user {ROUNDED}", "user", 3),
+        ({"wait": -1}, "requested", "no wait time: taken as 0", "recorded_start", 10),
+        ({"requested_time": -1}, "requested", NO_LIMIT, "requested_time", 60),
+        ({"requested_time": 0}, "requested", NO_LIMIT, "requested_time", 60),
+        ({"user": -1}, "requested", "no user: all such jobs assigned to one user", "user", -1),
+        *(({field: number}, "requested", f"{said} {ROUNDED}", column, value)
+          for field, number, said, column, value in (
+            ("submit", 10.5, "submit", "recorded_submit", 11), ("run", 59.4, "run", "run_time", 59),
+            ("wait", 0.5, "wait", "recorded_start", 11), ("user", 2.5, "user", "user", 3),
+            ("requested_time", 89.5, "requested_time", "requested_time", 90),
+            ("requested_processors", 2.5, "processors", "processors", 3),
+            ("requested_processors", 0.5, "processors", "processors", 1))),
+        ({"requested_processors": -1}, "requested", ALLOCATED, "processors", 8),
+        ({"requested_processors": 0}, "requested", ALLOCATED, "processors", 8),
+        ({"requested_processors": 5}, "allocated", None, "processors", 8),
+        ({"allocated_processors": -1}, "allocated",
+         "no allocated processors: requested processors used", "processors", 4),
     ],
-)
+)  # fmt: skip
 def test_repair_is_counted_by_reason(
-    make_trace: MakeTrace, change: dict[str, float], reason: str, column: str, value: int
-) -> None:
-    """What is missing or broken in a job is repaired and counted; other jobs are left alone."""
-    made = jobs_from_trace(make_trace(GOOD, GOOD | change, GOOD | change))
-    assert ({reason: 2}, {}) == (dict(made.repaired), dict(made.dropped))
+    make_trace: MakeTrace, change: dict[str, float], choice: Any, reason: str | None, column: str,
+    value: int,
+) -> None:  # fmt: skip
+    """What is missing or broken is repaired and counted, or refused if strict; others are as is."""
+    trace, told = make_trace(GOOD, GOOD | change, GOOD | change), Conversion(job_processors=choice)
+    made = jobs_from_trace(trace, told)
+    assert ({reason: 2} if reason else {}, {}) == (dict(made.repaired), dict(made.dropped))
     assert [value, value] == getattr(made.jobs, column)[1:].tolist()
-    good = jobs_from_trace(make_trace(GOOD)).jobs
+    good = jobs_from_trace(make_trace(GOOD), told, strict=True).jobs
     assert getattr(good, column)[0] == getattr(made.jobs, column)[0]
+    if reason:
+        with pytest.raises(TraceError, match=r"2 jobs repaired: ") as caught:
+            jobs_from_trace(trace, told, strict=True)
+        assert reason in str(caught.value)
+        assert 1 == len(str(caught.value).splitlines())
 
 
 @pytest.mark.parametrize(
@@ -151,6 +142,8 @@ def test_drop_is_counted_by_reason(
     assert ([1, 2] if "processors" in reason else [1]) == kept.jobs.number.tolist()
     with pytest.raises(TraceError, match="none of its 2 jobs"):
         jobs_from_trace(make_trace(GOOD | change, GOOD | change))
+    with pytest.raises(TraceError, match=re.escape(f"1 job dropped: {reason}")):
+        jobs_from_trace(make_trace(GOOD, GOOD | change), strict=True)
 
 
 @pytest.mark.parametrize(
@@ -172,50 +165,6 @@ def test_jobs_stand_in_the_order_of_their_numbers(
     assert repaired == dict(made.repaired)
 
 
-@pytest.mark.parametrize("change", [{"wait": -1}, {"run": -1}])
-def test_strict_makes_repairs_and_drops_errors(
-    make_trace: MakeTrace, change: dict[str, float]
-) -> None:
-    """``strict`` refuses the first repair or drop, with its count."""
-    trace = make_trace(GOOD, GOOD | change, GOOD | change)
-    made = jobs_from_trace(trace)
-    (reason,) = made.repaired + made.dropped
-    with pytest.raises(TraceError, match=r"2 jobs (dropped|repaired): ") as caught:
-        jobs_from_trace(trace, strict=True)
-    assert reason in str(caught.value)
-    assert 1 == len(str(caught.value).splitlines())
-    assert 1 == len(jobs_from_trace(make_trace(GOOD), strict=True).jobs)
-
-
-def test_processors_of_the_machine(make_trace: MakeTrace) -> None:
-    """The size of the machine is that of the header, else the peak of the recorded use."""
-    assert 100 == make_trace(GOOD, header="; MaxNodes: 50\n; MaxProcs: 100").processors
-    assert 50 == make_trace(GOOD, header="; MaxNodes: 50\n; MaxProcs: -1").processors
-    assert 10 == make_trace(GOOD, GOOD | {"allocated_processors": 2}).processors
-    with pytest.raises(TraceError, match="--processors"):
-        _ = make_trace({"submit": 0}).processors
-    header = Header([b"; MaxProcs: " + b"1" * 5000, b"; MaxNodes: 128 nodes"])
-    assert (None, 128) == (header.integer("MaxProcs"), header.processors)
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [
-        {"job_processors": "both"},
-        *({"requested": text}
-          for text in ("twice", "at-least", "at-least:", "at-least:two", "at-least:0x")),
-        *({"speed": speed} for speed in (0.0, -1.0, float("inf"), float("nan"))),
-    ],
-)  # fmt: skip
-def test_unknown_conversion_is_an_error(choices: dict[str, Any]) -> None:
-    """A conversion that does not exist is reported at once, in one line with its value."""
-    with pytest.raises(QuantityError) as caught:
-        Conversion(**choices)
-    (value,) = choices.values()
-    assert str(value).partition(":")[2] in str(caught.value)
-    assert 1 == len(str(caught.value).splitlines())
-
-
 @pytest.mark.traces
 def test_odd_fields_of_thunder(read_trace: Callable[[str], Trace]) -> None:
     """Thunder is unsorted, lacks waits and requests, and has submissions of -1: all counted."""
@@ -231,9 +180,6 @@ def test_odd_fields_of_thunder(read_trace: Callable[[str], Trace]) -> None:
     assert np.any(np.diff(trace["submit"]) < 0)
     assert np.all(np.diff(made.jobs.number) > 0)
     assert np.array_equal(trace["number"][made.source_row], made.jobs.number)
-
-
-Call = Callable[..., tuple[int, str, str]]
 
 
 def job(submit: int, wait: int, run: int, held: int, asked: int = -1) -> dict[str, int]:
@@ -266,6 +212,7 @@ def test_peak_counts_processors_in_use_at_each_second(
 
 
 PEAK = "the peak of its recorded use, is a lower bound"
+OF_READER = "the trace does not give the size of the machine; 6 processors, "
 
 
 @pytest.mark.parametrize(
@@ -275,85 +222,73 @@ PEAK = "the peak of its recorded use, is a lower bound"
         ([(0, 5, 10, 4), (1, 5, 10, 3), (0, 15, 10, 2)], "", 7, f"7 processors, {PEAK}"),
         ([(n, 20 - n, 100, 60) for n in range(10)] + [(9, 30, 10, 4)], "", 604, PEAK),
         # a given size is used as it is, even below the recorded use
-        ([(0, 5, 10, 4), (1, 5, 10, 3)], "; MaxProcs: 5", 5, ""),
+        *(([(0, 5, 10, 4), (1, 5, 10, 3)], header, size, "") for header, size in (
+            ("; MaxProcs: 5", 5), ("; MaxNodes: 50\n; MaxProcs: 100", 100),
+            ("; MaxNodes: 50\n; MaxProcs: -1", 50),
+            (f"; MaxProcs: {'1' * 5000}\n; MaxNodes: 128 nodes", 128))),
         # what a job that ran had asked for fits; one that never ran does not count
         ([(0, 0, 10, 4, 6), (0, 3, -1, -1, 1000)], "", 6, PEAK),
         # without any start, jobs count from their submission; if some have one, only these do
         ([(0, -1, 10, 4), (5, -1, 10, 3), (12, -1, 10, 2)], "", 7, "an estimate"),
         ([(0, 0, 10, 2), (5, -1, 10, 3), (5, 0, 10, 2)], "", 4, PEAK),
         ([(0, -1, -1, -1, 3), (0, -1, -1, -1, 8)], "", 8, "its largest job"),
+        # formats without a size put what they found into the header, with a note
+        *(([(0, 0, 10, 4)], f"; MaxProcs: 6\n; Note: {begin}; more", 6, OF_READER + what)
+          for begin, what in ((MOST_HELD, PEAK), (MOST_IN_USE, PEAK),
+                              (AS_JOBS_TELL, "as many as jobs were seen on, is a lower bound"))),
     ],
-)
+)  # fmt: skip
 def test_size_of_a_machine(
     make_trace: MakeTrace, rows: list[tuple[int, ...]], header: str, size: int, note: str
 ) -> None:
     """It is that of the header, else what follows from the recorded use, with a note."""
-    found = make_trace(*(job(*row) for row in rows), header=header).size
-    assert size == found.processors
-    assert (note in found.note) if note else found.note == ""
-    assert ("lower bound" in found.note) == (note not in ("", "an estimate"))
+    trace = make_trace(*(job(*row) for row in rows), header=header)
+    assert size == trace.size.processors == trace.processors
+    assert (note in trace.size.note) if note else trace.size.note == ""
+    assert ("lower bound" in trace.size.note) == (note not in ("", "an estimate"))
+    if "Note" in header:
+        assert [b"; MaxProcs: 6"] == without_found_size(trace.header).lines
+
+
+def test_size_follows_the_jobs(make_trace: MakeTrace) -> None:
+    """It is that of the columns as they are now; without any processors there is none."""
     trace = make_trace(job(0, 5, 10, 4), job(1, 5, 10, 3))
     assert 7 == trace.processors
-    trace.columns["wait"] = np.array([0, 50])  # it follows what is replaced
+    trace.columns["wait"] = np.array([0, 50])
     assert 4 == trace.processors
+    with pytest.raises(TraceError, match="--processors"):
+        _ = make_trace({"submit": 0}).processors
 
 
-@pytest.fixture
-def unsized(make_trace: MakeTrace, tmp_path: Path) -> Path:
-    """A log without a size."""
-    path = tmp_path / "log.swf"
-    write_swf(make_trace(job(0, 5, 10, 4), job(1, 5, 10, 3), header="; Version: 2.2"), path)
-    return path
-
-
-NOTE = "7 processors, the peak of its recorded use, is a lower bound"
+NOTE = "1 processor, the peak of its recorded use, is a lower bound"
 
 
 def test_commands_and_files_say_that_it_is_a_lower_bound(
-    call: Call, unsized: Path, tmp_path: Path
+    call: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever the size is printed, the note is too; a size of your own needs none."""
-    for command in (("replay",), ("stats", "--which", "all"), ("compare", unsized)):
-        code, output, _ = call(command[0], unsized, *command[1:])
-        assert (0, True) == (code, NOTE in " ".join(output.split())), command
-    assert 0 == call("report", unsized, "--out", tmp_path / "page.html")[0]
-    assert NOTE in (tmp_path / "page.html").read_text()
-    trace = read_swf(unsized)
-    write_results(replay(trace), tmp_path / "run", plots=False)
-    assert NOTE in json.loads((tmp_path / "run" / "summary.json").read_text())["size_note"]
-    assert NOTE in read_results(tmp_path / "run").size_note
-    run = replay(trace, processors="9")
-    assert ("", "") == (run.size_note, run.to_trace().size.note)
-
-
-@pytest.mark.parametrize(
-    ("begin", "what"),
-    [(MOST_HELD, "the peak of its recorded use"), (MOST_IN_USE, "the peak of its recorded use"),
-     (AS_JOBS_TELL, "as many as jobs were seen on")],
-)  # fmt: skip
-def test_size_that_a_reader_found_is_a_lower_bound(
-    make_trace: MakeTrace, begin: str, what: str
-) -> None:
-    """Formats without a size put the peak into the header, with a note; commands say so, too."""
-    trace = make_trace(job(0, 0, 10, 4), header=f"; MaxProcs: 6\n; Note: {begin}; more")
-    expected = f"the trace does not give the size of the machine; 6 processors, {what}, is a lower"
-    assert (6, True) == (trace.size.processors, trace.size.note.startswith(expected))
-    assert [b"; MaxProcs: 6"] == without_found_size(trace.header).lines
-
-
-def test_convert_tells_and_takes_the_size(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A log of Slurm has no size: the converted one says so, unless --processors gives it."""
+    """Wherever the size of a log of Slurm is printed, the note is too, unless --processors is."""
     monkeypatch.chdir(tmp_path)
     Path("jobs.txt").write_bytes(text({"JobID": "1"}))
-    told = "1 processor, the peak of its recorded use, is a lower bound; set it with --processors"
-    assert told in call("convert", "jobs.txt", "found.swf")[1]
-    assert told in call("replay", "found.swf")[1]
-    assert "lower bound" not in call("convert", "jobs.txt", "given.swf", "--processors", 64)[1]
-    assert "lower bound" not in call("replay", "given.swf")[1]
+    for command in (
+        ("convert", "jobs.txt", "found.swf"), ("replay", "found.swf"), ("replay", "jobs.txt"),
+        ("stats", "jobs.txt", "--which", "all"), ("compare", "jobs.txt", "found.swf"),
+    ):  # fmt: skip
+        code, output, _ = call(*command)
+        told = f"{NOTE}; set it with --processors" if command[0] in ("convert", "replay") else NOTE
+        assert (0, True) == (code, told in " ".join(output.split())), command
+    assert 0 == call("report", "found.swf", "--out", "page.html")[0]
+    assert NOTE in Path("page.html").read_text()
+    for command in (("convert", "jobs.txt", "given.swf", "--processors", 64),
+                    ("replay", "given.swf")):  # fmt: skip
+        assert "lower bound" not in call(*command)[1]
     assert MOST_IN_USE in Path("found.swf").read_text()
     assert MOST_IN_USE not in Path("given.swf").read_text()
+    trace = read_trace(Path("jobs.txt"))
+    write_results(replay(trace), Path("run"), plots=False)
+    assert NOTE in json.loads(Path("run", "summary.json").read_text())["size_note"]
+    assert NOTE in read_results(Path("run")).size_note
+    run = replay(trace, processors="9")
+    assert ("", "") == (run.size_note, run.to_trace().size.note)
 
 
 def test_real_logs_come_near_their_size(read_trace: Callable[[str], Trace]) -> None:
