@@ -63,30 +63,22 @@ def test_each_rule(make_trace: Make) -> None:
     larger = cleaned.rules[1]  # work is allocated, else requested processors, times run time
     total = 1 * 10 + 2 * 10 + 5 * 10 + 0 + 0 + 2 * 10 + 4 * 20
     assert (2 / 7, 50 / total) == (larger.job_share, pytest.approx(larger.work_share))
-
-
-def test_what_is_left(make_trace: Make) -> None:
-    """The others stay as they were, a reference to a job that is gone is cut, a note lists all."""
-    trace = story(make_trace)
-    left, cleaned = clean(trace, CleaningRules(larger=True, no_user=True))
-    assert ([1, 2, 7], [0, 100, 3 * DAY]) == (left["number"].tolist(), left["submit"].tolist())
-    assert [
-        b"; MaxJobs: 3",
-        b"; MaxRecords: 3",
-        b"; MaxProcs: 4",
-        b"; Note: hpcrowd clean: 4 of 7 jobs removed; larger than 4 processors (2 jobs); without a "
-        b"user (2 jobs)",
-    ] == left.header.lines
-    left, cleaned = clean(trace, CleaningRules(larger=True))
-    assert ([-1] * 5, 1) == (left["preceding"].tolist(), cleaned.cut)
-    assert 7 == len(trace)
-
-
-def test_edges_of_first_and_last_days(make_trace: Make) -> None:
-    """A job exactly a day after the first stays, and so does one exactly a day before the last."""
+    # a job exactly a day after the first stays, and one exactly a day before the last
     trace = make_trace(*({"submit": 50 + each} for each in (0, DAY - 1, DAY, 2 * DAY, 3 * DAY)))
     left, _ = clean(trace, CleaningRules(first_days=1, last_days=1))
     assert [50 + DAY, 50 + 2 * DAY] == left["submit"].tolist()
+
+
+def test_what_is_left(make_trace: Make) -> None:
+    """A reference to a job that is gone is cut, and a note lists all rules."""
+    left, cleaned = clean(story(make_trace), CleaningRules(larger=True, no_user=True))
+    assert [1, 2, 7] == left["number"].tolist()
+    assert (
+        "hpcrowd clean: 4 of 7 jobs removed; larger than 4 processors (2 jobs); without a user "
+        "(2 jobs)" == left.header.get("Note")
+    )
+    left, cleaned = clean(story(make_trace), CleaningRules(larger=True))
+    assert ([-1] * 5, 1) == (left["preceding"].tolist(), cleaned.cut)
 
 
 def test_what_cannot_be_judged(make_trace: Make) -> None:
@@ -170,24 +162,15 @@ def by_definition(trace: Trace, rule: FlurryRule) -> list[bool]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("pairs", "flurries"),
-    [
-        # more than two jobs within 10 s, all of them; a third after 10 s is not a burst
-        ([(1, 0), (1, 5), (2, 6), (1, 9), (1, 100), (2, 7), (1, 105), (1, 110), (2, 16)],
-         [Flurry(user=1, first=0, last=9, jobs=3)]),
-        ([(1, 9), (1, 50), (1, 0), (1, 5)], [Flurry(1, 0, 9, 3)]),
-        # a burst continues as long as stretches overlap
-        ([(1, 4 * step) for step in range(10)], [Flurry(1, 0, 36, 10)]),
-        ([(1, 0), (1, 1), (1, 2), (1, 900), (1, 901), (1, 902)],
-         [Flurry(1, 0, 2, 3), Flurry(1, 900, 902, 3)]),
-        # what is nobody's, or nobody knows when
-        ([(-1, 0)] * 5 + [(1, -1)] * 5, []),
-    ],
-)  # fmt: skip
-def test_flurries(make_trace: Make, pairs: list[tuple[int, int]], flurries: list[Flurry]) -> None:
-    """Many jobs of one user in a short time, in whatever order they stand."""
-    assert flurries == FlurryRule(2, 10).find(make_trace(*jobs(*pairs)))[1]
+def test_flurries(make_trace: Make) -> None:
+    """More than two jobs of one user in 10 s; a burst continues as long as stretches overlap."""
+    found = FlurryRule(2, 10).find(make_trace(*jobs(
+        (1, 0), (1, 5), (2, 6), (1, 9), (1, 100), (2, 7), (1, 105), (1, 110), (2, 16),
+        *((3, 200 + 4 * step) for step in range(10)), *((3, begin) for begin in (902, 901, 900)),
+        *[(-1, 0)] * 5, *[(4, -1)] * 5,
+    )))[1]  # fmt: skip
+    assert [Flurry(user=1, first=0, last=9, jobs=3), Flurry(3, 200, 236, 10),
+            Flurry(3, 900, 902, 3)] == found  # fmt: skip
 
 
 @given(

@@ -6,7 +6,6 @@ import csv
 import re
 import runpy
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ from hpcrowd.environment.traces.requested_times import (
     LIMIT,
     LONGEST,
     RUN_TIME,
-    RequestedTimes,
 )
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
@@ -44,6 +42,8 @@ from tests.support.places import ROOT
 measured: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "requested_times.py"))
 
 MakeTrace = Callable[..., Trace]
+
+HOUR = 3600
 
 JOB: dict[str, float] = {
     "submit": 0, "wait": 0, "run": 60, "allocated_processors": 1, "requested_processors": 1,
@@ -67,7 +67,7 @@ def half(make_trace: MakeTrace) -> Trace:
     ("choice", "repaired", "longest"),
     [
         ("tsafrir:18h", {DRAWN: 50}, None),
-        ("tsafrir:18h+all", {DRAWN: 50, REPLACED: 50}, 18 * 3600),
+        ("tsafrir:18h+all", {DRAWN: 50, REPLACED: 50}, 18 * HOUR),
         ("tsafrir:2h", {DRAWN: 50, OUTRUN: 1}, 10_000),
         ("tsafrir:fitted", {DRAWN: 50}, 10_000),
     ],
@@ -75,18 +75,21 @@ def half(make_trace: MakeTrace) -> Trace:
 def test_missing_requests_are_drawn(
     half: Trace, choice: str, repaired: dict[str, int], longest: int | None
 ) -> None:
-    """Jobs with a request keep it; the others get one above their run time, and are counted.
+    """Jobs with a request keep it; the others get one above their run time, by the seed; counted.
 
     With ``+all`` all get one; a job that outruns the longest request asks for that; the fitted
     model draws among the requests that there are; the speed of the machine changes nothing.
     """
-    made, fast = (
-        jobs_from_trace(half, Conversion(requested=choice, speed=speed)) for speed in (1.0, 2.0)
+    made, fast, same, other = (
+        jobs_from_trace(half, Conversion(requested=choice, speed=speed, seed=seed))
+        for speed, seed in ((1.0, 0), (2.0, 0), (1.0, 0), (1.0, 4))
     )
     jobs, recorded = made.jobs, half["requested_time"]
     assert repaired == dict(made.repaired)
     assert longest in (None, jobs.requested_time.max())
-    assert jobs.requested_time.tolist() == fast.jobs.requested_time.tolist()
+    for again in (fast, same):
+        assert jobs.requested_time.tolist() == again.jobs.requested_time.tolist()
+    assert "fitted" in choice or jobs.requested_time.tolist() != other.jobs.requested_time.tolist()
     outrun = jobs.requested_time < jobs.run_time
     assert np.flatnonzero(outrun).tolist() == ([98] if OUTRUN in repaired else [])
     assert {7200} >= set(jobs.requested_time[outrun].tolist())
@@ -94,38 +97,8 @@ def test_missing_requests_are_drawn(
         assert recorded[recorded > 0].tolist() == jobs.requested_time[recorded > 0].tolist()
     drawn = set(jobs.requested_time[recorded <= 0].tolist())
     assert {7200, 10_000} >= drawn if "fitted" in choice else len(drawn) > 5
-
-
-@pytest.mark.parametrize(
-    ("jobs", "choice", "words"),
-    [
-        ([JOB], "tsafrir:fitted", "made: requests: 0 jobs"),
-        # of 1000 jobs the model lets 217 ask for the longest; all run so long
-        ([JOB | {"run": 4000}] * 1000, "tsafrir:1h",
-         "made: requested times: 1,000 jobs of 3600 s or more, but"),
-        ([JOB | {"queue": 1}], "missing:lang=2h", r"queue 'lang': .*debug"),
-    ],
-)  # fmt: skip
-def test_what_a_trace_does_not_allow(
-    make_trace: MakeTrace, jobs: list[dict[str, float]], choice: str, words: str
-) -> None:
-    """No requests to fit to, run times above all requests and queues that are not there."""
-    trace = make_trace(*jobs)
-    trace.names |= {"queue": {1: "debug"}}
-    with pytest.raises(TraceError, match=words):
-        jobs_from_trace(trace, Conversion(requested=choice))
-
-
-def test_requests_go_by_the_seed(half: Trace) -> None:
-    """The same seed draws the same, another seed something else, also through a replay."""
-    drawn = [
-        jobs_from_trace(half, Conversion(requested="tsafrir:18h", seed=seed)).jobs.requested_time
-        for seed in (3, 3, 4)
-    ]
-    assert drawn[0].tobytes() == drawn[1].tobytes()
-    assert drawn[0].tobytes() != drawn[2].tobytes()
-    run = replay(half, users="rigid", requested="tsafrir:18h", seed=3)
-    assert drawn[0].tolist() == run.jobs.requested_time.tolist()
+    run = replay(half, users="rigid", requested=choice, seed=4)
+    assert other.jobs.requested_time.tolist() == run.jobs.requested_time.tolist()
     assert 50 == run.repaired[DRAWN]
 
 
@@ -165,9 +138,6 @@ def test_page_shows_what_is_measured(kth: Trace) -> None:
     assert told == list(measured["rows"]("KTH-SP2", kth))
     with measured["REPLAYS"].open(newline="") as file:
         assert list(csv.DictReader(file)) == list(measured["replays"](kth))
-
-
-HOUR = 3600
 
 
 def stream(seed: int) -> np.random.Generator:
@@ -259,30 +229,24 @@ def test_counts_are_made_to_fit(counts: dict[int, int], total: int) -> None:
 def test_number_of_different_requests(jobs: int, distinct: int) -> None:
     """It follows the points of the source, linearly between them, and is flat above."""
     assert distinct == RequestModel(18 * HOUR).distinct_for(jobs)
-    power = RequestModel(18 * HOUR, law="power")
-    assert 101 == power.distinct_for(10_000)  # 0.653566 * jobs ** 0.547761
+    # 0.653566 * jobs ** 0.547761
+    assert 101 == RequestModel(18 * HOUR, law="power").distinct_for(10_000)
 
 
-def test_popular_times() -> None:
-    """Common times, then multiples from the longest downwards, fill up to twenty."""
+def test_popular_requests() -> None:
+    """Common times and multiples of the longest are twenty, with the share of the head in all."""
     hours = [time / HOUR for time in RequestModel(36 * HOUR).head_times()]
     assert POPULAR == len(hours)
-    assert 36 == hours[0]
-    assert [1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 20, 25, 30, 35] == [h for h in hours[1:] if h >= 1]
-    assert [5, 10, 15, 20, 30] == [60 * h for h in hours[1:] if h < 1]
+    assert [36, *(n / 60 for n in (5, 10, 15, 20, 30)), 1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 20, 25, 30,
+            35] == [hours[0], *sorted(hours[1:])]  # fmt: skip
     known = RequestModel(36 * HOUR, {26 * HOUR: 0, 18 * HOUR: 0, 36 * HOUR: 0}).head_times()
     merged = [time / HOUR for time in known]  # 26 h takes the place of the nearest
     assert ({25}, {26}, 36) == ({*hours} - {*merged}, {*merged} - {*hours}, merged[0])
-
-
-def test_popular_shares_sum_up() -> None:
-    """Shares of the popular requests sum to that of the head; the known longest keeps its own."""
     sizes = RequestModel(18 * HOUR).head_sizes(20)
-    assert 0.89 == pytest.approx(sum(sizes))
-    assert 0.2174 == pytest.approx(sizes[0], abs=1e-4)
-    known = RequestModel(18 * HOUR, {18 * HOUR: 0.02}).head_sizes(20)
-    assert 0.89 == pytest.approx(sum(known))
-    assert 0.02 in known
+    assert (0.89, 0.2174) == pytest.approx((sum(sizes), sizes[0]), abs=1e-4)
+    known_sizes = RequestModel(18 * HOUR, {18 * HOUR: 0.02}).head_sizes(20)
+    assert 0.89 == pytest.approx(sum(known_sizes))
+    assert 0.02 in known_sizes
 
 
 @given(st.integers(1, 20), st.integers(0, 5), st.data())
@@ -296,13 +260,25 @@ def test_every_popularity_is_drawn_once(number: int, seed: int, data: st.DataObj
     assert known or 1 == found[0]
 
 
-CHOICES = [
-    ("missing:", "missing:7d"), ("missing:soon", "'missing:soon'"), ("missing:0h", "0 s"),
-    ("missing:1h,2h", "twice"), ("missing:queue,2h", "twice"),
-    ("missing:long=1h,long=2h", "long twice"), ("tsafrir", "tsafrir:18h"),
-    ("tsafrir:", "tsafrir:18h"), ("tsafrir:long", "'tsafrir:long'"),
-    ("tsafrir:30m", "at least 3600 s"), ("tsafrir:18h+some", "'some'"), ("tsafrir:18h+", "''"),
-    ("someone:18h", "'someone:18h'"),
+#: Choices of a conversion, or jobs with one, and words of the error.
+CHOICES: list[tuple[dict[str, Any], str]] = [
+    *(({"requested": text}, re.escape(words)) for text, words in (
+        ("missing:", "missing:7d"), ("missing:soon", "'missing:soon'"), ("missing:0h", "0 s"),
+        ("missing:1h,2h", "twice"), ("missing:queue,2h", "twice"),
+        ("missing:long=1h,long=2h", "long twice"), ("tsafrir", "tsafrir:18h"),
+        ("tsafrir:", "tsafrir:18h"), ("tsafrir:long", "'tsafrir:long'"),
+        ("tsafrir:30m", "at least 3600 s"), ("tsafrir:18h+some", "'some'"), ("tsafrir:18h+", "''"),
+        ("someone:18h", "'someone:18h'"), ("at-least", "at-least"), ("at-least:", "at-least:"),
+        ("at-least:two", "two"), ("at-least:0x", "0x"))),
+    ({"job_processors": "both"}, "both"),
+    *(({"speed": speed}, str(speed)) for speed in (0.0, -1.0, float("inf"), float("nan"))),
+]  # fmt: skip
+JOBS: list[tuple[list[dict[str, float]], str, str]] = [
+    ([JOB], "tsafrir:fitted", "made: requests: 0 jobs"),
+    # of 1000 jobs the model lets 217 ask for the longest; all run so long
+    ([JOB | {"run": 4000}] * 1000, "tsafrir:1h",
+     "made: requested times: 1,000 jobs of 3600 s or more, but"),
+    ([JOB | {"queue": 1}], "missing:lang=2h", r"queue 'lang': .*debug"),
 ]  # fmt: skip
 MODELS: list[tuple[dict[str, Any], str]] = [
     ({"longest": 1800}, "1800 s: must be at least 3600"),
@@ -315,25 +291,36 @@ MODELS: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+def convert(make_trace: MakeTrace, jobs: list[dict[str, float]], choice: str) -> Conversion:
+    """Make jobs of a trace with a choice of requested times."""
+    trace = make_trace(*jobs)
+    trace.names |= {"queue": {1: "debug"}}
+    return jobs_from_trace(trace, Conversion(requested=choice))
+
+
 @pytest.mark.parametrize(
     ("impossible", "words"),
     [
-        *((partial(RequestedTimes.parse, text), re.escape(words)) for text, words in CHOICES),
-        *((partial(RequestModel, **{"longest": 8 * HOUR} | choices), words)
-          for choices, words in MODELS),
-        (lambda: assign(np.array([10, 60]), np.array([50, 50]), stream(0)),
+        *((lambda make, told=told: Conversion(**told), words) for told, words in CHOICES),
+        *((lambda make, jobs=jobs, told=told: convert(make, jobs, told), words)
+          for jobs, told, words in JOBS),
+        *((lambda make, told=told: RequestModel(**{"longest": 8 * HOUR} | told), words)
+          for told, words in MODELS),
+        (lambda make: assign(np.array([10, 60]), np.array([50, 50]), stream(0)),
          "2 jobs of 50 s or more, but only 1 request.*increase the longest request"),
-        (lambda: fit_counts({}, 3), "leave 3 jobs without one"),
-        (lambda: RequestModel(8 * HOUR, head_share=0.3).histogram(1000, stream(0)),
+        (lambda make: fit_counts({}, 3), "leave 3 jobs without one"),
+        (lambda make: RequestModel(8 * HOUR, head_share=0.3).histogram(1000, stream(0)),
          r"head_share 0\.3"),
-        *((lambda some=some: RequestModel.fit(np.array(some, np.int64)), "positive")
+        *((lambda make, some=some: RequestModel.fit(np.array(some, np.int64)), "positive")
           for some in ([], [0, 60], [60, -1])),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_drawn_or_fitted(impossible: Callable[[], object], words: str) -> None:
-    """A choice or model that means nothing, and too few requests, are one line with the value."""
-    with pytest.raises(QuantityError, match=words) as caught:
-        impossible()
+def test_what_cannot_be_asked_drawn_or_fitted(
+    make_trace: MakeTrace, impossible: Callable[[MakeTrace], object], words: str
+) -> None:
+    """What means nothing, or what jobs do not allow, is one line with the value."""
+    with pytest.raises((QuantityError, TraceError), match=words) as caught:
+        impossible(make_trace)
     assert 1 == len(str(caught.value).splitlines())
 
 

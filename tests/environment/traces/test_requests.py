@@ -17,86 +17,49 @@ from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
 
-from tests.support.sacct import UTC
+from tests.support.sacct import UTC, text
 
-HEAD = (
-    "JobID|User|Account|Partition|QOS|Submit|Start|End|State|ReqCPUS|ReqTRES|AllocCPUS|AllocTRES|"
-    "NNodes|Timelimit|Constraints"
-)
-DAY = "2026-01-05T"
+#: What three jobs of a site ask for: GPUs, nodes with a feature, and a task of an array.
 ROWS = (
-    f"1|ada|lab|gpu|high|{DAY}08:00:00|{DAY}08:00:00|{DAY}09:00:00|COMPLETED|4|"
-    "cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=8G,node=1|4|cpu=4,mem=8G,node=1|1|02:00:00|",
-    f"2|bob|lab|normal|normal|{DAY}08:10:00|{DAY}08:10:00|{DAY}09:00:00|COMPLETED|8|"
-    "cpu=8,mem=4000M,node=2|8|cpu=8,mem=4000M,node=2|2|02:00:00|milan",
-    f"3_1|bob|lab|normal|normal|{DAY}08:20:00|{DAY}08:20:00|{DAY}08:30:00|COMPLETED|1|"
-    "cpu=1,node=1|1|cpu=1,node=1|1|00:30:00|",
-)
+    {"JobID": "1", "Partition": "gpu", "QOS": "high", "AllocCPUS": "4", "ReqCPUS": "4",
+     "ReqTRES": "cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=8G,node=1"},
+    {"JobID": "2", "Partition": "normal", "AllocCPUS": "8", "ReqCPUS": "8", "Constraints": "milan",
+     "ReqTRES": "cpu=8,mem=4000M,node=2"},
+    {"JobID": "3_1", "Partition": "normal", "ReqTRES": "cpu=1,node=1"},
+)  # fmt: skip
 
 SITE = """\
-[[nodes]]
-name = "n[1-2]"
-cores = 8
-memory = "16GB"
-features = ["milan"]
-
-[[nodes]]
-name = "g1"
-cores = 8
-memory = "16GB"
-gpus = {a100 = 2}
-
-[[partitions]]
-name = "normal"
-nodes = ["n[1-2]"]
-
-[[partitions]]
-name = "gpu"
-nodes = ["g1"]
-
-[[qos]]
-name = "normal"
-
-[[qos]]
-name = "high"
+nodes = [
+  {name = "n[1-2]", cores = 8, memory = "16GB", features = ["milan"]},
+  {name = "g1", cores = 8, memory = "16GB", gpus = {a100 = 2}},
+]
+partitions = [{name = "normal", nodes = ["n[1-2]"]}, {name = "gpu", nodes = ["g1"]}]
+qos = [{name = "normal"}, {name = "high"}]
 """
 
 
-def records(tmp_path: Path) -> Path:
-    """Write the accounting of three jobs."""
-    path = tmp_path / "jobs.txt"
-    path.write_text("\n".join((HEAD, *ROWS)) + "\n")
-    return path
-
-
-def test_records_say_what_jobs_ask_for(tmp_path: Path) -> None:
-    """GPUs, nodes, memory per core, partition, QOS, account, constraints and arrays."""
-    trace = read_trace(records(tmp_path))
-    found = requests_of(trace, np.arange(3))
+def test_records_say_what_jobs_ask_for_and_a_replay_places_them_so(tmp_path: Path) -> None:
+    """GPUs, nodes, memory, names and arrays; with one GPU too few the first job is rejected."""
+    log, site = tmp_path / "jobs.txt", tmp_path / "site.toml"
+    more = {"ReqTRES": "", "Constraints": "", "ReqMem": ""}
+    log.write_bytes(text(*(more | row for row in ROWS)))
+    found = requests_of(read_trace(log, options=UTC), np.arange(3))
     assert found is not None
-    numbers = {
+    expected: dict[Ask, list[Any]] = {
         Ask.GPUS_PER_NODE: [2, UNKNOWN, UNKNOWN], Ask.NODES: [1, 2, 1],
         Ask.MEMORY_PER_CORE: [2048, 500, UNKNOWN], Ask.TASK: [UNKNOWN, UNKNOWN, 1],
-    }  # fmt: skip
-    assert numbers == {ask: found[ask].tolist() for ask in numbers}
-    words = {
         Ask.GPU_TYPE: ["a100", "", ""], Ask.PARTITIONS: ["gpu", "normal", "normal"],
-        Ask.QOS: ["high", "normal", "normal"], Ask.ACCOUNT: ["lab"] * 3,
+        Ask.QOS: ["high", "normal", "normal"], Ask.ACCOUNT: ["physics"] * 3,
         Ask.FEATURES: ["", "milan", ""],
     }  # fmt: skip
-    assert words == {ask: found.texts(ask) for ask in words}
+    asked = {ask: found.texts(ask) if ask in WORDS else found[ask].tolist() for ask in expected}
+    assert expected == asked
     swf = parse_swf("1 0 -1 100 4 -1 -1 4 200 -1 1 1 1 -1 1 -1 -1 -1\n")
     assert requests_of(swf, np.arange(1)) is None  # it knows processors only
-
-
-def test_a_replay_places_jobs_as_they_asked(tmp_path: Path) -> None:
-    """The GPU job is in its partition; with one GPU too few it is rejected with Slurm's reason."""
-    log, site = records(tmp_path), tmp_path / "site.toml"
     site.write_text(SITE)
-    run = replay(log, machine=str(site), scheduler="slurm", users="rigid")
-    assert 3 == run.metrics["jobs_completed"]
-    few = replay(log, machine=f"{site}:nodes.g1.gpus.a100=1", scheduler="slurm", users="rigid")
-    assert 2 == few.metrics["jobs_completed"]
+    for machine, completed in ((f"{site}", 3), (f"{site}:nodes.g1.gpus.a100=1", 2)):
+        run = replay(log, machine=machine, scheduler="slurm", users="rigid")
+        assert completed == run.metrics["jobs_completed"]
 
 
 #: Columns of the plan with the option of each request.
@@ -168,15 +131,22 @@ def differences(trace: Trace, plan: dict[str, Asked], apart: set[Ask]) -> Counte
     return differ
 
 
-@pytest.mark.parametrize("run", ["runA", "runB", "runC", "runD", "runF"])
-def test_accounting_says_what_the_plan_asked(referee_runs: Path, run: str) -> None:
-    """All requests of all jobs are found in the text of sacct, and nothing that nobody asked."""
-    folder = referee_runs / run
-    trace = read_trace(folder / "sacct-allstates.txt.gz", options=UTC)
-    plan = planned(folder / "plan.csv")
+@pytest.mark.parametrize(
+    ("run", "file", "lacking"),
+    [
+        *((f"run{run}", "sacct-allstates.txt.gz", set()) for run in "ABCDF"),
+        *((f"run{run}", "scontrol-job.txt.gz", NOT_SHOWN) for run in "AC"),
+    ],
+)
+def test_texts_say_what_the_plan_asked(
+    referee_runs: Path, run: str, file: str, lacking: set[Ask]
+) -> None:
+    """All requests of all jobs are found in the text of sacct and scontrol, and nothing else."""
+    trace = read_trace(referee_runs / run / file, options=UTC)
+    plan = planned(referee_runs / run / "plan.csv")
     assert len(trace) > 570
     assert all(any(one[ask] not in (UNKNOWN, "") for one in plan.values()) for ask in OPTIONS)
-    assert Counter() == differences(trace, plan, set())
+    assert Counter() == differences(trace, plan, lacking)
 
 
 @pytest.mark.parametrize("run", ["runA", "runC"])
@@ -198,14 +168,6 @@ def test_objects_say_what_they_hold(referee_runs: Path, run: str) -> None:
             for asked in (found, plan[name])
         ]
         assert total[0] == total[1], name
-
-
-@pytest.mark.parametrize("run", ["runA", "runC"])
-def test_the_controller_says_what_the_plan_asked(referee_runs: Path, run: str) -> None:
-    """``scontrol show job`` has the layout, memory, GPUs, features, whole nodes and throttles."""
-    folder = referee_runs / run
-    trace = read_trace(folder / "scontrol-job.txt.gz", options=UTC)
-    assert Counter() == differences(trace, planned(folder / "plan.csv"), NOT_SHOWN)
 
 
 def test_tasks_of_arrays_belong_together(referee_runs: Path) -> None:

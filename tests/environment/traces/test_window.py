@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hpcrowd.environment import (
     Clock,
-    Header,
     QuantityError,
     Trace,
     TraceError,
@@ -19,8 +18,8 @@ from hpcrowd.environment import (
     window,
 )
 from hpcrowd.environment.clock import WEEK
-from hpcrowd.environment.traces.headers import header_date, last_end, true_header, with_values
-from hpcrowd.environment.traces.trace import cut_references, take_jobs
+from hpcrowd.environment.traces.headers import header_date, last_end, true_header
+from hpcrowd.environment.traces.trace import take_jobs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,36 +50,30 @@ def story(make_trace: Make, header: str = HEADER) -> Trace:
 
 def test_two_days(make_trace: Make) -> None:
     """The jobs of two days are counted from the first one's midnight, and the header says so."""
-    part, done = window(story(make_trace), datetime(2004, 1, 3), datetime(2004, 1, 5))
+    trace = story(make_trace)
+    part, done = window(trace, datetime(2004, 1, 3), datetime(2004, 1, 5))
     assert [2, 4] == part["number"].tolist()
     assert [0, DAY] == part["submit"].tolist()
     assert ([-1, 2], [-1, 8]) == (part["preceding"].tolist(), part["think_time"].tolist())
-    assert [
-        b"; MaxJobs: 2",
-        b"; MaxRecords: 2",
-        b"; UnixStartTime: 1073084400",
-        b"; TimeZoneString: Europe/Stockholm",
-        b"; StartTime: Sat Jan 03 00:00:00 CET 2004",
-        b"; EndTime: Sun Jan 04 00:01:00 CET 2004",
-        b"; MaxProcs: 8",
-        b"; Note: hpcrowd window: submitted from 2004-01-03 00:00:00 to 2004-01-05 00:00:00; "
-        b"2 of 5 jobs",
-    ] == part.header.lines
+    changed = {
+        0: b"; MaxJobs: 2", 1: b"; MaxRecords: 2", 2: b"; UnixStartTime: 1073084400",
+        4: b"; StartTime: Sat Jan 03 00:00:00 CET 2004", 5: b"; EndTime: Sun Jan 04 00:01:00 CET "
+        b"2004", 7: b"; Note: hpcrowd window: submitted from 2004-01-03 00:00:00 to 2004-01-05 "
+        b"00:00:00; 2 of 5 jobs",
+    }  # fmt: skip
+    assert [*(dict(enumerate(trace.header.lines)) | changed).values()] == part.header.lines
     assert (2 * DAY, 4 * DAY, 2 * DAY, 1) == (done.begin, done.end, done.moved, done.cut)
-    assert {
-        "no submit time": 1,
-        "submitted before the window": 1,
-        "submitted after the window": 1,
-    } == done.left_out
-
-
-def test_users_keep_times_and_jobs_without_submit_time(make_trace: Make) -> None:
-    """With users alone, nothing is asked about time, and no time changes."""
-    part, done = window(story(make_trace), only_users=[2, range(7, 10)])
+    assert {"no submit time": 1, "submitted before the window": 1,
+            "submitted after the window": 1} == done.left_out  # fmt: skip
+    # with users alone nothing is asked about time, and no time changes
+    part, done = window(trace, only_users=[2, range(7, 10)])
     assert ([2, 3, 5], [2 * DAY, -1, 9 * DAY]) == (part["number"].tolist(), part["submit"].tolist())
     assert (0, {"of other users": 2}) == (done.moved, done.left_out)
     assert "hpcrowd window: of users 2, 7-9; 3 of 5 jobs" == part.header.get("Note")
     assert "Thu Jan 01 00:00:00 CET 2004" == part.header.get("StartTime")
+    # a date before the origin changes no time either
+    part, done = window(trace, datetime(2003, 12, 1), 3 * DAY)
+    assert ([DAY, 2 * DAY], 0) == (part["submit"].tolist(), done.moved)
 
 
 @pytest.mark.parametrize(
@@ -122,22 +115,6 @@ def test_parts_of_other_kinds(
         assert told == part.header.get("Note")
 
 
-def test_open_beginning_keeps_the_origin(make_trace: Make) -> None:
-    """Without a beginning, or with one before the origin, times stay as they are."""
-    for begin in (None, datetime(2003, 12, 1)):
-        part, done = window(story(make_trace), begin, 3 * DAY)
-        assert ([DAY, 2 * DAY], 0) == (part["submit"].tolist(), done.moved)
-
-
-def test_weekdays_stay_without_a_date(make_trace: Make) -> None:
-    """Where the trace does not say when it began, times move by whole weeks only."""
-    trace = story(make_trace, "; MaxProcs: 8")
-    part, done = window(trace, 8 * DAY)
-    assert ([2 * DAY], WEEK) == (part["submit"].tolist(), done.moved)
-    with pytest.raises(QuantityError, match="has no start time"):
-        window(trace, datetime(2004, 1, 1))
-
-
 @pytest.mark.parametrize(
     ("begin", "end", "users", "error", "words"),
     [
@@ -150,9 +127,11 @@ def test_weekdays_stay_without_a_date(make_trace: Make) -> None:
 def test_what_cannot_be_asked(
     make_trace: Make, begin: Any, end: Any, users: Any, error: type[Exception], words: str
 ) -> None:
-    """An empty window, a user without jobs and a window without a job are errors."""
+    """An empty window, a user or a window without jobs, and a date without one are errors."""
     with pytest.raises(error, match=words):
         window(story(make_trace), begin, end, only_users=users)
+    with pytest.raises(QuantityError, match="has no start time"):
+        window(story(make_trace, "; MaxProcs: 8"), datetime(2004, 1, 1))
 
 
 @given(
@@ -190,7 +169,8 @@ def test_windows_are_true(
         assert trace[name][expected].tolist() == read[name].tolist()
     back = np.where(read["submit"] >= 0, read["submit"].astype(np.int64) + done.moved, -1)
     assert trace["submit"][expected].tolist() == back.tolist()
-    assert done.moved % WEEK == 0 or dated
+    assert dated or done.moved == (begin or 0) // WEEK * WEEK  # weekdays stay without a date
+    assert done.moved == 0 or begin
     numbers, before = set(read["number"].tolist()), trace["preceding"][expected].tolist()
     expected_references = [p if p in numbers or p > len(trace) or p < 1 else -1 for p in before]
     assert expected_references == read["preceding"].tolist()
@@ -205,7 +185,7 @@ def test_windows_are_true(
 
 TEXT = b"""; Version: 2.2
 ;  MaxJobs:  4
-;MaxRecords:4
+;maxrecords:4
 ; UnixStartTime: 843480031
 ; TimeZoneString: Europe/Stockholm
 ; StartTime: Mon Sep 23 14:00:31 CEST 1996
@@ -223,22 +203,20 @@ TEXT = b"""; Version: 2.2
 """
 
 
-def test_only_values_are_replaced() -> None:
-    """Marks, blanks and line ends around a value stay, and so does every other line."""
-    header = Header([b"; Version: 2.2", b";  MaxJobs:  4\r", b";maxjobs:4", b"; Note: MaxJobs: 4"])
-    assert [b"; Version: 2.2", b";  MaxJobs:  12\r", b";maxjobs: 12", b"; Note: MaxJobs: 4"] == (
-        with_values(header, {"MaxJobs": "12", "Other": "1"}).lines
-    )
-
-
-def test_header_of_a_part() -> None:
-    """Counts and end are those of the jobs that are left; a note says what was done."""
-    trace = parse_swf(TEXT)
-    part = take_jobs(trace, np.array([0, 1]))
-    end, note = b"; EndTime:   Mon Sep 23 14:01:36 CEST 1996", b"; Note: cut"
-    changed = {1: b";  MaxJobs:  2", 2: b";MaxRecords: 2", 6: end, 10: note}
-    expected = dict(enumerate(trace.header.lines)) | changed
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_header_and_comments_of_a_part(end: bytes) -> None:
+    """Only values of what has changed are replaced; comments stay before the next job kept."""
+    trace = parse_swf(TEXT.replace(b"\n", end))
+    tail = end.removesuffix(b"\n")
+    part = take_jobs(trace, np.array([True, False, True, False]))
+    changed = {1: b";  MaxJobs:  2", 2: b";maxrecords: 2", 10: b"; Note: cut",
+               6: b"; EndTime:   Mon Sep 23 14:01:31 CEST 1996"}  # fmt: skip
+    expected = dict(enumerate(trace.header.lines)) | {n: line + tail for n, line in changed.items()}
     assert [*expected.values()] == true_header(trace, part, moved=0, note="cut").lines
+    lines = generate_swf(part).splitlines()[len(trace.header.lines) :]
+    assert [b"1", b";", b"3", b";", b";"] == [line.split()[0] for line in lines]
+    assert b"; before the last" == lines[3]
+    assert 2 == len(parse_swf(generate_swf(part)))
 
 
 def test_dates_that_nobody_can_tell() -> None:
@@ -254,14 +232,6 @@ def test_dates_that_nobody_can_tell() -> None:
     assert header.get("UnixStartTime") is None
 
 
-def test_note_has_the_line_end_of_the_file() -> None:
-    """In a file with Windows line ends, the new line has one, too."""
-    trace = parse_swf(TEXT.replace(b"\n", b"\r\n"))
-    header = true_header(trace, trace, moved=0, note="x")
-    assert b"; Note: x\r" == header.lines[-1]
-    assert {b"\r"} == {line[-1:] for line in header.lines}
-
-
 def test_last_end(make_trace: Make) -> None:
     """The last job to be over counts, also one that never ran; without submit times, none does."""
     assert 110 == last_end(parse_swf(TEXT))
@@ -269,23 +239,3 @@ def test_last_end(make_trace: Make) -> None:
     assert "Mon Jan 05 00:00:00 UTC 1970" == header_date(Clock(0, UTC), 4 * 86400)
     assert "unknown" == header_date(Clock(0, UTC), 2**53)  # no calendar has it
     assert 2.0**40 + 2.0**30 == last_end(make_trace({"submit": 2.0**40, "run": 2.0**30}))
-
-
-def test_comments_keep_their_places() -> None:
-    """A comment stays before the next job that is kept, with or without the job it stood before."""
-    trace = parse_swf(TEXT)
-    part = take_jobs(trace, np.array([True, False, True, False]))
-    lines = generate_swf(part).splitlines()[len(trace.header.lines) :]
-    assert [b"1", b";", b"3", b";", b";"] == [line.split()[0] for line in lines]
-    assert b"; before the last" == lines[3]
-    assert len(parse_swf(generate_swf(part))) == 2
-
-
-def test_references_to_jobs_that_are_gone() -> None:
-    """They become -1 with their think time; a reference that led nowhere before stays."""
-    trace = parse_swf(TEXT)
-    part, count = cut_references(trace, take_jobs(trace, np.array([1, 2, 3])))
-    assert 1 == count
-    assert ([-1, 2, 9], [-1, 3, 3]) == (part["preceding"].tolist(), part["think_time"].tolist())
-    same, count = cut_references(trace, trace)
-    assert (0, trace["preceding"].tolist()) == (count, same["preceding"].tolist())
