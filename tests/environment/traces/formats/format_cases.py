@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from hpcrowd.environment import FormatOptions, Losses, ParseError, Trace, parse_swf
 from hpcrowd.environment.header import Header
+from hpcrowd.environment.machine.requests import WORDS, Ask, Requests
 from hpcrowd.environment.traces.formats.common.accounting import submissions
 from hpcrowd.environment.traces.formats.common.base import Format
 from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.formats.registry import FORMATS
 from hpcrowd.environment.traces.formats.slurm.accounting import written
 from hpcrowd.environment.traces.formats.tables.mapping import read_mapping
+from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import FIELDS
 from hypothesis import strategies as st
 
@@ -77,6 +79,31 @@ EXTRA = (
     "reservation", "dependency", "project", "exit_code", "orig_site", "job_structure", "metadata",
     "allocated_resources", "profile", "gpu", "res", "constraints",
 )  # fmt: skip
+
+
+#: What three jobs may ask for, by column; only the first submits at 0.
+ASKED = {
+    "asked_nodes": ["2", "", "1"], "asked_max_nodes": ["4", "", "1"], "tasks": ["16", "1", ""],
+    "tasks_per_node": ["8", "", ""], "cores_per_task": ["2", "4", ""],
+    "memory_per_node": ["4096", "0", ""], "memory_per_core": ["", "", "500"],
+    "gpus": ["", "3", ""], "gpus_per_node": ["2", "", ""], "gpus_per_task": ["", "", "1"],
+    "gpu_type": ["a100", "", "h100"], "constraints": ["a&b", "a|b", ""],
+    "exclusive": ["yes", "", ""], "partitions": ["short,long", "", "gpu"],
+    "reservation": ["", "night", ""], "qos": ["high", "low", ""], "project": ["lab", "", "lab"],
+    "nice": ["100", "-5", ""], "array": ["", "7", "7"], "task": ["", "0", "1"],
+    "throttle": ["", "4", "4"], "no_requeue": ["1", "", ""], "begin": ["120", "60", ""],
+}  # fmt: skip
+
+
+def found_in(requests: Requests | None) -> dict[Ask, list[int] | list[str]]:
+    """Return requests as lists."""
+    assert requests is not None
+    return {ask: requests.texts(ask) if ask in WORDS else requests[ask].tolist() for ask in Ask}
+
+
+def asked_by(trace: Trace) -> dict[Ask, list[int] | list[str]]:
+    """Return what the jobs of a trace ask for."""
+    return found_in(requests_of(trace, np.arange(len(trace))))
 
 
 @st.composite

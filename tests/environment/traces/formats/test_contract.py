@@ -135,27 +135,23 @@ def test_a_format_is_declared_in_one_place(
     assert "a format" in call("convert", "--list")[1]
 
 
-@pytest.mark.parametrize("name", names_of_formats())
-def test_only_the_registry_and_the_stub_know_a_format(name: str, root: Path) -> None:
-    """A format is its own file, a line of the registry, and its public names in the stub.
+def test_only_the_registry_and_the_stub_know_a_format(root: Path) -> None:
+    """A format is its own file or folder, a line of the registry, and public names in the stub.
 
     Others know only what is not of any format: results are written in SWF, as are made-up traces.
     """
-    module = FORMATS[name].reader.__module__
-    traces = root / "environment" / "traces" / "formats"
-    own = Path(root, *module.split(".")[1:]).parent
-    dotted = re.compile(rf"traces\.formats{re.escape(module.split('.formats')[1])}\b")
     floors = ("environment", "agents", "analysis", "scenarios")
-    knowing = {
-        path.relative_to(root).as_posix()
-        for floor in floors
-        for path in (root / floor).rglob("*.py*")
-        if path.suffix in (".py", ".pyi")
-        and (own == traces or own not in path.parents)
-        and dotted.search(path.read_text())
-    }
-    known = {"environment/traces/formats/registry.py", "environment/__init__.pyi"}
-    assert known <= knowing if name == "swf" else known == knowing
+    paths = [path for floor in floors for path in (root / floor).rglob("*.py*")]
+    texts = {path: path.read_text() for path in paths if path.suffix in (".py", ".pyi")}
+    known = {root / "environment/traces/formats/registry.py", root / "environment/__init__.pyi"}
+    for name, kind in FORMATS.items():
+        module = kind.reader.__module__.split(".formats")[1]
+        own = root.joinpath("environment/traces/formats", *module.split(".")[1:-1])
+        dotted = re.compile(rf"traces\.formats{re.escape(module)}\b")
+        knowing = {path for path, text in texts.items() if dotted.search(text)}
+        if own.name != "formats":
+            knowing -= {path for path in knowing if own in path.parents}
+        assert known <= knowing if name == "swf" else known == knowing, name
 
 
 @pytest.mark.traces

@@ -116,6 +116,7 @@ def check(name: str, data: bytes, told: FormatOptions) -> bool:
 def refused(name: str, part: int, count: int, told: FormatOptions) -> int:
     """Read broken files of one format; return how many were refused."""
     good = [sample(name, told), *(text.encode() for text in NATIVE.get(name, ()))]
+    assert not any(check(name, one, told) for one in good)
     draw = random.Random(f"{name} {part}")
     return sum(check(name, broken(good[i % len(good)], draw), told) for i in range(count))
 
@@ -128,13 +129,6 @@ def test_broken_files(name: str, part: int, told: FormatOptions) -> None:
     """A few thousand broken files, or a hundred thousand: each a trace or one clear line."""
     count = QUICK if part == PARTS else CASES
     assert refused(name, part, count, told) > count // 20  # the mishaps do harm
-
-
-@pytest.mark.parametrize("name", names_of_formats())
-def test_good_files_are_read(name: str, told: FormatOptions) -> None:
-    """What the mishaps begin from are good files."""
-    for good in (sample(name, told), *(text.encode() for text in NATIVE.get(name, ()))):
-        assert not check(name, good, told)
 
 
 #: What holds no job that has ended, or is cut short, or is something else.

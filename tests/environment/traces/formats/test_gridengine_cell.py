@@ -7,12 +7,9 @@ has its own folder, ports and spool, so another one on the machine is not touche
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
-import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,16 +18,11 @@ import pytest
 from hpcrowd.environment import FormatOptions, Trace, read_trace
 from hpcrowd.environment.traces.formats.gridengine import GRIDENGINE
 
+from tests.environment.traces.formats.cell_cases import ADA, BOB, LONGEST, Cell, free_ports
 from tests.environment.traces.formats.format_cases import losses_are_exact, shown
 
 #: Programs of the packages.
 PROGRAMS = Path("/usr/lib/gridengine")
-
-#: Accounts of every Debian that submit the jobs.
-ADA, BOB = "games", "daemon"
-
-#: Longest time for all jobs together, s.
-LONGEST = 90
 
 BOOTSTRAP = """admin_user sgeadmin | default_domain none | ignore_fqdn true |
 spooling_method classic | spooling_lib libspoolc |
@@ -61,38 +53,19 @@ pytestmark = [
 ]  # fmt: skip
 
 
-def free_ports(count: int) -> list[str]:
-    """Numbers of ports that nobody uses."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("", 0))
-    ports = [str(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
-class Cell:
+class GridEngine(Cell):
     """A cell of Grid Engine with one queue of four slots on this host."""
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.host = root, socket.gethostname()
-        master, execd = free_ports(2)
-        self.env = {
-            **os.environ, "SGE_ROOT": str(root), "SGE_CELL": "default", "HOME": "/tmp",
-            "SGE_QMASTER_PORT": master, "SGE_EXECD_PORT": execd, "SGE_CLUSTER_NAME": f"p{master}",
-        }  # fmt: skip
+    files = ("spool/execd/*/execd.pid", "spool/qmaster/qmaster.pid")
 
-    def run(self, *command: object, user: str | None = None) -> str:
-        """Run a command as root or another user; return what it prints."""
-        group = pwd.getpwnam(user).pw_gid if user else None
-        done = subprocess.run(
-            [str(word) for word in command], env=self.env, cwd="/tmp", text=True, check=False,
-            capture_output=True, timeout=60, user=user, group=group,
-            extra_groups=[] if user else None,
-        )  # fmt: skip
-        assert 0 == done.returncode, (command, done.stdout, done.stderr)
-        return done.stdout
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.host = socket.gethostname()
+        master, execd = map(str, free_ports(2))
+        self.env |= {
+            "SGE_ROOT": str(root), "SGE_CELL": "default", "SGE_QMASTER_PORT": master,
+            "SGE_EXECD_PORT": execd, "SGE_CLUSTER_NAME": f"p{master}",
+        }  # fmt: skip
 
     def changed(self, show: str, change: str, name: str, values: dict[str, str]) -> None:
         """Show a configuration, and set it with some values changed."""
@@ -148,15 +121,10 @@ class Cell:
 
     def start_master(self, messages: Path) -> None:
         """Start the master, and wait until it answers; again, if it ended before it did."""
-        asked = ("qconf", "-sh")
         for _ in range(3):
             self.run(PROGRAMS / "sge_qmaster")
-            end = time.monotonic() + LONGEST / 3
-            while time.monotonic() < end:
-                told = subprocess.run(asked, env=self.env, check=False, capture_output=True)
-                if not told.returncode:
-                    return
-                time.sleep(0.2)
+            if self.until("qconf", "-sh", longest=LONGEST / 4, needed=False):
+                return
         pytest.fail(messages.read_text() if messages.exists() else "the master said nothing")
 
     def submit(self, user: str, *options: object) -> str:
@@ -169,39 +137,21 @@ class Cell:
         lines = self.run("qstat", "-u", "*").splitlines()[2:]
         return {line.split()[0]: line.split()[4] for line in lines}
 
-    def wait(self, job: str | None = None, state: str = "r") -> None:
-        """Wait until a job has a state, or until the queue is empty."""
-        end = time.monotonic() + LONGEST
-        while (states := self.states()) and (job is None or states.get(job) != state):
-            assert time.monotonic() < end, states
-            time.sleep(0.2)
-
     def stop(self) -> None:
-        """Stop the daemons; those that do not stop when asked to are killed."""
-        spool = self.root / "spool"
-        files = (*spool.glob("execd/*/execd.pid"), *spool.glob("qmaster/qmaster.pid"))
-        processes = [int(file.read_text()) for file in files]
+        """Ask the daemons to stop, and then stop them."""
         for command in (("qconf", "-ke", "all"), ("qconf", "-km")):
             subprocess.run(command, env=self.env, check=False, timeout=60, capture_output=True)
-        end = time.monotonic() + 20
-        while processes := [one for one in processes if Path(f"/proc/{one}").exists()]:
-            if time.monotonic() > end:
-                os.kill(processes.pop(), signal.SIGKILL)
-            time.sleep(0.2)
+        super().stop()
 
 
 @pytest.fixture
 def accounting() -> Iterator[Path]:
     """The accounting file of a real cell, after jobs of many kinds."""
-    root = Path(tempfile.mkdtemp(prefix="cell-"))
-    root.chmod(0o755)
-    script = root / "work.sh"
-    script.write_text("sleep $1\nexit ${2:-0}\n")
-    parallel = root / "parallel.sh"
-    parallel.write_text("qrsh -inherit localhost sleep 1 &\nwait\n")
-    cell = Cell(root)
-    try:
-        cell.start()
+    with GridEngine.started() as cell:
+        root = cell.root
+        script, parallel = root / "work.sh", root / "parallel.sh"
+        script.write_text("sleep $1\nexit ${2:-0}\n")
+        parallel.write_text("qrsh -inherit localhost sleep 1 &\nwait\n")
         for number in range(12):
             cell.submit(ADA, "-N", f"plain{number}", "-l", "h_rt=1:00:00,h_vmem=4G", script, 1)
         cell.submit(BOB, "-N", "fails", "-A", "grant_7", script, 0, 3)
@@ -216,10 +166,10 @@ def accounting() -> Iterator[Path]:
         waiting = cell.submit(BOB, "-N", "waiting", "-h", script, 1)
         cell.run("qdel", waiting, user=BOB)
         running = cell.submit(BOB, "-N", "running", "-p", -100, script, 60)
-        cell.wait(running)
+        cell.wait(running, "r")
         cell.run("qdel", running, user=BOB)
         again = cell.submit(ADA, "-N", "again", "-r", "y", script, 4)
-        cell.wait(again)
+        cell.wait(again, "r")
         time.sleep(1)
         cell.run("qmod", "-rj", again)
         for job in (job for job, state in cell.states().items() if state.startswith("E")):
@@ -227,9 +177,6 @@ def accounting() -> Iterator[Path]:
         cell.wait()
         time.sleep(3)  # the file is written once a second
         yield root / "default" / "common" / "accounting"
-    finally:
-        cell.stop()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def test_real_accounting(accounting: Path) -> None:
@@ -239,14 +186,12 @@ def test_real_accounting(accounting: Path) -> None:
     """
     trace = read_trace(accounting)
     all_jobs_are_there(trace)
-    they_have_what_they_asked_for(trace)
-    they_ended_as_they_did(trace)
-    times_are_consistent(trace)
+    they_have_what_they_asked_for_and_ended_so(trace)
     losses_are_exact(trace, GRIDENGINE, FormatOptions())
 
 
 def all_jobs_are_there(trace: Trace) -> None:
-    """Each job is one job of the trace but those that were deleted before they started."""
+    """Each is one job but those that were deleted before they started; times are consistent."""
     names = [name for (name,) in shown(trace, "executable")]
     assert "waiting" not in names
     assert 5 == names.count("array")
@@ -255,42 +200,31 @@ def all_jobs_are_there(trace: Trace) -> None:
     assert {1} == {names.count(name) for name in alone | {f"range{n}" for n in range(4)}}
     assert 12 + 5 + len(alone) + 4 == len(trace)
     assert {ADA, BOB} == set(trace.names["user"].values())
-
-
-def they_have_what_they_asked_for(trace: Trace) -> None:
-    """Limits, memory and slots are those of the submissions."""
-    rows = {row[0]: row[1:] for row in shown(
-        trace, "executable", "requested_time", "requested_memory", "requested_processors",
-        "allocated_processors",
-    )}  # fmt: skip
-    assert (3600, 4 * 2**20, 1, 1) == rows["plain0"]
-    assert (3, -1, 1, 1) == rows["limit"]
-    for number, granted in enumerate(((2,), (2, 3), (1, 2), (3, 4))):  # as many as were free
-        assert rows[f"range{number}"][2] == rows[f"range{number}"][3]
-        assert rows[f"range{number}"][3] in granted
-    assert (2, 2) == rows["parallel"][2:]
-
-
-def they_ended_as_they_did(trace: Trace) -> None:
-    """Ends, exit codes and accounts are there; a job that ran again has its last run."""
-    rows = {row[0]: row[1:] for row in shown(
-        trace, "executable", "status", "final_state", "exit_code", "project", "restarts", "wait"
-    )}  # fmt: skip
-    assert (1, "COMPLETED", "") == rows["plain0"][:3]
-    assert (0, "FAILED", "3", "grant_7") == rows["fails"][:4]
-    assert (0, "failed 27", "") == rows["noshell"][:3]
-    assert (0, "failed 28", "") == rows["nofolder"][:3]
-    assert -1 == rows["noshell"][5]
-    assert (0, "137") == (rows["limit"][0], rows["limit"][2])
-    assert (0, "failed 100", "137") == rows["running"][:3]
-    assert (1, "COMPLETED", "", "", "1") == rows["again"][:5]
-
-
-def times_are_consistent(trace: Trace) -> None:
-    """Jobs that started waited and ran for as long as their records say, on four slots."""
     ran = trace["run"] >= 0
     assert len(trace) - 2 == int(ran.sum())
     assert (trace["wait"][ran] >= 0).all()
     assert 0 == trace["submit"].min()
     assert trace.processors <= 4
     assert (trace["average_cpu"][trace["run"] >= 1] > 0).all()
+
+
+def they_have_what_they_asked_for_and_ended_so(trace: Trace) -> None:
+    """Limits, memory, slots, ends, exit codes and accounts; a job that ran again has its last run.
+
+    Slots of a range are as many as were free.
+    """
+    rows = {row[0]: row[1:] for row in shown(
+        trace, "executable", "requested_time", "requested_memory", "requested_processors",
+        "allocated_processors", "status", "final_state", "exit_code", "project", "restarts", "wait",
+    )}  # fmt: skip
+    assert (3600, 4 * 2**20, 1, 1, 1, "COMPLETED", "") == rows["plain0"][:7]
+    assert (3, -1, 1, 1, 0, "137") == (*rows["limit"][:5], rows["limit"][6])
+    for number, granted in enumerate(((2,), (2, 3), (1, 2), (3, 4))):
+        assert rows[f"range{number}"][2] == rows[f"range{number}"][3]
+        assert rows[f"range{number}"][3] in granted
+    assert (2, 2) == rows["parallel"][2:4]
+    assert (0, "FAILED", "3", "grant_7") == rows["fails"][4:8]
+    assert (0, "failed 27", "", -1) == (*rows["noshell"][4:7], rows["noshell"][9])
+    assert (0, "failed 28", "") == rows["nofolder"][4:7]
+    assert (0, "failed 100", "137") == rows["running"][4:7]
+    assert (1, "COMPLETED", "", "", "1") == rows["again"][4:9]

@@ -16,7 +16,7 @@ LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -
 
 
 def test_story() -> None:
-    """Each field of a log of a grid is where it belongs, exactly."""
+    """Each field of a log of a grid is where it belongs, exactly; times begin with the first."""
     trace = parse_gwf(GWF)
     assert [
         (1, 0, 203761, 138467, 1, 138371.5, 98652, 259200, 1, "U1", "G1", -1, "Q1", -1),
@@ -26,21 +26,11 @@ def test_story() -> None:
         "requested_time", "status", "user", "group", "executable", "queue", "preceding",
     )  # fmt: skip
     assert {
-        "orig_site": ["O1", "O1"],
-        "last_run_site": ["R1", "R2"],
-        "job_structure": ["UNITARY", "BoT"],
-        "job_structure_parameters": ["", "B17"],
-        "used_network": ["", "0.5"],
-        "requested_platform": ["i686,Linux 2.4", ""],
-        "virtual_organization": ["VO1", "VO1"],
-        "project": ["", "P3"],
-    } == {name: values.tolist() for name, values in trace.extra.items()}
-    assert ({}, [7]) == (parse_gwf(LINE).names, parse_gwf(LINE)["user"].tolist())
-
-
-def test_times_since_1970_are_moved_to_the_first_submission() -> None:
-    """The header says when that was; what was done is counted, and how large the machine was."""
-    trace = parse_gwf(GWF)
+        "orig_site": ["O1", "O1"], "last_run_site": ["R1", "R2"],
+        "job_structure": ["UNITARY", "BoT"], "job_structure_parameters": ["", "B17"],
+        "used_network": ["", "0.5"], "requested_platform": ["i686,Linux 2.4", ""],
+        "virtual_organization": ["VO1", "VO1"], "project": ["", "P3"],
+    } == {name: values.tolist() for name, values in trace.extra.items()}  # fmt: skip
     assert {
         "memory is not a number: unknown": 1,
         "submit is a Unix time: counted from the first one": 2,
@@ -57,6 +47,7 @@ def test_times_since_1970_are_moved_to_the_first_submission() -> None:
     assert {} == again.repaired
     assert trace.header.lines == again.header.lines
     assert [0, 666] == again["submit"].tolist()
+    assert ({}, [7]) == (parse_gwf(LINE).names, parse_gwf(LINE)["user"].tolist())
 
 
 def test_header_and_comments_survive_byte_for_byte() -> None:

@@ -30,6 +30,12 @@ def test_story() -> None:
         trace, "job_id", "user", "executable", "submit", "wait", "run", "allocated_processors",
         "requested_processors", "requested_time", "status",
     )  # fmt: skip
+    assert [
+        ("COMPLETED", "", "n1", "120", "5", "p7", ""),
+        ("FAILED", "3", "", "", "", "", "1"),
+        ("CANCELLED", "", "", "", "", "", ""),
+    ] == shown(trace, "final_state", "exit_code", "node_list", "suspended", "priority", "project",
+               "restarts")[:3]  # fmt: skip
     assert [7, 8, 9, 10, 11] == trace["number"].tolist()
     assert {"run again by the manager: last run and first submission kept": 1} == trace.repaired
     assert {"JobStatus: not ended": 1} == trace.dropped
@@ -38,18 +44,6 @@ def test_story() -> None:
     assert (987648 / 8, 28013 / 8) == (trace["memory"][0], trace["average_cpu"][0])
     assert [4096 * 1024 / 8, -1] == trace["requested_memory"][:2].tolist()
     losses_are_exact(trace, HTCONDOR, FormatOptions())
-
-
-def test_text_columns() -> None:
-    """They have what the Standard Workload Format has no field for."""
-    assert [
-        ("COMPLETED", "", "n1", "120", "5", "p7", ""),
-        ("FAILED", "3", "", "", "", "", "1"),
-        ("CANCELLED", "", "", "", "", "", ""),
-    ] == shown(
-        parse_htcondor(HISTORY), "final_state", "exit_code", "node_list", "suspended", "priority",
-        "project", "restarts",
-    )[:3]  # fmt: skip
 
 
 def test_a_trace_is_written_as_ads() -> None:

@@ -29,6 +29,16 @@ def test_story() -> None:
         trace, "job_id", "user", "executable", "submit", "wait", "run", "allocated_processors",
         "requested_processors", "requested_time", "status",
     )  # fmt: skip
+    assert [
+        ("COMPLETED", "", "n1", "1", "", "", "", "", ""),
+        ("COMPLETED", "", "n1,n2", "2", "", "", "", "done(7)", "p7"),
+        ("COMPLETED", "", "n3", "1", "60", "1", "", "", ""),
+        ("TERM_OWNER", "", "", "", "", "", "", "", ""),
+        ("TERM_RUNLIMIT", "140", "n1", "1", "", "", "ada#3", "", ""),
+    ] == shown(
+        trace, "final_state", "exit_code", "node_list", "nodes", "suspended", "restarts",
+        "reservation", "dependency", "project",
+    )  # fmt: skip
     assert [1, 2, 3, 4, 5] == trace["number"].tolist()
     assert {"run again by the manager: last run and first submission kept": 1} == trace.repaired
     assert {1: "normal"} == trace.names["queue"]
@@ -42,20 +52,6 @@ def test_story() -> None:
     lost = Losses()
     generate_lsf(trace, lost)
     assert {"node_list", "nodes", "restarts"} == {name for name, _ in lost.counts}
-
-
-def test_text_columns() -> None:
-    """They have what the Standard Workload Format has no field for."""
-    assert [
-        ("COMPLETED", "", "n1", "1", "", "", "", "", ""),
-        ("COMPLETED", "", "n1,n2", "2", "", "", "", "done(7)", "p7"),
-        ("COMPLETED", "", "n3", "1", "60", "1", "", "", ""),
-        ("TERM_OWNER", "", "", "", "", "", "", "", ""),
-        ("TERM_RUNLIMIT", "140", "n1", "1", "", "", "ada#3", "", ""),
-    ] == shown(
-        parse_lsf(SAMPLE), "final_state", "exit_code", "node_list", "nodes", "suspended",
-        "restarts", "reservation", "dependency", "project",
-    )  # fmt: skip
 
 
 def test_a_trace_is_written_as_records() -> None:

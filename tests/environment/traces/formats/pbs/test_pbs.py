@@ -32,12 +32,11 @@ from hpcrowd.environment.traces.formats.pbs.records import (
     quoted,
 )
 from hpcrowd.environment.traces.formats.pbs.requests import COLUMNS
-from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import FIELDS, Trace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.environment.traces.formats.format_cases import losses_are_exact, shown
+from tests.environment.traces.formats.format_cases import asked_by, losses_are_exact, shown
 from tests.environment.traces.formats.format_samples import PROFESSIONAL, TORQUE
 
 #: 04/18/2009 00:00:00 UTC.
@@ -47,27 +46,20 @@ DAY = 1_240_012_800
 def test_story_of_torque() -> None:
     """Times, processors, memory and ends of jobs are put together from all their records."""
     trace = parse_pbs(TORQUE)
-    assert {
-        "number": [123, 124, 125, 126, 127], "submit": [0, 5, 15, 1845, 2385],
-        "wait": [45, 80, -1, 5, -1], "run": [1200, 1700, -1, 60, -1],
-        "allocated_processors": [8, 2, -1, -1, -1], "requested_processors": [8, 2, -1, -1, -1],
-        "average_cpu": [600, -1, -1, -1, -1],  # 80 min on 8 processors
-        "memory": [200, -1, -1, -1, -1], "requested_time": [3600, 600, -1, -1, -1],
-        "requested_memory": [2 * 1024**2, -1, -1, -1, -1], "status": [1, 0, 5, 5, 0],
-        "user": [1, 2, -1, 2, -1],
-    } == {name: trace[name].tolist() for name in list(FIELDS)[:12]}  # fmt: skip
-    assert {
-        "user": {1: "alice", 2: "bob"}, "group": {1: "chem"}, "queue": {1: "batch", 2: "long"},
-        "executable": {1: "STDIN", 2: "my long job"},
-    } == trace.names  # fmt: skip
-    assert ["p17", "", "", "", ""] == trace.extra["project"].tolist()
+    assert [
+        (123, 0, 45, 1200, 8, 600, 200, 8, 3600, 2 * 1024**2, 1, "alice", "chem", "p17"),
+        (124, 5, 80, 1700, 2, -1, -1, 2, 600, -1, 0, "bob", "chem", ""),
+        (125, 15, -1, -1, -1, -1, -1, -1, -1, -1, 5, -1, -1, ""),
+        (126, 1845, 5, 60, -1, -1, -1, -1, -1, -1, 5, "bob", -1, ""),
+        (127, 2385, -1, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, ""),
+    ] == shown(trace, *list(FIELDS)[:13], "project")  # 80 min of processor time on 8 processors
+    words = {"queue": {1: "batch", 2: "long"}, "executable": {1: "STDIN", 2: "my long job"}}
+    assert words == {name: trace.names[name] for name in words}
     assert "123.server" == trace.extra["job_id"][0]
-    assert {"not ended when the log ends": 2} == trace.dropped
-    assert {} == trace.repaired
+    assert ({"not ended when the log ends": 2}, {}) == (trace.dropped, trace.repaired)
     header = trace.header
-    assert DAY + 15 == header.integer("UnixStartTime")
+    assert (DAY + 15, 10) == (header.integer("UnixStartTime"), header.processors)
     assert "Sat Apr 18 00:00:15 UTC 2009" == header.get("StartTime")
-    assert 10 == header.processors
     assert ["1 batch", "2 long"] == [value for key, value in header.entries() if key == "Queue"]
     note = "local times of records taken as UTC, as no time zone was given"
     assert note in [value for key, value in header.entries() if key == "Note"]
@@ -293,6 +285,15 @@ def test_requests_are_written_and_read_back() -> None:
     for name in (*COLUMNS, "exclusive"):
         assert trace.extra[name].tolist() == back.extra[name].tolist()
     assert trace["requested_processors"].tolist() == back["requested_processors"].tolist()
+    # a machine of nodes sees them, and also memory, queue, account and arrays
+    asked = "Resource_List.select=2:ncpus=8:ib=True Resource_List.mem=32gb Resource_List.place=excl"
+    found = asked_by(parse_pbs(RECORD.format("7[3].s", asked)))
+    expected = {
+        Ask.TASKS: [2], Ask.CORES_PER_TASK: [8], Ask.TASKS_PER_NODE: [UNKNOWN],
+        Ask.MEMORY_PER_CORE: [2048], Ask.EXCLUSIVE: [1], Ask.ARRAY: [7], Ask.TASK: [3],
+        Ask.FEATURES: ["ib"], Ask.PARTITIONS: ["long"], Ask.ACCOUNT: ["lab"],
+    }  # fmt: skip
+    assert expected == {ask: found[ask] for ask in expected}
 
 
 def test_what_no_resources_say() -> None:
@@ -311,24 +312,3 @@ def test_what_no_resources_say() -> None:
         "select=2:ncpus=4:mem=8gb+1:ncpus=8",
     )
     assert [2 * 1024**2, 8 * 1024**2, UNKNOWN] == trace["requested_memory"].tolist()
-
-
-def test_a_machine_of_nodes_sees_them() -> None:
-    """Layout, memory, GPUs, queue, account, whole nodes and arrays are requests of the jobs."""
-    records = (
-        RECORD.format("7[3].s", "Resource_List.select=2:ncpus=8:ngpus=1:ib=True "
-                      "Resource_List.place=excl Resource_List.mem=32gb")
-        + RECORD.format("8.s", "Resource_List.nodes=2:ppn=4:gpus=1")
-    )  # fmt: skip
-    requests = requests_of(parse_pbs(records), np.arange(2))
-    assert requests is not None
-    expected = {
-        Ask.TASKS: [2, 8], Ask.CORES_PER_TASK: [8, UNKNOWN], Ask.TASKS_PER_NODE: [UNKNOWN, 4],
-        Ask.NODES: [UNKNOWN, 2], Ask.MAX_NODES: [UNKNOWN, 2], Ask.MEMORY_PER_CORE: [2048, UNKNOWN],
-        Ask.GPUS_PER_TASK: [1, UNKNOWN], Ask.GPUS_PER_NODE: [UNKNOWN, 1],
-        Ask.EXCLUSIVE: [1, UNKNOWN], Ask.ARRAY: [7, UNKNOWN], Ask.TASK: [3, UNKNOWN],
-    }  # fmt: skip
-    assert expected == {ask: requests[ask].tolist() for ask in expected}
-    assert ["ib", ""] == requests.texts(Ask.FEATURES)
-    assert ["long", "long"] == requests.texts(Ask.PARTITIONS)
-    assert ["lab", "lab"] == requests.texts(Ask.ACCOUNT)

@@ -7,13 +7,10 @@ own folder, ports, key and database, so another one on the machine is not touche
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import shutil
-import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,17 +21,12 @@ from hpcrowd.environment import Trace, read_trace
 from hpcrowd.environment.holds.recorded import recorded_rules
 from hpcrowd.environment.traces.trace import jobs_from_trace
 
+from tests.environment.traces.formats.cell_cases import ADA, BOB, LONGEST, Cell, free_ports
 from tests.support.places import ROOT
 from tests.support.sacct import UTC
 
 #: Programs that are needed.
 PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mungekey", "mariadbd", "sbatch", "sacct")
-
-#: Accounts of every Debian that submit the jobs.
-ADA, BOB = "games", "daemon"
-
-#: Longest time for anything, s.
-LONGEST = 120
 
 #: Rounds of Slurm's scheduler that may pass before a job is found to be eligible, s.
 ROUNDS = 15
@@ -72,48 +64,16 @@ pytestmark = [
 ]
 
 
-def free_ports(count: int) -> list[int]:
-    """Numbers of ports that nobody uses."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("", 0))
-    ports: list[int] = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
-class Cell:
+class Slurm(Cell):
     """A cluster of two nodes with four processors each, with its own accounting."""
 
+    files = ("slurmd.n[12].pid", "slurmctld.pid", "slurmdbd.pid", "munged.pid")
+
     def __init__(self, root: Path) -> None:
-        self.root = root
+        super().__init__(root)
         self.database: subprocess.Popen[bytes] | None = None
-        self.env = {
-            **os.environ, "SLURM_CONF": str(root / "slurm.conf"), "HOME": "/tmp", "TZ": "UTC",
-            "MYSQL_UNIX_PORT": str(root / "db" / "db.sock"),
-        }  # fmt: skip
-
-    def run(self, *command: object, user: str | None = None) -> str:
-        """Run a command as root or another user; return what it prints."""
-        group = pwd.getpwnam(user).pw_gid if user else None
-        done = subprocess.run(
-            [str(word) for word in command], env=self.env, cwd="/tmp", text=True, check=False,
-            capture_output=True, timeout=LONGEST, user=user, group=group,
-            extra_groups=[] if user else None,
-        )  # fmt: skip
-        assert 0 == done.returncode, (command, done.stdout, done.stderr)
-        return done.stdout
-
-    def until(self, *command: object) -> None:
-        """Run a command until it succeeds."""
-        end = time.monotonic() + LONGEST
-        words = [str(word) for word in command]
-        while subprocess.run(words, env=self.env, check=False, capture_output=True).returncode:
-            if time.monotonic() > end:
-                logs = [one.read_text(errors="replace")[-2000:] for one in self.root.glob("*.log")]
-                pytest.fail("\n".join([f"{words} fails", *logs]))
-            time.sleep(0.2)
+        self.env |= {"SLURM_CONF": str(root / "slurm.conf"), "TZ": "UTC",
+                     "MYSQL_UNIX_PORT": str(root / "db" / "db.sock")}  # fmt: skip
 
     def start(self) -> None:
         """Start the key server, the database, and Slurm's daemons."""
@@ -177,29 +137,9 @@ class Cell:
         lines = self.run("squeue", "-h", "-o", "%i %T").splitlines()
         return {line.split()[0]: line.split()[1] for line in lines}
 
-    def wait(self, job: str | None = None, state: str = "RUNNING") -> None:
-        """Wait until a job has a state, or until nothing waits or runs."""
-        end = time.monotonic() + LONGEST
-        while (states := self.states()) and (job is None or states.get(job) != state):
-            assert time.monotonic() < end, states
-            time.sleep(0.2)
-
     def stop(self) -> None:
-        """Stop the daemons; those that do not stop when asked to are killed."""
-        order = ("slurmd.n1", "slurmd.n2", "slurmctld", "slurmdbd", "munged")
-        for name in order:
-            file = self.root / f"{name}.pid"
-            if not file.exists():
-                continue
-            process = int(file.read_text())
-            end = time.monotonic() + 20
-            for sign in (signal.SIGTERM, signal.SIGKILL):
-                try:
-                    os.kill(process, sign)
-                    while time.monotonic() < end and Path(f"/proc/{process}").exists():
-                        time.sleep(0.1)
-                except ProcessLookupError:
-                    break
+        """Stop the daemons, then the database."""
+        super().stop()
         if self.database is not None:
             self.database.terminate()
             self.database.wait(LONGEST)
@@ -208,22 +148,16 @@ class Cell:
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
     """What sacct prints after jobs of many kinds, in several files; and their numbers."""
-    root = Path(tempfile.mkdtemp(prefix="slurm-"))
-    root.chmod(0o755)
-    cell, folder = Cell(root), tmp_path_factory.mktemp("printed")
-    try:
-        cell.start()
+    folder = tmp_path_factory.mktemp("printed")
+    with Slurm.started() as cell:
         number = load(cell)
         dump(cell, folder)
         (folder / "now").mkdir()
         look(cell, folder / "now")
         yield folder, number
-    finally:
-        cell.stop()
-        shutil.rmtree(root, ignore_errors=True)
 
 
-def load(cell: Cell) -> dict[str, str]:
+def load(cell: Slurm) -> dict[str, str]:
     """Submit jobs of many kinds, wait until they are over, and return their numbers."""
     one: dict[str, str] = {}
     one["long"] = cell.submit("-n", 4, "-J", "long", sleep=60)
@@ -263,7 +197,7 @@ def load(cell: Cell) -> dict[str, str]:
     return one
 
 
-def dump(cell: Cell, folder: Path) -> None:
+def dump(cell: Slurm, folder: Path) -> None:
     """Print the accounting as the guide says, and in other ways."""
     guide = (ROOT / "docs" / "guides" / "slurm.md").read_text()
     found = re.search(r"^(sacct -a .*--format=\w+,.*) > jobs.txt$", guide, re.M)
@@ -274,7 +208,7 @@ def dump(cell: Cell, folder: Path) -> None:
     (folder / "jobs.json").write_text(cell.run(*command[:-1], "--json"))
 
 
-def look(cell: Cell, folder: Path) -> None:
+def look(cell: Slurm, folder: Path) -> None:
     """Print what waits and runs in all ways, with jobs that wait for several reasons."""
     runs = cell.submit("-n", 4, "-J", "runs", sleep=60)
     cell.wait(runs)

@@ -69,26 +69,6 @@ def test_malformed_value(name: str, word: str) -> None:
     assert (3, name, word.encode().decode("latin-1")) == place(error)
 
 
-@pytest.mark.parametrize(
-    ("columns", "rule"),
-    [
-        (["JobID"], "not a header of sacct"),
-        (["Submit"], "no column Submit"),
-        (["State"], "no column State"),
-        (["AllocCPUS", "ReqCPUS"],
-         "no column AllocCPUS or NCPUS or AllocTRES or ReqCPUS or ReqTRES"),
-        (["Start", "End"], "no column Start or End"),
-        (["ElapsedRaw", "End"], "no column ElapsedRaw or Elapsed or End"),
-    ],
-)  # fmt: skip
-def test_missing_column(columns: list[str], rule: str) -> None:
-    """A column that is needed is named, with a command that writes all that are of use."""
-    error = refused(b"\n\n" + without(*columns))
-    assert 3 == place(error)[0]
-    assert rule in str(error)
-    assert COMMAND in str(error)
-
-
 def test_commands_ask_for_columns_that_are_read(root: Path) -> None:
     """The command of errors asks for what the tests show; that of the guide for nothing unused."""
     assert set(JOB) == set(COLUMNS)
@@ -100,20 +80,6 @@ def test_commands_ask_for_columns_that_are_read(root: Path) -> None:
     layout = sacct_table.find_layout(found[1].replace(",", "|").encode() + b"\n")
     assert layout is not None
     assert [] == layout.unused
-
-
-def test_rows_that_are_passed_over() -> None:
-    """A row that is cut off is left out and named; other columns of steps may say anything."""
-    data = text({}, {"JobID": "2"}, {"JobID": "3"})
-    for cut, line in ((data.replace(b"2|ada|", b"2|"), 3), (data[:-40], 4)):
-        trace = parse_sacct(cut, options=UTC)
-        assert 2 == len(trace)
-        assert {f"cells that cannot be assigned to the columns (line {line})": 1} == trace.dropped
-    assert 2 == place(refused(text({})[:-40]))[0]  # nothing is left
-    step = {"JobID": "1.0", "Submit": "?", "State": "?", "ElapsedRaw": "?", "MaxRSS": "3K"}
-    assert [3] == read({}, step)["memory"].tolist()
-    with pytest.raises(QuantityError, match="Mars/Olympus"):
-        parse_sacct(text({}), options=FormatOptions(zone="Mars/Olympus"))
 
 
 MANY = [{"JobID": str(number)} for number in range(1, 200)]
@@ -145,12 +111,28 @@ def test_blank_lines_count_as_lines(blank: bytes) -> None:
     assert 2 == len(parse_sacct(data.replace(b"|?|", b"|5|"), options=UTC))
 
 
+STEP_OF_ANYTHING = {"JobID": "1.0", "Submit": "?", "State": "?", "ElapsedRaw": "?", "MaxRSS": "3K"}
+
+
+def test_rows_that_are_passed_over() -> None:
+    """A row that is cut off is left out and named; other columns of steps may say anything."""
+    data = text({}, {"JobID": "2"}, {"JobID": "3"})
+    for cut, line in ((data.replace(b"2|ada|", b"2|"), 3), (data[:-40], 4)):
+        trace = parse_sacct(cut, options=UTC)
+        assert 2 == len(trace)
+        assert {f"cells that cannot be assigned to the columns (line {line})": 1} == trace.dropped
+    assert [3] == read({}, STEP_OF_ANYTHING)["memory"].tolist()
+    with pytest.raises(QuantityError, match="Mars/Olympus"):
+        parse_sacct(text({}), options=FormatOptions(zone="Mars/Olympus"))
+
+
 @pytest.mark.parametrize(
     ("data", "line", "rule"),
     [
         (b" \r\n\t\n", None, "is empty"),
         (text({}).split(b"\n")[0], None, "contains no jobs"),
         (text({}).split(b"\n")[0] + b"\n\n", None, "contains no jobs"),
+        (text({})[:-40], 2, ""),  # nothing is left
         (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), None, "binary file"),
         ("JobID|State".encode("utf-16"), None, "binary file"),
         (text({}, {"JobName": "a\0b"}), 3, "\\0"),
@@ -163,13 +145,22 @@ def test_blank_lines_count_as_lines(blank: bytes) -> None:
         # a second header with other columns is not a row
         (text({}) + text({}).replace(b"Submit|Start", b"Start|Submit"), 3, "JobID"),
         (text({}) + without("QOS"), 3, "JobID"),
+        # a column that is needed is named, with a command that writes all that are of use
+        *((b"\n\n" + without(*columns), 3, rule) for columns, rule in (
+            (["JobID"], "not a header of sacct"), (["Submit"], "no column Submit"),
+            (["State"], "no column State"),
+            (["AllocCPUS", "ReqCPUS"],
+             "no column AllocCPUS or NCPUS or AllocTRES or ReqCPUS or ReqTRES"),
+            (["Start", "End"], "no column Start or End"),
+            (["ElapsedRaw", "End"], "no column ElapsedRaw or Elapsed or End"))),
     ],
-    ids=range(13),
+    ids=range(20),
 )  # fmt: skip
 def test_other_texts(data: bytes, line: int | None, rule: str) -> None:
     """Whatever else is given is reported in one line, with a cure if there is one."""
     error = refused(data)
     assert rule in str(error)
+    assert (COMMAND in str(error)) >= rule.startswith(("no column", "not a header"))
     assert line is None or line == place(error)[0]
 
 
@@ -284,16 +275,26 @@ def test_name_in_the_middle(name: str) -> None:
     names=st.lists(NAMES, min_size=2, max_size=5),
     order=st.permutations(list(JOB)),
     last=st.booleans(),
+    more=st.sampled_from([[], ["ExitCode"]]),
+    upper=st.booleans(),
 )
-def test_any_order_of_columns(names: list[str], order: list[str], last: bool) -> None:
-    """The name is found wherever its column is: a row is whole, or is left out and counted."""
+def test_any_order_of_columns(
+    names: list[str], order: list[str], last: bool, more: list[str], upper: bool
+) -> None:
+    """The name is found wherever its column is: a row is whole, or is left out and counted.
+
+    Order and case of columns change nothing, nor do columns that are not used.
+    """
     order = [name for name in order if name != "JobName"]
     order.insert(len(order) if last else len(order) // 2, "JobName")
+    order = [*more, *order]
     rows = [{"JobID": str(number), "JobName": name} for number, name in enumerate(names, 10)]
-    trace = parse_sacct(ordered(order, {}, *rows), options=UTC)
+    head, rest = ordered(order, {}, *rows).split(b"\n", 1)
+    trace = parse_sacct((head.upper() if upper else head) + b"\n" + rest, options=UTC)
     ids = list(trace.extra["job_id"])
     whole = dict(zip(ids, names_of(trace), strict=True))
     assert whole.pop("1") == "relax"
+    assert table(read({})) == table(trace)[:1]
     right = [name == names[int(one) - 10] for one, name in whole.items()]
     assert all(right) or trace.dropped
     assert bool(trace.dropped) >= (len(whole) < len(names))
@@ -313,13 +314,18 @@ def test_several_columns_of_free_text(names: list[str], line: str, comment: str)
         assert found[str(number)] == name
 
 
-@pytest.mark.parametrize("delimiter", ["@@", "::", "|||", ";;"])
-def test_delimiters_of_several_characters(delimiter: str) -> None:
-    """``--delimiter`` takes any text."""
-    rows = ({}, {"JobID": "2", "JobName": f"a{delimiter[0]}b"}, {"JobID": "3", "JobName": "x\ny"})
+@pytest.mark.parametrize(
+    "delimiter",
+    ["|", ",", ";", "\t", "\x1f", ":", "%", "\\", "'", "@@", "::", "|||", ";;"],
+)
+def test_delimiters(delimiter: str) -> None:
+    """``--delimiter`` takes any text, which is found from the header."""
+    unix = {"TotalCPU": "", "Submit": "1706702400", "Start": "1706702700", "End": "1706703300"}
+    names = ["relax"] if len(delimiter) == 1 else ["relax", f"a{delimiter[0]}b", "x\ny"]
+    rows = [{"JobID": str(n)} | unix | {"JobName": name} for n, name in enumerate(names, 1)]
     trace = parse_sacct(text(*rows, delimiter=delimiter), options=UTC)
-    assert table(parse_sacct(text({}), options=UTC))[0] == table(trace)[0]
-    assert ["relax", f"a{delimiter[0]}b", "x\ny"] == names_of(trace)
+    assert table(parse_sacct(text(unix), options=UTC))[0] == table(trace)[0]
+    assert names == names_of(trace)
 
 
 def test_rows_that_cannot_be_mended() -> None:

@@ -303,8 +303,8 @@ def test_names_are_of_the_columns_and_numbered_by_submissions() -> None:
     assert trace.header.get("Computer") is None
 
 
-def test_least_columns() -> None:
-    """Six columns are enough; without JobID the numbers are those of JobIDRaw."""
+def test_columns() -> None:
+    """Six are enough; without JobID the numbers are those of JobIDRaw; what is not read is told."""
     data = f"JobIDRaw|Submit|State|End|Elapsed|NCPUS\n7|{NOON}|CD|2024-01-31T13:00:00|30:00|2\n"
     trace = parse_sacct(data, options=UTC)
     row = job(trace)
@@ -313,17 +313,8 @@ def test_least_columns() -> None:
         row[name] for name in ("number", "submit", "wait", "run", "allocated_processors", "user")
     )
     assert {1: "staff"} == parse_sacct(without("Account", Group="staff", GID="1")).names["group"]
-
-
-def test_size_of_the_machine_is_the_most_in_use() -> None:
-    """MaxProcs is the most processors that jobs held at one time; ends come before starts."""
-    rows = [
-        {"JobID": "1", "AllocCPUS": "4"},
-        {"JobID": "2", "AllocCPUS": "3"},
-        {"JobID": "3", "AllocCPUS": "6", "Start": "2024-01-31T12:15:00"},
-        {"JobID": "4", "AllocCPUS": "99", "State": "CANCELLED", "Start": "None", "ElapsedRaw": "0"},
-    ]
-    assert 7 == read(*rows).processors
+    assert ("Layout", "AveCPU") == parse_sacct(text({"Layout": "x", "AveCPU": ""})).not_read
+    assert () == parse_sacct(text(JOB)).not_read
 
 
 def test_dependencies_of_several_clusters() -> None:
@@ -337,9 +328,3 @@ def test_dependencies_of_several_clusters() -> None:
     for queue in ("partition", "qos"):
         trace = read(*rows, queue=queue)
         assert [-1, -1, 1, 2] == trace["preceding"].tolist(), queue
-
-
-def test_columns_that_are_not_read_are_named() -> None:
-    """Nothing vanishes without a word."""
-    assert ("Layout", "AveCPU") == parse_sacct(text({"Layout": "x", "AveCPU": ""})).not_read
-    assert () == parse_sacct(text(JOB)).not_read

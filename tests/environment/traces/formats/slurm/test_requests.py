@@ -19,16 +19,16 @@ from hpcrowd.environment import (
 )
 from hpcrowd.environment.errors import TraceError
 from hpcrowd.environment.jobs import UNKNOWN
-from hpcrowd.environment.machine.requests import WORDS, Ask
+from hpcrowd.environment.machine.requests import Ask
 from hpcrowd.environment.traces.formats.common.names import NAMED, worded
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 from hpcrowd.environment.traces.formats.slurm import json_records
 from hpcrowd.environment.traces.formats.slurm.accounting import generate_sacct
 from hpcrowd.environment.traces.formats.slurm.submit_lines import Asked, asked_in, gpus_in
-from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import Trace
 
 from tests.environment.state.test_slurm_now import SCONTROL, SQUEUE, objects
+from tests.environment.traces.formats.format_cases import ASKED, asked_by
 from tests.support.sacct import UTC, text
 
 
@@ -104,11 +104,10 @@ def test_moments_and_gpus(read: Callable[[str], object], written: str, meaning: 
     assert meaning == read(written)
 
 
-def asked(trace: Trace, ask: Ask) -> list[Any]:
+def asked(trace: Trace, *asks: Ask) -> dict[Ask, list[Any]]:
     """Return the numbers or words that the jobs of a trace ask for."""
-    requests = requests_of(trace, np.arange(len(trace)))
-    assert requests is not None
-    return requests.texts(ask) if ask in WORDS else requests[ask].tolist()
+    found = asked_by(trace)
+    return {ask: found[ask] for ask in asks}
 
 
 NO = UNKNOWN
@@ -148,21 +147,7 @@ ROWS: list[tuple[list[dict[str, str]], dict[Ask, list[Any]]]] = [
 def test_rows_ask(rows: list[dict[str, str]], expected: dict[Ask, list[Any]]) -> None:
     """What a job asks for follows from columns, submit lines and the other rows of its array."""
     numbered = [{"JobID": str(number)} | row for number, row in enumerate(rows, 1)]
-    trace = parse_sacct(text(*numbered), options=UTC)
-    assert expected == {ask: asked(trace, ask) for ask in expected}
-
-
-#: What three jobs may ask for, by column.
-EVERYTHING = {
-    "asked_nodes": ["2", "", ""], "asked_max_nodes": ["4", "3", ""], "tasks": ["16", "1", "2"],
-    "tasks_per_node": ["8", "", ""], "cores_per_task": ["2", "4", ""],
-    "memory_per_node": ["4096", "0", ""], "memory_per_core": ["", "", "500"],
-    "gpus_per_node": ["2", "", ""], "gpus": ["", "3", ""], "gpus_per_task": ["", "", "1"],
-    "gpu_type": ["a100", "", "h100"], "nice": ["100", "-5", ""], "no_requeue": ["1", "", ""],
-    "partitions": ["short,long", "", ""], "constraints": ["a&b", "c*2", ""],
-    "exclusive": ["yes", "", ""], "begin": ["120", "", ""], "throttle": ["", "4", ""],
-    "qos": ["high", "low", ""], "reservation": ["", "night", ""],
-}  # fmt: skip
+    assert expected == asked(parse_sacct(text(*numbered), options=UTC), *expected)
 
 
 def test_what_jobs_ask_for_is_written_and_read_back() -> None:
@@ -172,86 +157,17 @@ def test_what_jobs_ask_for_is_written_and_read_back() -> None:
     """
     rows = {"JobID": "1", "Partition": "long"}, {"JobID": "2_7", "Partition": "gpu"}, {"JobID": "3"}
     trace = parse_sacct(text(*rows), options=UTC)
-    trace.extra |= {name: np.array(texts, np.object_) for name, texts in EVERYTHING.items()}
+    of_slurm = {name: ASKED[name] for name in set(ASKED) - {"array", "task", "project"}} | {
+        "asked_nodes": ["2", "", ""], "asked_max_nodes": ["4", "3", ""],
+        "constraints": ["a&b", "c*2", ""],
+        "partitions": ["short,long", "", ""], "throttle": ["", "4", ""],
+    }  # fmt: skip
+    trace.extra |= {name: np.array(texts, np.object_) for name, texts in of_slurm.items()}
     lost = Losses()
     back = parse_sacct(generate_sacct(trace, lost, UTC), options=UTC)
-    kept = {name: back.extra[name].tolist() for name in EVERYTHING}
-    assert EVERYTHING | {"asked_nodes": ["2", "1", ""]} == kept
+    kept = {name: back.extra[name].tolist() for name in of_slurm}
+    assert of_slurm | {"asked_nodes": ["2", "1", ""]} == kept
     assert not {name for name, _ in lost.counts} & set(SITE_COLUMNS)
-
-
-def test_objects_of_sacct() -> None:
-    """Submit lines, and memory per node or core apart, are in the objects of newer versions."""
-    counts = {"cpu": 8, "mem": 8192, "node": 2, "gres": 4}
-    tres = [
-        {"type": kind, "name": "gpu" if kind == "gres" else "", "count": count}
-        for kind, count in counts.items()
-    ]
-    job = NEW | {
-        "tres": {"requested": tres, "allocated": tres[:1]},
-        "submit_line": "sbatch -n 8 --gpus-per-node=2 --no-requeue x.sh",
-    }
-    trace = parse_sacct_json(dump(job, plugin="openapi/slurmdbd"), options=UTC)
-    expected = {
-        Ask.TASKS: 8, Ask.NODES: 2, Ask.MEMORY_PER_NODE: 4096, Ask.MEMORY_PER_CORE: UNKNOWN,
-        Ask.GPUS_PER_NODE: 2, Ask.NO_REQUEUE: 1,
-    }  # fmt: skip
-    assert expected == {ask: asked(trace, ask)[0] for ask in expected}
-
-
-def test_snapshot_of_the_controller() -> None:
-    """``scontrol show job`` has layout, memory, GPUs, features, nice and requeueing by name."""
-    shown = SCONTROL.replace(
-        "NumNodes=1-1 NumCPUs=1 NumTasks=1 CPUs/Task=1 ReqB:S:C:T=0:0:*:*",
-        "NumNodes=2-4 NumCPUs=16 NumTasks=8 CPUs/Task=2 ReqB:S:C:T=0:0:*:*\n"
-        "   Socks/Node=* NtasksPerN:B:S:C=4:0:*:* CoreSpec=*\n"
-        "   MinCPUsNode=8 MinMemoryNode=1.50G MinTmpDiskNode=0\n"
-        "   Features=a&b DelayBoot=00:00:00 Reservation=night\n"
-        "   OverSubscribe=NO Requeue=0 TresPerNode=gres:gpu:a100:2",
-    ).replace("Priority=650 Nice=0", "Priority=650 Nice=50")
-    shown = shown.replace("Partition=main", "Partition=main,spare")
-    trace = parse_sacct(shown, options=UTC)
-    expected = {
-        Ask.NODES: 2, Ask.MAX_NODES: 4, Ask.TASKS: 8, Ask.TASKS_PER_NODE: 4, Ask.CORES_PER_TASK: 2,
-        Ask.MEMORY_PER_NODE: 1536, Ask.GPUS_PER_NODE: 2, Ask.EXCLUSIVE: 1, Ask.NICE: 50,
-        Ask.NO_REQUEUE: 1, Ask.THROTTLE: 1, Ask.FEATURES: "a&b", Ask.RESERVATION: "night",
-        Ask.GPU_TYPE: "a100", Ask.PARTITIONS: "main,spare",
-    }  # fmt: skip
-    assert expected == {ask: asked(trace, ask)[1] for ask in expected}
-    assert UNKNOWN == asked(trace, Ask.NODES)[0]  # it runs on one, which it need not have asked for
-
-
-def test_snapshot_of_the_queue() -> None:
-    """Columns of ``squeue`` have GPUs, nice, features and reservation."""
-    header, *lines = SQUEUE.splitlines()
-    more = ["|gres:gpu:2|7|ib|night", "|N/A|0|(null)|(null)", "|N/A|-3|(null)|(null)"]
-    shown = f"{header}|TRES_PER_NODE|NICE|FEATURES|RESERVATION\n" + "".join(
-        f"{line}{cells}\n" for line, cells in zip(lines, more, strict=True)
-    )
-    trace = parse_sacct(shown, options=UTC)
-    assert [2] + [UNKNOWN] * 5 == asked(trace, Ask.GPUS_PER_NODE)
-    assert [7, *[UNKNOWN] * 4, -3] == asked(trace, Ask.NICE)
-    assert ["ib", *[""] * 5] == asked(trace, Ask.FEATURES)
-    assert ["night", *[""] * 5] == asked(trace, Ask.RESERVATION)
-
-
-def test_objects_of_the_queue() -> None:
-    """Objects of ``squeue --json`` have a name for each request."""
-    dump = json.loads(objects())
-    dump["jobs"][2] |= {
-        "tasks": {"set": True, "infinite": False, "number": 8}, "cpus_per_task": 2,
-        "tasks_per_node": 4, "memory_per_cpu": {"set": True, "infinite": False, "number": 512},
-        "max_nodes": 4, "node_count": 2, "nice": -7, "requeue": False, "features": "a|b",
-        "tres_per_job": "gres/gpu:a100=4", "shared": ["none"], "resv_name": "night",
-        "tres_req_str": "cpu=16,mem=8G,node=2,gres/gpu=4",
-    }  # fmt: skip
-    trace = parse_sacct_json(json.dumps(dump), options=UTC)
-    expected = {
-        Ask.NODES: 2, Ask.MAX_NODES: 4, Ask.TASKS: 8, Ask.TASKS_PER_NODE: 4, Ask.CORES_PER_TASK: 2,
-        Ask.MEMORY_PER_CORE: 512, Ask.GPUS: 4, Ask.GPUS_PER_NODE: UNKNOWN, Ask.EXCLUSIVE: 1,
-        Ask.NICE: -7, Ask.NO_REQUEUE: 1, Ask.FEATURES: "a|b", Ask.RESERVATION: "night",
-    }  # fmt: skip
-    assert expected == {ask: asked(trace, ask)[-1] for ask in expected}
 
 
 #: A job as the data parsers of 22.05 and of 23.11 print it.
@@ -284,6 +200,85 @@ OLD: dict[str, Any] = {
 def is_set(number: int | None, *, infinite: bool = False) -> dict[str, Any]:
     """A number as data parsers from v0.0.39 on print it."""
     return {"set": number is not None, "infinite": infinite, "number": number or 0}
+
+
+def objects_of_sacct() -> bytes:
+    """Submit lines, and memory per node or core apart, are in the objects of newer versions."""
+    counts = {"cpu": 8, "mem": 8192, "node": 2, "gres": 4}
+    tres = [
+        {"type": kind, "name": "gpu" if kind == "gres" else "", "count": count}
+        for kind, count in counts.items()
+    ]
+    job = NEW | {
+        "tres": {"requested": tres, "allocated": tres[:1]},
+        "submit_line": "sbatch -n 8 --gpus-per-node=2 --no-requeue x.sh",
+    }
+    return dump(job, plugin="openapi/slurmdbd")
+
+
+def shown_by_the_controller() -> str:
+    """``scontrol show job`` has layout, memory, GPUs, features, nice and requeueing by name."""
+    return SCONTROL.replace(
+        "NumNodes=1-1 NumCPUs=1 NumTasks=1 CPUs/Task=1 ReqB:S:C:T=0:0:*:*",
+        "NumNodes=2-4 NumCPUs=16 NumTasks=8 CPUs/Task=2 ReqB:S:C:T=0:0:*:*\n"
+        "   Socks/Node=* NtasksPerN:B:S:C=4:0:*:* CoreSpec=*\n"
+        "   MinCPUsNode=8 MinMemoryNode=1.50G MinTmpDiskNode=0\n"
+        "   Features=a&b DelayBoot=00:00:00 Reservation=night\n"
+        "   OverSubscribe=NO Requeue=0 TresPerNode=gres:gpu:a100:2",
+    ).replace("Priority=650 Nice=0", "Priority=650 Nice=50").replace(
+        "Partition=main", "Partition=main,spare"
+    )  # fmt: skip
+
+
+def queue() -> str:
+    """Columns of ``squeue`` have GPUs, nice, features and reservation."""
+    header, *lines = SQUEUE.splitlines()
+    more = ["|gres:gpu:2|7|ib|night", "|N/A|0|(null)|(null)", "|N/A|-3|(null)|(null)"]
+    rows = [line + cells for line, cells in zip(lines, more, strict=True)]
+    return "\n".join([f"{header}|TRES_PER_NODE|NICE|FEATURES|RESERVATION", *rows, ""])
+
+
+def objects_of_the_queue() -> bytes:
+    """Objects of ``squeue --json`` have a name for each request."""
+    found = json.loads(objects())
+    found["jobs"][2] |= {
+        "tasks": is_set(8), "cpus_per_task": 2, "tasks_per_node": 4, "memory_per_cpu": is_set(512),
+        "max_nodes": 4, "node_count": 2, "nice": -7, "requeue": False, "features": "a|b",
+        "tres_per_job": "gres/gpu:a100=4", "shared": ["none"], "resv_name": "night",
+        "tres_req_str": "cpu=16,mem=8G,node=2,gres/gpu=4",
+    }  # fmt: skip
+    return json.dumps(found).encode()
+
+
+LAYOUT = {Ask.NODES: 2, Ask.MAX_NODES: 4, Ask.TASKS: 8, Ask.TASKS_PER_NODE: 4,
+          Ask.CORES_PER_TASK: 2, Ask.EXCLUSIVE: 1, Ask.NO_REQUEUE: 1}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (objects_of_sacct, [{Ask.TASKS: 8, Ask.NODES: 2, Ask.MEMORY_PER_NODE: 4096,
+         Ask.MEMORY_PER_CORE: NO, Ask.GPUS_PER_NODE: 2, Ask.NO_REQUEUE: 1}]),
+        # the first job runs on one node, which it need not have asked for
+        (shown_by_the_controller, [{Ask.NODES: NO}, LAYOUT | {
+         Ask.MEMORY_PER_NODE: 1536, Ask.GPUS_PER_NODE: 2, Ask.NICE: 50, Ask.THROTTLE: 1,
+         Ask.FEATURES: "a&b", Ask.RESERVATION: "night", Ask.GPU_TYPE: "a100",
+         Ask.PARTITIONS: "main,spare"}]),
+        (queue, [
+            {Ask.GPUS_PER_NODE: 2, Ask.NICE: 7, Ask.FEATURES: "ib", Ask.RESERVATION: "night"},
+            *[{Ask.GPUS_PER_NODE: NO, Ask.NICE: NO, Ask.FEATURES: "", Ask.RESERVATION: ""}] * 4,
+            {Ask.GPUS_PER_NODE: NO, Ask.NICE: -3, Ask.FEATURES: "", Ask.RESERVATION: ""}]),
+        (objects_of_the_queue, [*[{}] * 5, LAYOUT | {
+         Ask.MEMORY_PER_CORE: 512, Ask.GPUS: 4, Ask.GPUS_PER_NODE: NO, Ask.NICE: -7,
+         Ask.FEATURES: "a|b", Ask.RESERVATION: "night"}]),
+    ],
+)  # fmt: skip
+def test_other_dumps_ask(shown: Callable[[], Any], expected: list[dict[Ask, Any]]) -> None:
+    """Objects, the queue and the controller have a column or name for each request."""
+    data = shown()
+    parse = parse_sacct_json if isinstance(data, bytes) else parse_sacct
+    found = asked_by(parse(data, options=UTC))
+    assert expected == [{a: found[a][row] for a in asks} for row, asks in enumerate(expected)]
 
 
 NEW: dict[str, Any] = OLD | {

@@ -34,7 +34,13 @@ from hpcrowd.environment.traces.request_columns import request_columns
 from hpcrowd.environment.traces.requests import REQUEST_COLUMNS, requests_of
 from hpcrowd.environment.traces.trace import FIELDS, MEANING
 
-from tests.environment.traces.formats.format_cases import complaint, shown
+from tests.environment.traces.formats.format_cases import (
+    ASKED,
+    asked_by,
+    complaint,
+    found_in,
+    shown,
+)
 
 
 def parquet_of(**columns: list[object]) -> bytes:
@@ -45,18 +51,13 @@ def parquet_of(**columns: list[object]) -> bytes:
 
 
 def test_what_is_missing_is_unknown() -> None:
-    """A table of two columns is a trace; jobs are numbered as they stand."""
+    """A table of two columns is a trace, numbered as it stands; blanks, quotes and CRLF are CSV."""
     trace = parse_csv("run,submit\n60,5\n,6\n")
     assert [[5, 6], [60, -1], [1, 2]] == [trace[n].tolist() for n in ("submit", "run", "number")]
     for name in set(FIELDS) - {"submit", "run", "number"}:
         assert [-1, -1] == trace[name].tolist()
-
-
-def test_quotes_blanks_and_other_line_ends() -> None:
-    """Quoted values, blanks around, a mark at the beginning and CRLF are CSV, too."""
     trace = parse_csv(b'\xef\xbb\xbfsubmit, run ,"user_name"\r\n 5 ,"60","O""Neil, J."\r\n')
-    assert (5, 60) == (trace["submit"][0], trace["run"][0])
-    assert {"user": {1: 'O"Neil, J.'}} == trace.names
+    assert [(5, 60, 'O"Neil, J.')] == shown(trace, "submit", "run", "user")
 
 
 def test_names_next_to_numbers() -> None:
@@ -140,20 +141,6 @@ def test_text_that_csv_cannot_hold_is_counted() -> None:
     }
 
 
-#: What three jobs may ask for, by column; only the first submits at 0.
-ASKED = {
-    "asked_nodes": ["2", "", "1"], "asked_max_nodes": ["4", "", "1"], "tasks": ["16", "1", ""],
-    "tasks_per_node": ["8", "", ""], "cores_per_task": ["2", "4", ""],
-    "memory_per_node": ["4096", "0", ""], "memory_per_core": ["", "", "500"],
-    "gpus": ["", "3", ""], "gpus_per_node": ["2", "", ""], "gpus_per_task": ["", "", "1"],
-    "gpu_type": ["a100", "", "h100"], "constraints": ["a&b", "a|b", ""],
-    "exclusive": ["yes", "", ""], "partitions": ["short,long", "", "gpu"],
-    "reservation": ["", "night", ""], "qos": ["high", "low", ""], "project": ["lab", "", "lab"],
-    "nice": ["100", "-5", ""], "array": ["", "7", "7"], "task": ["", "0", "1"],
-    "throttle": ["", "4", "4"], "no_requeue": ["1", "", ""], "begin": ["120", "60", ""],
-}  # fmt: skip
-
-
 def asking() -> Trace:
     """Return three jobs that ask for everything there is."""
     trace = parse_csv("number,submit,run,requested_processors\n1,0,60,32\n2,10,60,4\n3,20,60,1\n")
@@ -161,31 +148,17 @@ def asking() -> Trace:
     return trace
 
 
-def requests_in(requests: Requests) -> dict[Ask, list[int] | list[str]]:
-    """Return requests as lists."""
-    return {ask: requests.texts(ask) if ask in WORDS else requests[ask].tolist() for ask in Ask}
-
-
-def found_in(trace: Trace) -> dict[Ask, list[int] | list[str]]:
-    """Return what the jobs of a trace ask for."""
-    requests = requests_of(trace, np.arange(len(trace)))
-    assert requests is not None
-    return requests_in(requests)
-
-
 def test_columns_become_requests() -> None:
     """Each column is a request of the machine, and documented; a begin counts from submission."""
     assert set(REQUEST_COLUMNS.values()) == set(ASKED)
     assert set(ASKED) - set(SITE_COLUMNS) == {"array", "task"}
-    found = found_in(asking())
     expected = {
         ask: ASKED[name] if ask in WORDS else [int(text or UNKNOWN) for text in ASKED[name]]
         for ask, name in REQUEST_COLUMNS.items()
-        if ask not in (Ask.EXCLUSIVE, Ask.BEGIN)
-    }
+        if ask != Ask.EXCLUSIVE
+    } | {Ask.EXCLUSIVE: [1, UNKNOWN, UNKNOWN], Ask.BEGIN: [120, 70, UNKNOWN]}
+    found = asked_by(asking())
     assert expected == {ask: found[ask] for ask in expected}
-    assert [1, UNKNOWN, UNKNOWN] == found[Ask.EXCLUSIVE]
-    assert [120, 70, UNKNOWN] == found[Ask.BEGIN]
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet"])
@@ -200,7 +173,7 @@ def test_what_is_kept_beyond_the_fields(name: str) -> None:
     assert not lost
     columns = {name: texts.tolist() for name, texts in again.extra.items()}
     assert ASKED | {"site": ["north", "", "south"]} == columns
-    assert found_in(trace) == found_in(again)
+    assert asked_by(trace) == asked_by(again)
     assert trace.header.lines == again.header.lines
     assert (trace.comments, trace.newline) == (again.comments, again.newline)
     if name == "parquet":  # which shows what columns mean
@@ -222,7 +195,7 @@ def test_what_is_kept_beyond_the_fields(name: str) -> None:
 )  # fmt: skip
 def test_numbers_of_other_programs(table: str, expected: dict[Ask, list[int]]) -> None:
     """Fractions are rounded up, words say yes and no; what is no number is refused."""
-    found = found_in(parse_csv(table))
+    found = asked_by(parse_csv(table))
     assert expected == {ask: found[ask] for ask in expected}
     for text in ("two", "-3", "1e3", "9" * 18):
         trace = parse_csv(f"number,submit,run,gpus\n5,0,1,1\n6,0,1,{text}\n", "mine.csv")
@@ -250,7 +223,7 @@ def test_a_table_of_ones_own() -> None:
     """A mapping names columns of requests as it names fields, with units of memory and words."""
     told = FormatOptions(mapping=MINE)
     trace = parse_mapped(TABLE, "mine.csv", told)
-    found = found_in(trace)
+    found = asked_by(trace)
     expected = {
         Ask.MEMORY_PER_NODE: [1536, UNKNOWN], Ask.MEMORY_PER_CORE: [UNKNOWN, 500],
         Ask.GPUS_PER_NODE: [2, UNKNOWN], Ask.NODES: [2, UNKNOWN], Ask.EXCLUSIVE: [1, 0],
@@ -260,7 +233,7 @@ def test_a_table_of_ones_own() -> None:
     assert expected == {ask: found[ask] for ask in expected}
     lost = Losses()
     again = parse_mapped(generate_mapped(trace, lost, told), "mine.csv", told)
-    assert found == found_in(again)
+    assert found == asked_by(again)
     assert not {name for name, _ in lost.counts} & set(ASKED)
 
 
@@ -281,25 +254,16 @@ def test_jobs_of_a_run_keep_what_they_ask_for(tmp_path: Path) -> None:
     requests = requests_of(trace, np.arange(3))
     assert requests is not None
     write_jobs(run_of(requests), path)
-    again = read_jobs(path).requests
-    assert again is not None
-    assert requests.asked() == again.asked()
-    assert requests_in(requests) == requests_in(again)
+    assert asked_by(trace) == found_in(read_jobs(path).requests)
     columns = request_columns(requests, trace["submit"].astype(np.int64))  # one is the queue
     expected = ASKED | {"partitions": ["short,long", "", ""]}
     assert expected == {name: texts.tolist() for name, texts in columns.items()}
     as_trace = read_trace(path)
     assert ["yes", "", ""] == as_trace.extra["exclusive"].tolist()
-    assert found_in(trace) == found_in(as_trace)
+    assert asked_by(trace) == asked_by(as_trace)
     write_jobs(run_of(Requests(2)), path)
     assert read_jobs(path).requests is None
-
-
-def test_damaged_requests_of_a_run(tmp_path: Path) -> None:
-    """A column of requests with texts instead of numbers is refused by name."""
-    path = tmp_path / "jobs.parquet"
-    write_jobs(run_of(Requests(2)), path)
-    table = pq.read_table(path)
+    table = pq.read_table(path)  # a column with texts instead of numbers is refused by name
     pq.write_table(table.append_column("gpus", pa.array(["two", "1"])), path)
     with pytest.raises(ResultsError, match="column gpus: string instead of whole numbers"):
         read_jobs(path)
