@@ -53,6 +53,9 @@ def test_fetched_log_is_the_one_served(server: Server, tmp_path: Path) -> None:
     assert other / "TOY-B-1999-1.swf.gz" == fetch("toy-b", folder=other)
     assert Path("a/log.swf") == resolve_path("a/log.swf") == resolve_path(Path("a/log.swf"))
     assert path == resolve_path(Path("archive:TOY-A"))
+    (tmp_path / "file").write_text("")  # a file is in the way of the folder
+    told = refusal(lambda: fetch(A, folder=tmp_path / "file"))
+    assert told.endswith("choose another folder with --folder or HPCROWD_CACHE")
 
 
 def test_damaged_file_is_reported_and_repaired(server: Server, cache: Path) -> None:
@@ -64,15 +67,6 @@ def test_damaged_file_is_reported_and_repaired(server: Server, cache: Path) -> N
     assert f"`hpcrowd fetch {A}`" in told
     assert packed(A) == get().read_bytes()
     assert path == resolve_path(f"archive:{A}")
-
-
-@pytest.mark.parametrize("unpacked", [False, True])
-def test_file_put_by_hand_counts(server: Server, cache: Path, unpacked: bool) -> None:
-    """A log that was placed in the cache is used, gzipped or not, without a request."""
-    path = cache / (f"{A}.swf" if unpacked else f"{A}.swf.gz")
-    path.write_bytes(LOGS[A][1] if unpacked else packed(A))
-    assert path == get() == resolve_path("archive:toy-a")
-    assert [] == server.asked
 
 
 def test_folder_of_traces_comes_first(
@@ -170,14 +164,6 @@ def test_part_that_is_there(
     assert [f"{A}.swf.gz"] == names(cache)
 
 
-def test_part_of_full_length_but_wrong(server: Server, cache: Path) -> None:
-    """A part of full length with another content is reported and thrown away; then it works."""
-    (cache / f"{A}.swf.gz.part").write_bytes(b"x" * SIZE)
-    assert "SHA-256" in refusal(get)
-    assert [] == names(cache)
-    assert packed(A) == get().read_bytes()
-
-
 def test_truncated_answer_is_kept(server: Server, cache: Path) -> None:
     """Each answer that ends early costs a request for the rest; in the end it says what is kept."""
     server.cut = [1000, 500]
@@ -223,27 +209,38 @@ SUMS = [hashlib.sha256(text).hexdigest() for text in (OTHER, LOGS[A][1])]
         (b"; Version: 2.2\n", "SHA-256"),
         (b"", "SHA-256"),
         (b"\x1f\x8b" + b"x" * len(LOGS[A][1]), "the server sent more than"),
+        (None, "SHA-256"),  # a part of full length, but with another content
     ],
 )
 def test_what_is_not_such_a_log_is_reported(
-    server: Server, cache: Path, content: bytes, words: str
+    server: Server, cache: Path, content: bytes | None, words: str
 ) -> None:
-    """A gzip file that is damaged or too long, a web page, another text and nothing are refused."""
-    server.files[TARGET] = content
+    """What is damaged, too long, a web page, another text or nothing is refused and thrown away."""
+    if content is None:
+        (cache / f"{A}.swf.gz.part").write_bytes(b"x" * SIZE)
+    else:
+        server.files[TARGET] = content
     assert words in refusal(get)
     assert [] == names(cache)
+    server.files[TARGET] = packed(A)
+    assert packed(A) == get().read_bytes()
 
 
+@pytest.mark.parametrize("served", [True, False])
 @pytest.mark.parametrize("unpacked", [False, True])
-def test_log_packed_otherwise_is_right(server: Server, cache: Path, unpacked: bool) -> None:
-    """The sum of what is in it decides; what comes unpacked is named for what it is."""
+def test_log_packed_otherwise_is_right(
+    server: Server, cache: Path, unpacked: bool, served: bool
+) -> None:
+    """The sum of what is in it decides, also of a file put there by hand, without a request."""
     content = LOGS[A][1] if unpacked else gzip.compress(LOGS[A][1], compresslevel=1)
-    server.files[TARGET] = content
-    path = get()
-    assert (f"{A}.swf" if unpacked else f"{A}.swf.gz") == path.name
-    assert content == path.read_bytes()
-    assert path == get()
-    assert 1 == len(server.asked)
+    place = cache / (f"{A}.swf" if unpacked else f"{A}.swf.gz")
+    if served:
+        server.files[TARGET] = content
+    else:
+        place.write_bytes(content)
+    assert place == get() == get() == resolve_path("archive:toy-a")
+    assert content == place.read_bytes()
+    assert int(served) == len(server.asked)
 
 
 def test_missing_file_shows_what_to_do(server: Server, cache: Path) -> None:
@@ -340,10 +337,3 @@ def test_killed_fetch_continues(server: Server, cache: Path) -> None:
     assert SIZE // 2 == part.stat().st_size
     server.stall = False
     assert packed(A) == get().read_bytes()
-
-
-def test_folder_that_cannot_be_written(server: Server, tmp_path: Path) -> None:
-    """A file in the way of the folder is reported with the options that name another."""
-    (tmp_path / "file").write_text("")
-    told = refusal(lambda: fetch(A, folder=tmp_path / "file"))
-    assert told.endswith("choose another folder with --folder or HPCROWD_CACHE")

@@ -83,14 +83,6 @@ def test_all_commands_with_traces_are_tested() -> None:
     assert len(found) > 10
 
 
-def test_python_and_the_page_take_a_log_of_the_archive(here: Path) -> None:
-    """So do functions, hpcrowd inspect and runs that were recorded; a trace says its file."""
-    trace = read_trace(LOG)
-    assert trace.source.endswith("cache/TOY-B-1999-1.swf.gz")
-    assert "TOY-B-1999-1.swf.gz" == subject_of(Path(LOG)).name
-    assert 30 == len(trace) == len(read_run(LOG).jobs)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -113,7 +105,11 @@ def test_log_that_cannot_be_had_is_one_line(
 
 
 def test_log_is_fetched_when_it_is_named(here: Path, server: Server, call: Call) -> None:
-    """A log that is not there yet is fetched by the command that needs it, once."""
+    """A log that is not there yet is fetched by what needs it, once: commands, functions, pages."""
     for _ in range(2):
         assert 0 == call("sessions", "archive:toy-a-1999-1.swf.gz")[0]
     assert [(TARGET, None)] == server.asked
+    trace = read_trace(LOG)
+    assert trace.source.endswith("cache/TOY-B-1999-1.swf.gz")
+    assert "TOY-B-1999-1.swf.gz" == subject_of(Path(LOG)).name
+    assert 30 == len(trace) == len(read_run(LOG).jobs)

@@ -153,6 +153,13 @@ WHOLE = b"""; UnixStartTime: 1000
 """
 
 
+def workload(*jobs: dict[str, object]) -> str:
+    """A workload of jobs that ask for nothing."""
+    least = {"id": "1", "subtime": 0, "res": 1, "profile": "p"}
+    profiles = {"p": {"type": "delay", "delay": 1}}
+    return json.dumps({"jobs": [least | job for job in jobs], "profiles": profiles})
+
+
 def test_story_of_a_workload() -> None:
     """Ids, times, resources, profiles and keys of users are where they belong, exactly."""
     trace = parse_batsim(BATSIM)
@@ -170,10 +177,7 @@ def test_story_of_a_workload() -> None:
         "2.2", "3", "3", "8", "from a workload of Batsim", "for a test"
     ] == [value for _, value in trace.header.entries()]  # fmt: skip
     # a file with ever new keys does not fill the memory with columns
-    job = {"id": "1", "subtime": 0, "res": 1, "profile": "p"}
-    keys = {f"key{number}": 1 for number in range(105)}
-    document = {"jobs": [job | keys], "profiles": {"p": {"type": "delay", "delay": 1}}}
-    trace = parse_batsim(json.dumps(document))
+    trace = parse_batsim(workload({f"key{number}": 1 for number in range(105)}))
     assert 100 == len(trace.extra)
     assert {"more than 100 different keys: the others ignored": 1} == trace.repaired
 
@@ -208,21 +212,18 @@ def test_what_batsim_demands_is_written() -> None:
 @pytest.mark.parametrize(
     ("ids", "numbers", "job_ids"),
     [
-        (["3", 1, "2"], [3, 1, 2], None),
+        (["3", 1, "2"], [3, 1, 2], []),
         (["a", "2", "3"], [1, 2, 3], ["a", "", ""]),
         (["w0!1", "w1!1", "w0!2"], [1, 2, 3], ["w0!1", "w1!1", "w0!2"]),
         (["01", "2", "3"], [1, 2, 3], ["01", "", ""]),
         (["9" * 30, "2", "2"], [1, 2, 3], ["9" * 30, "", "2"]),
     ],
 )
-def test_ids(ids: list[object], numbers: list[int], job_ids: list[str] | None) -> None:
+def test_ids(ids: list[object], numbers: list[int], job_ids: list[str]) -> None:
     """Ids that are different numbers are kept; others are counted from 1, and kept as text."""
-    jobs = [{"id": one, "subtime": 0, "res": 1, "profile": "p"} for one in ids]
-    document = {"jobs": jobs, "profiles": {"p": {"type": "delay", "delay": 1}}}
-    trace = parse_batsim(json.dumps(document))
+    trace = parse_batsim(workload(*({"id": one} for one in ids)))
     assert numbers == trace["number"].tolist()
-    found = trace.extra.get("job_id")
-    assert job_ids == (None if found is None else found.tolist())
+    assert job_ids == list(trace.extra.get("job_id", ()))
 
 
 def test_run_times_of_profiles() -> None:

@@ -12,9 +12,12 @@ import pytest
 from hpcrowd.environment import Losses, Trace, parse_format, read_trace
 from hpcrowd.environment.traces.formats.common.site_columns import SITE_COLUMNS
 
+from tests.environment.traces.formats.format_cases import shown
 from tests.support.sacct import UTC
 
 Record = dict[str, Any]
+
+SIZES = ("allocated_processors", "requested_processors", "requested_time")
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +31,18 @@ def records(slurm_dumps: Path) -> dict[str, list[Record]]:
     """The JSON records of each job, by its identifier, in the order of submissions."""
     dump = json.loads(gzip.decompress((slurm_dumps / "json-D.txt.gz").read_bytes()))
     found: dict[str, list[Record]] = {}
-    for record in dump["jobs"]:
+    for record in sorted(dump["jobs"], key=lambda one: (one["time"]["submission"], one["job_id"])):
         array, het = record["array"], record["het"]
-        name = str(record["job_id"])
+        name = str(het["job_id"] or record["job_id"])
         if array["job_id"]:
             name = f"{array['job_id']}_{array['task_id']}"
-        elif het["job_id"]:
-            name = str(het["job_id"])
         found.setdefault(name, []).append(record)
-    for some in found.values():
-        some.sort(key=lambda record: (record["time"]["submission"], record["job_id"]))
     return found
+
+
+def processors(record: Record) -> int:
+    """Processors that a record's job got."""
+    return sum(one["count"] for one in record["tres"]["allocated"] if one["type"] == "cpu")
 
 
 def test_times_sizes_limits_states_and_names(site: Trace, records: dict[str, list[Record]]) -> None:
@@ -48,49 +52,34 @@ def test_times_sizes_limits_states_and_names(site: Trace, records: dict[str, lis
     assert {} == site.dropped
     origin = int(site.header.get("UnixStartTime") or 0)
     differ = Counter[str]()
-    for row, name in enumerate(site.extra["job_id"]):
-        some = records[name]
+    columns = ("job_id", "eligible", "suspended", "lost_work", "priority", "final_state", "qos",
+               "user", "group", "executable", "queue", "submit", "wait", "run", *SIZES)  # fmt: skip
+    for row in shown(site, *columns):
+        told = dict(zip(columns, row, strict=True))
+        some = records[told["job_id"]]
         first, last = some[0], some[-1]
         parts = some if first["het"]["job_id"] else [last]
-        told = {column: str(values[row]) for column, values in site.extra.items()}
-        submit = int(site["submit"][row]) + origin
-        start = submit + int(site["wait"][row])
-        allocated = [
-            one["count"]
-            for part in parts for one in part["tres"]["allocated"] if one["type"] == "cpu"
-        ]  # fmt: skip
         earlier = [one for one in some[:-1] if one["state"]["current"] != "RESIZING"]
-        lost = 0 if len(parts) > 1 else sum(
-            one["time"]["elapsed"] * tres["count"]
-            for one in earlier for tres in one["tres"]["allocated"] if tres["type"] == "cpu"
-        )  # fmt: skip
+        start = min(part["time"]["start"] for part in parts)
         expected = {
-            "submit": (submit, first["time"]["submission"]),
-            "eligible": (submit + int(told["eligible"] or 0), first["time"]["eligible"]),
-            "start": (start, min(part["time"]["start"] for part in parts)),
-            "end": (start + int(site["run"][row]), max(part["time"]["end"] for part in parts)),
-            "allocated": (int(site["allocated_processors"][row]), sum(allocated)),
-            "requested": (
-                int(site["requested_processors"][row]),
-                sum(part["required"]["CPUs"] for part in parts),
-            ),
-            "limit": (
-                int(site["requested_time"][row]),
-                max(60 * one if (one := part["time"]["limit"]) else -1 for part in parts),
-            ),
-            "state": (told["final_state"], last["state"]["current"]),
-            "user": (site.names["user"][site["user"][row]], last["user"]),
-            "account": (site.names["group"][site["group"][row]], last["account"]),
-            "name": (site.names["executable"][site["executable"][row]], parts[0]["name"]),
-            "partition": (site.names["queue"][site["queue"][row]], parts[0]["partition"]),
-            "qos": (told["qos"], last["qos"]),
-            "suspended": (int(told["suspended"] or 0), last["time"]["suspended"]),
-            "lost": (int(told["lost_work"] or 0), lost),
-            "priority": (int(told["priority"] or 0), parts[0]["priority"]),
-        }
-        for what, (found, told_by_json) in expected.items():
-            if found != told_by_json:
-                differ[f"{what} {name}: {found} != {told_by_json}"] += 1
+            "submit": first["time"]["submission"] - origin,
+            "eligible": first["time"]["eligible"] - first["time"]["submission"],
+            "wait": start - first["time"]["submission"],
+            "run": max(part["time"]["end"] for part in parts) - start,
+            "allocated_processors": sum(map(processors, parts)),
+            "requested_processors": sum(part["required"]["CPUs"] for part in parts),
+            "requested_time": max(60 * (part["time"]["limit"] or 0) or -1 for part in parts),
+            "final_state": last["state"]["current"], "user": last["user"], "qos": last["qos"],
+            "group": last["account"], "executable": parts[0]["name"],
+            "queue": parts[0]["partition"], "suspended": last["time"]["suspended"],
+            "lost_work": 0 if len(parts) > 1
+            else sum(one["time"]["elapsed"] * processors(one) for one in earlier),
+            "priority": parts[0]["priority"],
+        }  # fmt: skip
+        for what, wanted in expected.items():
+            found = int(told[what] or 0) if isinstance(wanted, int) else told[what]
+            if found != wanted:
+                differ[f"{what} {told['job_id']}: {found} != {wanted}"] += 1
     assert {} == differ
 
 
