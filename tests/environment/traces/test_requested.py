@@ -26,12 +26,7 @@ from hpcrowd.environment.traces.request_model import (
     fit_counts,
     popularity_by_time,
 )
-from hpcrowd.environment.traces.requested_times import (
-    ABOVE,
-    LIMIT,
-    LONGEST,
-    RUN_TIME,
-)
+from hpcrowd.environment.traces.requested_times import ABOVE, LIMIT, LONGEST, RUN_TIME
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
 from hypothesis import given

@@ -14,13 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import (
-    Trace,
-    archive_logs,
-    cache_folder,
-    fetch,
-    read_swf,
-)
+from hpcrowd.environment import Trace, archive_logs, cache_folder, fetch, read_swf
 from hpcrowd.environment import trace_path as resolve_path
 from hpcrowd.environment.traces.archive.logs import find_log
 

@@ -84,11 +84,7 @@ def test_what_was_read_is_held(
 @pytest.mark.parametrize("name", names_of_formats())
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "NASA-iPSC", "LLNL-Thunder"])
 def test_real_traces(
-    name: str,
-    log: str,
-    told: FormatOptions,
-    read_trace: object,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, log: str, told: FormatOptions, read_trace: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real logs survive each format but for what is counted."""
     # Most formats read what they have written to count: the same data, long to read twice.

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hpcrowd.environment import (
-    TraceError,
-    generate_gwf,
-    parse_gwf,
-)
+from hpcrowd.environment import TraceError, generate_gwf, parse_gwf
 
 from tests.environment.traces.formats.format_cases import complaint, shown
 from tests.environment.traces.formats.format_samples import GWF

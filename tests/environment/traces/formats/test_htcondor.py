@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment import (
-    FormatOptions,
-    Losses,
-    generate_htcondor,
-    parse_htcondor,
-    parse_swf,
-)
+from hpcrowd.environment import FormatOptions, Losses, generate_htcondor, parse_htcondor, parse_swf
 from hpcrowd.environment.traces.formats.htcondor import HTCONDOR, quoted, unquoted
 from hypothesis import given
 from hypothesis import strategies as st

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from hpcrowd.environment import (
-    FormatOptions,
-    Losses,
-    generate_lsf,
-    parse_lsf,
-    parse_swf,
-)
+from hpcrowd.environment import FormatOptions, Losses, generate_lsf, parse_lsf, parse_swf
 from hpcrowd.environment.traces.formats.lsf import LSF
 
 from tests.environment.traces.formats.format_cases import losses_are_exact, shown

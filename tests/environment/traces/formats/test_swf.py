@@ -63,8 +63,7 @@ def header_lines(text: bytes) -> list[bytes]:
 
 @pytest.mark.traces
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if "KTH" in name else pytest.mark.slow) for name in TRACES],
+    "name", [pytest.param(name, marks=() if "KTH" in name else pytest.mark.slow) for name in TRACES]
 )
 def test_real_trace_survives_reading_and_writing(traces: Path, name: str) -> None:
     """Every header line byte for byte and every field of every job are read and written."""

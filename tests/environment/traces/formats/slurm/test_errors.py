@@ -315,8 +315,7 @@ def test_several_columns_of_free_text(names: list[str], line: str, comment: str)
 
 
 @pytest.mark.parametrize(
-    "delimiter",
-    ["|", ",", ";", "\t", "\x1f", ":", "%", "\\", "'", "@@", "::", "|||", ";;"],
+    "delimiter", ["|", ",", ";", "\t", "\x1f", ":", "%", "\\", "'", "@@", "::", "|||", ";;"]
 )
 def test_delimiters(delimiter: str) -> None:
     """``--delimiter`` takes any text, which is found from the header."""
