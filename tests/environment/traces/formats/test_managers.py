@@ -1,4 +1,4 @@
-"""The accounting file of Grid Engine is read and written."""
+"""Accounting of Grid Engine and LSF and the history of HTCondor are read and written."""
 
 from __future__ import annotations
 
@@ -10,21 +10,32 @@ from hpcrowd.environment import (
     FormatOptions,
     Losses,
     generate_gridengine,
+    generate_lsf,
     parse_gridengine,
+    parse_htcondor,
+    parse_lsf,
     parse_swf,
 )
 from hpcrowd.environment.traces.formats.gridengine import (
-    GRIDENGINE,
     moment,
     options_of,
     seconds,
     size,
     slots,
 )
+from hpcrowd.environment.traces.formats.htcondor import quoted, unquoted
+from hpcrowd.environment.traces.formats.registry import FORMATS
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.environment.traces.formats.format_cases import losses_are_exact, shown
-from tests.environment.traces.formats.format_samples import GRIDENGINE as REAL
-from tests.environment.traces.formats.format_samples import NOON
+from tests.environment.traces.formats.format_samples import (
+    GRIDENGINE,
+    HTCONDOR,
+    LSF,
+    NOON,
+    lsf_record,
+)
 
 #: A record of Univa Grid Engine: times in ms, and fields after ar_sub_time.
 UNIVA = (
@@ -50,9 +61,9 @@ def record(**changes: Any) -> str:
     return ":".join(str(value) for value in told.values()) + "\n"
 
 
-def test_story_of_real_records() -> None:
+def test_story_of_grid_engine() -> None:
     """Times, slots, requests and ends are those that Grid Engine was asked for and gave."""
-    trace = parse_gridengine(REAL)
+    trace = parse_gridengine(GRIDENGINE)
     assert [
         ("1", "ada", "plain1", 0, 0, 2, 1, 3600, 1, "COMPLETED", "", ""),
         ("5.1", "bob", "arr", 1, 1, 1, 1, -1, 1, "COMPLETED", "", ""),
@@ -83,7 +94,7 @@ def test_story_of_real_records() -> None:
     assert (7700480 + 3592192 + 19128320) / 1024 / 2 == trace["memory"][3]
     assert pytest.approx((0.007969 + 0.009071 + 0.116762) / 2) == trace["average_cpu"][3]
     assert (1648, -1, -1) == (trace["memory"][0], trace["memory"][5], trace["average_cpu"][5])
-    assert "5.2" in losses_are_exact(trace, GRIDENGINE, FormatOptions()).extra["job_id"]
+    assert "5.2" in losses_are_exact(trace, FORMATS["gridengine"], FormatOptions()).extra["job_id"]
     lost = Losses()
     generate_gridengine(trace, lost)
     assert ["restarts of 2 jobs: no record holds it"] == lost.lines()
@@ -143,20 +154,120 @@ def test_values(read: Callable[[str], Any], text: str, value: Any) -> None:
     assert value == read(text)
 
 
-def test_a_trace_is_written_as_records() -> None:
-    """A record has the fields of the manual; qdel_info is added for jobs that were cancelled."""
-    trace = parse_swf(
-        "; UnixStartTime: 1706702400\n"
-        "1 0 300 3600 8 3500 512 8 7200 4096 1 7 3 2 1 -1 -1 -1\n"
-        "2 9 -1 -1 -1 -1 -1 1 -1 -1 5 7 3 2 1 -1 -1 -1\n"
-    )
-    trace.names["user"] = {7: "a:b"}
+def test_story_of_lsf() -> None:
+    """Times, processors, limits and ends are those of the records."""
+    trace = parse_lsf(LSF)
+    assert [
+        ("7", "ada", "relax", 0, 300, 3600, 8, 8, 7200, 1),
+        ("8[4]", "ada", "scan", 60, 240, 3600, 2, 2, 7200, 1),
+        ("9", "bob", "relax", 90, 3910, 100, 1, 8, 7200, 1),
+        ("10", "ada", "relax", 100, 600, -1, -1, 8, 7200, 5),
+        ("11", "ada", "./relax", 120, 180, 3600, 8, 8, 3600, 0),
+    ] == shown(
+        trace, "job_id", "user", "executable", "submit", "wait", "run", "allocated_processors",
+        "requested_processors", "requested_time", "status",
+    )  # fmt: skip
+    assert [
+        ("COMPLETED", "", "n1", "1", "", "", "", "", ""),
+        ("COMPLETED", "", "n1,n2", "2", "", "", "", "done(7)", "p7"),
+        ("COMPLETED", "", "n3", "1", "60", "1", "", "", ""),
+        ("TERM_OWNER", "", "", "", "", "", "", "", ""),
+        ("TERM_RUNLIMIT", "140", "n1", "1", "", "", "ada#3", "", ""),
+    ] == shown(
+        trace, "final_state", "exit_code", "node_list", "nodes", "suspended", "restarts",
+        "reservation", "dependency", "project",
+    )  # fmt: skip
+    assert [1, 2, 3, 4, 5] == trace["number"].tolist()
+    assert {"run again by the manager: last run and first submission kept": 1} == trace.repaired
+    assert {1: "normal"} == trace.names["queue"]
+    # per processor; -1 and 0 are unknown
+    assert [512, 2048, 4096, -1, 512] == trace["memory"].tolist()
+    assert (28013 / 8, -1) == (trace["average_cpu"][0], trace["average_cpu"][3])
+    # values after maxRSwap may be missing, and then there is no limit
+    old = lsf_record().split(' "" "" "" "" 0 "" 0')[0]
+    assert [(-1, 4096 / 8)] == shown(parse_lsf(old), "requested_time", "memory")
+    losses_are_exact(trace, FORMATS["lsf"], FormatOptions())
     lost = Losses()
-    lines = generate_gridengine(trace, lost).decode().splitlines()
-    assert (
-        "1:hpcrowd:3:a_b:2:1:sge:0:1706702400:1706702700:1706706300:0:0:3600:0:0:0:0:0:0:0:0:0:0:0:"
-        "0:0:0:0:0:0:NONE:defaultdepartment:hpcrowd:8:0:28000.000000:0:0:"
-        "-l h_rt=7200,h_vmem=4194304 -pe hpcrowd 8:0:NONE:4194304:0:0" == lines[0]
-    )
-    assert lines[1].endswith(":NONE:hpcrowd@hpcrowd")
-    assert {("user", "no record holds the word, or it means unknown"): 2} == lost.counts
+    generate_lsf(trace, lost)
+    assert {"node_list", "nodes", "restarts"} == {name for name, _ in lost.counts}
+
+
+def test_story_of_htcondor() -> None:
+    """Times, processors, limits and ends are those of the ads; a job on hold has not ended."""
+    trace = parse_htcondor(HTCONDOR)
+    assert [
+        ("7.0", "ada", "/home/ada/relax", 0, 300, 3600, 8, 8, 7200, 1),
+        ("8.1", "bob", '/bin/say "a b"', 60, 540, 60, -1, 1, 3600, 0),
+        ("9.0", "bob", -1, 100, 100, 100, -1, 1, -1, 5),
+        ("10.0", "bob", -1, 200, 300, -1, -1, 1, -1, 5),
+        ("11.0", "bob", -1, 300, 100, 50, -1, 1, -1, 5),
+    ] == shown(
+        trace, "job_id", "user", "executable", "submit", "wait", "run", "allocated_processors",
+        "requested_processors", "requested_time", "status",
+    )  # fmt: skip
+    assert [
+        ("COMPLETED", "", "n1", "120", "5", "p7", ""),
+        ("FAILED", "3", "", "", "", "", "1"),
+        ("CANCELLED", "", "", "", "", "", ""),
+    ] == shown(trace, "final_state", "exit_code", "node_list", "suspended", "priority", "project",
+               "restarts")[:3]  # fmt: skip
+    assert [7, 8, 9, 10, 11] == trace["number"].tolist()
+    assert {"run again by the manager: last run and first submission kept": 1} == trace.repaired
+    assert {"JobStatus: not ended": 1} == trace.dropped
+    assert {1: "physics"} == trace.names["group"]
+    # per processor; an expression is unknown
+    assert (987648 / 8, 28013 / 8) == (trace["memory"][0], trace["average_cpu"][0])
+    assert [4096 * 1024 / 8, -1] == trace["requested_memory"][:2].tolist()
+    losses_are_exact(trace, FORMATS["htcondor"], FormatOptions())
+
+
+#: A job that ended well, and one that was cancelled while it waited, written by each manager: what
+#: text begins or ends with or has in it, and the first losses.
+TWO_JOBS = """; UnixStartTime: 1706702400
+1 0 300 3600 8 3500 512 8 7200 4096 1 7 3 2 1 -1 -1 -1
+2 9 60 -1 -1 -1 -1 1 -1 -1 5 7 3 2 1 -1 -1 -1
+"""
+WRITTEN = {
+    # fields of the manual; qdel_info is added for jobs that were cancelled
+    "gridengine": ([
+        "1:hpcrowd:3:a_b:say \"a b\":1:sge:0:1706702400:1706702700:1706706300:0:0:3600:"
+        + "0:" * 17 + "NONE:defaultdepartment:hpcrowd:8:0:28000.000000:0:0:"
+        "-l h_rt=7200,h_vmem=4194304 -pe hpcrowd 8:0:NONE:4194304:0:0\n",
+        ":NONE:hpcrowd@hpcrowd\n",
+    ], ["user of 2 jobs: no record holds the word, or it means unknown"]),
+    # quotes are doubled; jobs that never started have no start, and end when they were killed
+    "lsf": ([
+        '"JOB_FINISH" "10.1" 1706706300 1 0 0 8 1706702400 0 0 1706702700 "a:b" "1" "" "" "" '
+        '"hpcrowd" "" "" "" "" "" 0 1 "8*hpcrowd" 64 1.0 "say ""a b""" "" 28000.000000 0.000000 ',
+        '\n"JOB_FINISH" "10.1" 1706702469 2 0 0 1 1706702409 0 0 0 "a:b"',
+    ], ["requested memory of 1 job: no record holds it",
+        "group of 2 jobs: no record holds the word, or it means unknown"]),
+    # the attributes that are known, and a banner
+    "htcondor": ([
+        *(line + "\n" for line in (
+            "ClusterId = 1", "QDate = 1706702400", "JobStatus = 4", "CompletionDate = 1706706300",
+            "JobCurrentStartDate = 1706702700", "RequestCpus = 8", "RequestMemory = 32.0",
+            "RemoteUserCpu = 28000.000000", 'Owner = "a:b"', "AllowedJobDuration = 7200",
+            "*** Offset = 0 ClusterId = 1 ProcId = 0")),
+        "JobStatus = 3\nEnteredCurrentStatus = 1706702469\nCompletionDate = 0\n",
+    ], ["queue of 2 jobs: no record holds the word, or it means unknown"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_trace_is_written_as_records(name: str) -> None:
+    """They have what manuals say, job by job; what they cannot hold is counted."""
+    trace, lost = parse_swf(TWO_JOBS), Losses()
+    trace.names |= {"user": {7: "a:b"}, "executable": {2: 'say "a b"'}}
+    text = FORMATS[name].generate(trace, lost, FormatOptions()).decode()
+    expected, lines = WRITTEN[name]
+    places = [text.find(part) for part in expected]
+    assert -1 not in places, text
+    assert (0, max(places)) == (places[0], places[-1])
+    assert lines == lost.lines()[: len(lines)]
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S"), include_characters=" ")))
+def test_any_text_is_read_as_it_was_quoted(text: str) -> None:
+    """Quotes and backslashes come back."""
+    assert text == unquoted(quoted(text))
