@@ -9,12 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from hpcrowd.environment import Trace, archive_logs, cache_folder, fetch, read_swf
+from hpcrowd.environment import archive_logs, cache_folder, fetch, read_swf
 from hpcrowd.environment import trace_path as resolve_path
 from hpcrowd.environment.traces.archive.logs import find_log
 
@@ -124,15 +123,6 @@ def test_table_is_that_of_the_files(traces: Path) -> None:
             assert (len(content), hashlib.sha256(content).hexdigest()) == (log.bytes, log.sha256)
             assert len(text) == log.bytes_unpacked
             assert hashlib.sha256(text).hexdigest() == log.sha256_unpacked
-
-
-@pytest.mark.slow
-@pytest.mark.traces
-def test_counts_of_the_table(read_trace: Callable[[str], Trace]) -> None:
-    """Jobs and processors of each row are those that reading its file finds."""
-    for log in archive_logs():
-        trace = read_trace(log.name)
-        assert (len(trace), trace.processors) == (log.jobs, log.processors)
 
 
 WHOLE = packed(A)

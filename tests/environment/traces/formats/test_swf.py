@@ -18,6 +18,7 @@ from hpcrowd.environment import (
     HpcrowdError,
     Trace,
     TraceError,
+    archive_logs,
     generate_swf,
     parse_swf,
     read_swf,
@@ -34,14 +35,8 @@ from tests.environment.traces.formats.format_cases import complaint
 
 LINE = b"1 0 5 60 4 -1 -1 4 90 -1 1 7 3 -1 -1 -1 -1 -1"
 ROW = [float(word) for word in LINE.split()]
-#: Real traces: jobs, and processors of the machine.
-TRACES = {
-    "CEA-Curie-2011-2.1-cln": (312_826, 93_312), "DAS2-fs1-2003-1": (40_315, 64),
-    "HPC2N-2002-2.1-cln": (202_876, 240), "HPC2N-2002-2.2-cln": (202_871, 240),
-    "KTH-SP2-1996-2.1-cln": (28_476, 100), "LANL-CM5-1994-4.1-cln": (122_060, 1_024),
-    "LCG-2005-1": (188_041, 24_515), "LLNL-Thunder-2007-1.1-cln": (121_039, 4_008),
-    "NASA-iPSC-1993-3.1-cln": (18_239, 128), "SDSC-DS-2004-2.1-cln": (96_069, 1_664),
-}  # fmt: skip
+#: Real traces of the archive.
+TRACES = {log.name: log for log in archive_logs()}
 
 
 def rows(trace: Trace) -> list[list[float]]:
@@ -73,7 +68,7 @@ def test_real_trace_survives_reading_and_writing(traces: Path, name: str) -> Non
         pytest.skip(f"no trace {path}")
     text = gzip.decompress(path.read_bytes())
     trace = read_swf(path)
-    assert TRACES[name] == (len(trace), trace.processors)
+    assert (TRACES[name].jobs, TRACES[name].processors) == (len(trace), trace.processors)
     assert header_lines(text) == trace.header.lines
     recorded = other_reader(text)
     assert (len(recorded), len(FIELDS)) == (len(trace), recorded.shape[1])

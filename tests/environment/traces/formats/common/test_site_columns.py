@@ -96,21 +96,21 @@ def test_what_is_lost_or_rounded_is_counted(site: Trace, slurm_dumps: Path) -> N
 
 
 def test_odd_jobs_of_the_cluster(slurm_dumps: Path) -> None:
-    """Suspended, resized, requeued, a chain, an array with a limit, and one that never started."""
+    """Suspended, requeued, a chain, an array with a limit, and one that never started."""
     trace = read_trace(slurm_dumps / "lines.txt", options=UTC)
     rows = {name: row for row, name in enumerate(trace.extra["job_id"])}
-
-    def of(name: str, *columns: str) -> list[str]:
-        return [str(trace.extra[column][rows[name]]) for column in columns]
-
-    assert ["8"] == of("406", "suspended")
+    expected = {
+        "406": {"suspended": "8"}, "146": {"restarts": "1", "lost_work": "176"},
+        "274": {"dependency": "afterok:273", "eligible": "123"}, "270_7": {"throttle": "2"},
+        "325": {"begin": "3600", "eligible": "3600", "cancelled_by": "2006"},
+        "289": {"final_state": "TIMEOUT"},
+    }  # fmt: skip
+    assert expected == {
+        name: {column: str(trace.extra[column][rows[name]]) for column in told}
+        for name, told in expected.items()
+    }
     assert 25 == trace["run"][rows["406"]]  # 17 s and 8 s suspended
     assert (4, 30) == (trace["wait"][rows["408"]], trace["run"][rows["408"]])
-    assert ["1", "176"] == of("146", "restarts", "lost_work")
-    assert ["afterok:273", "123"] == of("274", "dependency", "eligible")
-    assert ["2"] == of("270_7", "throttle")
-    assert ["3600", "3600", "2006"] == of("325", "begin", "eligible", "cancelled_by")
     rest = rows["271_[3-19%1]"]
     assert (-1, 0) == (trace["run"][rest], trace["allocated_processors"][rest])
-    assert ["TIMEOUT"] == of("289", "final_state")
-    assert "gres/gpu=2" in of("303", "alloc_tres")[0]
+    assert "gres/gpu=2" in trace.extra["alloc_tres"][rows["303"]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,6 @@ from hpcrowd.environment import (
     jobs_from_trace,
     parse_sacct,
     parse_swf,
-    read_sacct,
-    write_sacct,
 )
 from hpcrowd.environment.header import Header
 from hpcrowd.environment.traces.formats.common.names import NAMED
@@ -32,7 +29,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.environment.traces.formats.format_cases import by_field
-from tests.support.sacct import ODD, UTC, job, read, table, text
+from tests.support.sacct import ODD, UTC, read, table, text
 
 PARIS = FormatOptions(zone="Europe/Paris")
 
@@ -221,12 +218,8 @@ def test_numbers_of_jobs(make_trace: Callable[..., Trace]) -> None:
     assert {"number": 2} == lost(late)  # they are put in the order of submissions
 
 
-def test_file(tmp_path: Path, make_trace: Callable[..., Trace]) -> None:
-    """A file is written and read; a trace without jobs is a header."""
-    path = tmp_path / "jobs.sacct.gz"
-    write_sacct(make_trace(HELD), path)
-    assert path.read_bytes().startswith(b"\x1f\x8b")
-    assert HELD == {name: job(read_sacct(path))[name] for name in HELD}
+def test_trace_without_jobs() -> None:
+    """It is a header."""
     empty = Trace(Header(), {name: np.zeros(0) for name in FIELDS})
     assert "|".join(COLUMNS) + "\n" == generate_sacct(empty, Losses()).decode()
 

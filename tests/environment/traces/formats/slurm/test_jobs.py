@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hpcrowd.environment import Trace, TraceError, parse_sacct
+from hpcrowd.environment import TraceError, parse_sacct
 
+from tests.environment.traces.formats.format_cases import shown
 from tests.support.sacct import JOB, NOON, UTC, job, read, text, told, without
 
 AGAIN = "requeued after a failure or preemption: last run and first submission kept"
@@ -251,14 +252,6 @@ ROWS: list[tuple[list[dict[str, str]], dict[str, list[Any]], dict[str, int], dic
 ]  # fmt: skip
 
 
-def values_of(trace: Trace, name: str) -> list[Any]:
-    """A column of a trace, or a field with names instead of numbers."""
-    if name in trace.extra:
-        return list(trace.extra[name])
-    names = trace.names.get(name, {})
-    return [names.get(value, value) for value in trace[name].tolist()]
-
-
 @pytest.mark.parametrize(("rows", "expected", "repaired", "dropped"), ROWS)
 def test_rows_become_jobs(
     rows: list[dict[str, str]],
@@ -268,7 +261,7 @@ def test_rows_become_jobs(
 ) -> None:
     """Rows are jobs, runs, steps, tasks or parts; what is put together or left out is counted."""
     trace = read(*rows)
-    assert expected == {name: values_of(trace, name) for name in expected}
+    assert expected == {name: [value for (value,) in shown(trace, name)] for name in expected}
     assert (repaired, dropped) == (trace.repaired, trace.dropped)
 
 

@@ -203,37 +203,33 @@ def test_numbers_of_other_programs(table: str, expected: dict[Ask, list[int]]) -
             requests_of(trace, np.arange(2))
 
 
+#: A mapping with units of memory and words, and a table that it describes.
 MINE = TableMapping(
     columns={
         "submit": "at", "run": "took", "memory_per_node": {"column": "mem", "unit": "GB"},
-        "memory_per_core": {"column": "core mem"}, "gpus_per_node": "gpus",
-        "gpu_type": "card", "constraints": "kind", "asked_nodes": "nodes", "partitions": "where",
+        "memory_per_core": {"column": "core mem"}, "gpus_per_node": "gpus", "partitions": "where",
         "exclusive": {"column": "alone", "values": {"Y": 1, "N": 0}},
     }
 )  # fmt: skip
-
 TABLE = """\
-at,took,mem,core mem,gpus,card,kind,nodes,where,alone
-0,60,1.5,,2,a100,a&b,2,"short,long",Y
-5,60,,500,,,,,gpu,N
+at,took,mem,core mem,gpus,where,alone
+0,60,1.5,,2,"short,long",Y
+5,60,,500,,gpu,N
 """
 
 
 def test_a_table_of_ones_own() -> None:
     """A mapping names columns of requests as it names fields, with units of memory and words."""
-    told = FormatOptions(mapping=MINE)
+    told, lost = FormatOptions(mapping=MINE), Losses()
     trace = parse_mapped(TABLE, "mine.csv", told)
     found = asked_by(trace)
     expected = {
         Ask.MEMORY_PER_NODE: [1536, UNKNOWN], Ask.MEMORY_PER_CORE: [UNKNOWN, 500],
-        Ask.GPUS_PER_NODE: [2, UNKNOWN], Ask.NODES: [2, UNKNOWN], Ask.EXCLUSIVE: [1, 0],
-        Ask.GPU_TYPE: ["a100", ""], Ask.FEATURES: ["a&b", ""],
+        Ask.GPUS_PER_NODE: [2, UNKNOWN], Ask.EXCLUSIVE: [1, 0],
         Ask.PARTITIONS: ["short,long", "gpu"],
     }  # fmt: skip
     assert expected == {ask: found[ask] for ask in expected}
-    lost = Losses()
-    again = parse_mapped(generate_mapped(trace, lost, told), "mine.csv", told)
-    assert found == asked_by(again)
+    assert found == asked_by(parse_mapped(generate_mapped(trace, lost, told), "mine.csv", told))
     assert not {name for name, _ in lost.counts} & set(ASKED)
 
 
