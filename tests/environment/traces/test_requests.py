@@ -17,6 +17,7 @@ from hpcrowd.environment.traces.requests import requests_of
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.kinds.replay import replay
 
+from tests.environment.traces.formats.format_cases import asked_by, shown
 from tests.support.sacct import UTC, text
 
 #: What three jobs of a site ask for: GPUs, nodes with a feature, and a task of an array.
@@ -43,8 +44,7 @@ def test_records_say_what_jobs_ask_for_and_a_replay_places_them_so(tmp_path: Pat
     log, site = tmp_path / "jobs.txt", tmp_path / "site.toml"
     more = {"ReqTRES": "", "Constraints": "", "ReqMem": ""}
     log.write_bytes(text(*(more | row for row in ROWS)))
-    found = requests_of(read_trace(log, options=UTC), np.arange(3))
-    assert found is not None
+    found = asked_by(read_trace(log, options=UTC))
     expected: dict[Ask, list[Any]] = {
         Ask.GPUS_PER_NODE: [2, UNKNOWN, UNKNOWN], Ask.NODES: [1, 2, 1],
         Ask.MEMORY_PER_CORE: [2048, 500, UNKNOWN], Ask.TASK: [UNKNOWN, UNKNOWN, 1],
@@ -52,8 +52,7 @@ def test_records_say_what_jobs_ask_for_and_a_replay_places_them_so(tmp_path: Pat
         Ask.QOS: ["high", "normal", "normal"], Ask.ACCOUNT: ["physics"] * 3,
         Ask.FEATURES: ["", "milan", ""],
     }  # fmt: skip
-    asked = {ask: found.texts(ask) if ask in WORDS else found[ask].tolist() for ask in expected}
-    assert expected == asked
+    assert expected == {ask: found[ask] for ask in expected}
     swf = parse_swf("1 0 -1 100 4 -1 -1 4 200 -1 1 1 1 -1 1 -1 -1 -1\n")
     assert requests_of(swf, np.arange(1)) is None  # it knows processors only
     site.write_text(SITE)
@@ -100,20 +99,15 @@ def planned(path: Path) -> dict[str, Asked]:
     return found
 
 
-def names_in(trace: Trace) -> list[str]:
-    """Return the names of the jobs of a trace."""
-    return [trace.names["executable"][number] for number in trace["executable"].tolist()]
-
-
-def found_in(trace: Trace) -> list[Asked]:
-    """Return what each job of a trace asks for; a moment in s since the plan began."""
-    requests = requests_of(trace, np.arange(len(trace)))
-    assert requests is not None
+def found_in(trace: Trace) -> list[tuple[str, Asked]]:
+    """Return the name of each job, and what it asks for; a moment in s since the plan began."""
+    columns = asked_by(trace)
     moved = int(trace.header.get("UnixStartTime") or 0) - BEGIN
-    begin = requests[Ask.BEGIN]
-    begin[begin != UNKNOWN] += moved
-    columns = [requests.texts(ask) if ask in WORDS else requests[ask].tolist() for ask in Ask]
-    return [dict(zip(Ask, row, strict=True)) for row in zip(*columns, strict=True)]
+    columns[Ask.BEGIN] = [int(at) + moved if at != UNKNOWN else at for at in columns[Ask.BEGIN]]
+    names = (name for (name,) in shown(trace, "executable"))
+    rows = zip(*columns.values(), strict=True)
+    return [(name, dict(zip(columns, row, strict=True)))
+            for name, row in zip(names, rows, strict=True)]  # fmt: skip
 
 
 def differences(trace: Trace, plan: dict[str, Asked], apart: set[Ask]) -> Counter[str]:
@@ -122,7 +116,7 @@ def differences(trace: Trace, plan: dict[str, Asked], apart: set[Ask]) -> Counte
     A single node at least, and a single core of a task, are what any job has.
     """
     differ = Counter[str]()
-    for name, found in zip(names_in(trace), found_in(trace), strict=True):
+    for name, found in found_in(trace):
         for ask, wanted in plan[name].items():
             usual = {UNKNOWN, 1} if ask in (Ask.NODES, Ask.CORES_PER_TASK) else ()
             same = found[ask] == wanted or {found[ask], wanted} <= set(usual)
@@ -141,12 +135,21 @@ def differences(trace: Trace, plan: dict[str, Asked], apart: set[Ask]) -> Counte
 def test_texts_say_what_the_plan_asked(
     referee_runs: Path, run: str, file: str, lacking: set[Ask]
 ) -> None:
-    """All requests of all jobs are found in the text of sacct and scontrol, and nothing else."""
+    """All requests of all jobs are found in the text of sacct and scontrol, and nothing else.
+
+    Tasks share the array of their submission, and no two submissions share one.
+    """
     trace = read_trace(referee_runs / run / file, options=UTC)
     plan = planned(referee_runs / run / "plan.csv")
     assert len(trace) > 570
     assert all(any(one[ask] not in (UNKNOWN, "") for one in plan.values()) for ask in OPTIONS)
     assert Counter() == differences(trace, plan, lacking)
+    arrays = {(name, one[Ask.ARRAY]) for name, one in found_in(trace) if one[Ask.ARRAY] != UNKNOWN}
+    with (referee_runs / run / "plan.csv").open(newline="") as lines:
+        planned_arrays = {f"p{line['id']}" for line in csv.DictReader(lines) if line["array"]}
+    found = {name for name, _ in found_in(trace)}
+    assert {name for name, _ in arrays} == planned_arrays & found
+    assert len(arrays) == len({array for _, array in arrays}) == len(planned_arrays & found) > 20
 
 
 @pytest.mark.parametrize("run", ["runA", "runC"])
@@ -160,7 +163,7 @@ def test_objects_say_what_they_hold(referee_runs: Path, run: str) -> None:
     assert {"THROTTLE"} >= set(differ)  # of an array, only some of its records may have it
     assert differ["THROTTLE"] < len(trace) / 20
     cores = trace["requested_processors"].tolist()
-    for name, found, count in zip(names_in(trace), found_in(trace), cores, strict=True):
+    for (name, found), count in zip(found_in(trace), cores, strict=True):
         total = [
             asked[Ask.MEMORY_PER_CORE] * count
             if asked[Ask.MEMORY_PER_NODE] == UNKNOWN
@@ -168,17 +171,3 @@ def test_objects_say_what_they_hold(referee_runs: Path, run: str) -> None:
             for asked in (found, plan[name])
         ]
         assert total[0] == total[1], name
-
-
-def test_tasks_of_arrays_belong_together(referee_runs: Path) -> None:
-    """Tasks share the array of their submission, and no two submissions share one."""
-    trace = read_trace(referee_runs / "runA" / "sacct-allstates.txt.gz", options=UTC)
-    with (referee_runs / "runA" / "plan.csv").open(newline="") as file:
-        arrays = {f"p{line['id']}" for line in csv.DictReader(file) if line["array"]}
-    number: dict[str, set[int | str]] = {}
-    for name, found in zip(names_in(trace), found_in(trace), strict=True):
-        assert (name in arrays) == (found[Ask.ARRAY] != UNKNOWN)
-        if name in arrays:
-            number.setdefault(name, set()).add(found[Ask.ARRAY])
-    assert all(len(one) == 1 for one in number.values())
-    assert len(number) == len(set.union(*number.values())) > 20
