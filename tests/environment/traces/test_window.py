@@ -76,6 +76,15 @@ def test_two_days(make_trace: Make) -> None:
     assert ([DAY, 2 * DAY], 0) == (part["submit"].tolist(), done.moved)
 
 
+def test_weekdays_stay_without_a_date(make_trace: Make) -> None:
+    """Where the trace does not say when it began, times move by whole weeks only."""
+    trace = story(make_trace, "; MaxProcs: 8")
+    part, done = window(trace, 8 * DAY)
+    assert ([2 * DAY], WEEK) == (part["submit"].tolist(), done.moved)
+    with pytest.raises(QuantityError, match="has no start time"):
+        window(trace, datetime(2004, 1, 1))
+
+
 @pytest.mark.parametrize(
     ("only", "numbers", "left_out", "note"),
     [
@@ -127,11 +136,9 @@ def test_parts_of_other_kinds(
 def test_what_cannot_be_asked(
     make_trace: Make, begin: Any, end: Any, users: Any, error: type[Exception], words: str
 ) -> None:
-    """An empty window, a user or a window without jobs, and a date without one are errors."""
+    """An empty window, a user without jobs and a window without a job are errors."""
     with pytest.raises(error, match=words):
         window(story(make_trace), begin, end, only_users=users)
-    with pytest.raises(QuantityError, match="has no start time"):
-        window(story(make_trace, "; MaxProcs: 8"), datetime(2004, 1, 1))
 
 
 @given(
