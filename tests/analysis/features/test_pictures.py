@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hpcrowd.analysis.features import draw
-from hpcrowd.analysis.features.bags import PARAMETERS, fit
 from hpcrowd.analysis.features.panels import drawable, exceeding, name_of
 from hpcrowd.analysis.features.report import PICTURES
 from hpcrowd.analysis.features.workload import Workload
@@ -133,14 +132,3 @@ def test_curves_and_names() -> None:
     names = [name_of(replace(usual(), name=name)) for name in ("KTH.swf.gz", "a$b$", "long" * 20)]
     assert ["KTH", r"a\$b\$"] == names[:2]
     assert 34 >= len(names[2])
-
-
-@pytest.mark.parametrize("distribution", PARAMETERS)
-def test_fitted_functions_lie_as_far_from_the_data_as_told(distribution: str) -> None:
-    """The distribution function of a fit has the KS distance that the fit names."""
-    times = np.random.default_rng(3).gamma(0.7, 400, 2000)
-    found = fit(times, distribution)
-    values = found.cdf(np.sort(times))
-    steps = np.arange(len(times) + 1) / len(times)
-    apart = max(np.abs(values - steps[1:]).max(), np.abs(values - steps[:-1]).max())
-    assert found.ks == pytest.approx(apart, abs=1e-9)

@@ -26,10 +26,7 @@ versions = pytest.mark.parametrize("name", ["feitelson96", "feitelson97"])
 
 
 def test_shares_of_sizes_and_run_lengths() -> None:
-    """Of n^-1.5 over 1 to 128, 0.4105 is serial; r^-2.5 has a known beginning and mean.
-
-    A factor says how much likelier a size is than without it, compared to the others.
-    """
+    """Of n^-1.5 over 1 to 128, 0.4105 is serial; r^-2.5 has a known beginning and mean."""
     found = size_shares(128, 1.5, 9, 1.0, 1.0)
     assert 0.4105 == pytest.approx(found[0], abs=5e-5)
     assert 1 == pytest.approx(found.sum())
