@@ -169,14 +169,12 @@ def test_who_looks_ahead_is_caught(
 
 def test_the_future_changes_nothing(past: PastJobs) -> None:
     """With all run times after a moment changed, predictions until then stay the same."""
-    later = past.end > 50_000
-    end = np.where(later, past.end + 9_999, past.end)
-    other = PastJobs(past.jobs, np.where(later, past.run + 9_999, past.run), end)
+    later = (past.end > 50_000) * 9_999
+    other = PastJobs(past.jobs, past.run + later, past.end + later)
     before = past.jobs.submit <= 50_000
     expected, found = (predict_all(one, MODELS["history"]()) for one in (past, other))
     assert expected[before].tolist() == found[before].tolist()
     assert expected[~before].tolist() != found[~before].tolist()
     jobs = past.jobs
-    columns = (jobs.run_time, jobs.recorded_end, jobs.end)
-    assert {UNKNOWN} == {value for column in columns for value in column.tolist()}
+    assert {UNKNOWN} == {*jobs.run_time.tolist(), *jobs.recorded_end.tolist(), *jobs.end.tolist()}
     assert past.end.tolist() == (jobs.start + past.run).tolist()

@@ -44,9 +44,6 @@ SITE = Machine(
 )
 
 
-#: Submits, and waits for nothing.
-
-
 def story(
     *jobs: dict[str, Any], site: Machine = SITE, label: str = "story", scheduler: str = "slurm"
 ) -> Run:

@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 
 
 def fractional_noise(h: float, size: int, seed: int) -> NDArray[np.float64]:
-    """Return fractional Gaussian noise with Hurst parameter ``h``, by circulant embedding.
-
-    Davies and Harte 1987: its covariance, wrapped around, is diagonal in Fourier space.
-    """
+    """Return fractional Gaussian noise with Hurst parameter ``h``, by circulant embedding."""
     random = np.random.default_rng(seed)
     lag = np.arange(size + 1.0)
     covariance = 0.5 * ((lag + 1) ** (2 * h) - 2 * lag ** (2 * h) + np.abs(lag - 1) ** (2 * h))

@@ -83,10 +83,7 @@ def test_equal_run_times_do_not_go_by_the_order_of_jobs() -> None:
 @pytest.mark.slow
 @pytest.mark.traces
 def test_line_of_hpc2n(read_trace: Callable[[str], Trace]) -> None:
-    """On HPC2N the ends are 0.957, and every tenth lies on the line (Minh 2012, Fig. 7.2).
-
-    No correlation is further off than 0.01.
-    """
+    """On HPC2N the ends are 0.957, and every tenth lies on the line (Minh 2012, Fig. 7.2)."""
     recorded = Workload.from_trace(read_trace("HPC2N-2002-2.1-cln"))
     run_time, processors = recorded.run_time.astype(np.int64), recorded.processors
     degrees = np.round(np.arange(-10, 11) / 10, 1).tolist()

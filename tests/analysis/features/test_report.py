@@ -1,18 +1,25 @@
-"""The report on workloads: one file with everything in it, that loads nothing."""
+"""The report on workloads: one file that loads nothing; its pictures, of whatever there is."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
 import pytest
+from hpcrowd.analysis.features import draw
 from hpcrowd.analysis.features.feature import Feature, Value, measure
+from hpcrowd.analysis.features.panels import drawable, exceeding, name_of
 from hpcrowd.analysis.features.report import PICTURES, features_html, format_value
 from hpcrowd.analysis.features.stats import FEATURES, GROUPS
 from hpcrowd.analysis.features.workload import Settings, Workload
+from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.clock import DAY, HOUR, WEEK
+from hpcrowd.environment.errors import UnavailableError
+from matplotlib.figure import Figure
 
+from tests.analysis.comparison.test_pictures import texts
 from tests.support.reports import Page
 
 NEARLY_NOTHING = Workload.of([0, 70, DAY], [60, 60, 61], name='a & <b> "c"')
@@ -111,3 +118,120 @@ def test_values_are_reported_by_their_unit(name: str, unit: str, number: float, 
     feature = Feature(name, name, "", "", lambda w: 0.0, unit)
     assert text == format_value(feature, Value(number))
     assert "not available: because" == format_value(feature, Value(None, "because"))
+
+
+JOBS = 3000
+
+
+def usual(name: str = "usual") -> Workload:
+    """Four weeks of jobs of all kinds, drawn at random."""
+    random = np.random.default_rng(5)
+    return Workload.of(
+        np.sort(random.integers(0, 4 * WEEK, JOBS)),
+        random.lognormal(5, 2, JOBS).round(),
+        2 ** random.integers(0, 6, JOBS),
+        name=name,
+        requested_time=random.integers(60, 10 * HOUR, JOBS),
+        wait=random.integers(0, HOUR, JOBS),
+        user=random.zipf(1.8, JOBS) % 40,
+    )
+
+
+#: Workloads of which little or nothing can be drawn.
+DEGENERATE: dict[str, Workload] = {
+    "no jobs": Workload.of([], []),
+    "one job": Workload.of([100], [50], 3),
+    "three jobs": Workload.of([0, 5, 70], [1, 20, 300], [1, 2, 4], user=[1, 1, 2], wait=1),
+    "the same second": Workload.of(np.full(9, 70.0), np.full(9, 5.0), user=3, wait=0),
+    "equal jobs": Workload.of(np.arange(400) * 3600.0, np.full(400, 60.0), 8, user=1, wait=60),
+    "run times of 0": Workload.of(np.arange(50) * HOUR, np.zeros(50)),
+    "longer than a century": Workload.of([0, 5e9, 9e9], [1, 1, 2], user=1),
+    "before the origin": Workload.of([-2 * DAY, -5.5, 30 * DAY], [1, 1, 2], user=1),
+    "huge": Workload.of([0, 1e5, 9e5], [1e10, 1e12, 1e14], [1, 2**30, 2**40], wait=1e13),
+    "dollars": Workload.of([0, 50], [1, 1], name="$a_b$ <c> & " + 60 * "long "),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("picture", PICTURES)
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_every_picture_can_be_drawn_of_any_workload(picture: str, case: str) -> None:
+    """However little there is, the result is a picture, alone and next to other workloads."""
+    draw = PICTURES[picture].draw
+    assert figure_png(draw([DEGENERATE[case]])).startswith(b"\x89PNG")
+    assert isinstance(draw([usual(), DEGENERATE[case]]), Figure)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("picture", PICTURES)
+def test_pictures_name_every_workload(picture: str, count: int) -> None:
+    """Each of up to seven workloads can be distinguished in every picture."""
+    names = [f"trace {place}" for place in range(count)]
+    one = usual()
+    words = texts(PICTURES[picture].draw([replace(one, name=name) for name in names]))
+    assert [] == [name for name in names if name not in words]
+
+
+def test_what_is_missing_is_said_in_the_panel() -> None:
+    """A panel without data says why; workloads that are left out are listed by reason."""
+    bare = Workload.of(np.arange(100) * HOUR, np.arange(100), name="bare")
+    assert "no waits recorded" in texts(PICTURES["jobs"].draw([bare]))
+    assert "not drawn: bare (no waits recorded)" in texts(PICTURES["jobs"].draw([usual(), bare]))
+    assert "shorter than a week" in texts(PICTURES["arrivals"].draw([bare]))
+
+    def find(workload: Workload) -> None:
+        raise UnavailableError("none" if workload.name != "d" else "other")
+
+    several = [replace(bare, name=name) for name in "abcdefg"]
+    with pytest.raises(UnavailableError, match=r"^none$"):
+        drawable(several[:2], find)
+    with pytest.raises(UnavailableError) as told:
+        drawable(several, find)
+    assert "not drawn: a, b, 4 others (none); d (other)" == str(told.value)
+
+
+def test_days_and_hours_are_those_of_the_calendar() -> None:
+    """Jobs are counted by local day, those of an hour of the week in mean hours."""
+    edges, jobs = draw.jobs_per_day(Workload.of([HOUR, 2 * HOUR, 3 * DAY], [1, 1, 1]))
+    assert [2, 0, 0, 1] == jobs.tolist()
+    assert [0, DAY, 2 * DAY, 3 * DAY, 4 * DAY] == edges.tolist()
+    every_hour = np.arange(2 * WEEK // HOUR) * HOUR
+    submit = np.concatenate([every_hour, [8 * HOUR, 8 * HOUR + WEEK]])
+    shares = draw.week_shares(Workload.of(submit, 1))
+    assert (7, 24) == shares.shape
+    assert 1 == pytest.approx(shares.mean())
+    assert 2 == pytest.approx(shares[0, 8] / shares[0, 9])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cells_hold_everything_once(weighted: bool) -> None:
+    """The shares of all cells add up to 1, and are where the jobs are."""
+    workload = Workload.of([0, 1, 2, 3], [0, 1, 1000, 1001], [1, 2, 3, 1024])
+    grid = draw.grid_of([workload])
+    assert 1 == pytest.approx(draw.cells_of(workload, grid, weighted=weighted).sum())
+    workload = Workload.of([0, 1], [5, 100], [1, 4])
+    grid = draw.grid_of([workload])
+    rows, columns = np.nonzero(draw.cells_of(workload, grid, weighted=weighted))
+    middle = np.sqrt(grid.processors[rows] * grid.processors[rows + 1])
+    assert [1, 4] == middle.round().tolist()
+    assert (grid.run_time[columns] <= [5, 100]).all()
+    assert (grid.run_time[columns + 1] > [5, 100]).all()
+
+
+def test_think_times_are_summarized_by_response_time() -> None:
+    """Users who think as long as their batch took have their medians on the diagonal."""
+    response = np.tile([10.0, 100.0, 1000.0], 40)
+    submit = np.concatenate([[0], np.cumsum(2 * response)[:-1]])
+    workload = Workload.of(submit, response, user=1, wait=0)
+    middle, low, median, high = draw.think_quartiles(workload)
+    assert 3 == len(middle)
+    assert [10, 100, 1000] == median.tolist() == low.tolist() == high.tolist()
+
+
+def test_curves_and_names() -> None:
+    """A CCDF is drawn from 1 s to the largest value; names are short and plain."""
+    x, share = exceeding(np.array([0, 2, 3, 500]))
+    assert (1, 500, 0.75, 0) == (x[0], x[-1], share[0], share[-1])
+    names = [name_of(replace(usual(), name=name)) for name in ("KTH.swf.gz", "a$b$", "long" * 20)]
+    assert ["KTH", r"a\$b\$"] == names[:2]
+    assert 34 >= len(names[2])

@@ -161,16 +161,6 @@ def test_seeds_decide(name: str, fitted: Fitted) -> None:
 
 
 @models
-def test_models_say_what_they_are(name: str) -> None:
-    """Title, source, and a description of each field."""
-    part = job_model(name)
-    assert name == part.name
-    assert part.title
-    assert part.source
-    assert [] == [field for field, info in part.model_fields.items() if not info.description]
-
-
-@models
 def test_published_parameters_or_a_cure(name: str) -> None:
     """Where a paper gives parameters, they generate for any machine; else it says what to do."""
     if name not in PUBLISHED:

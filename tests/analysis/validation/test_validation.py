@@ -250,13 +250,9 @@ def test_similar_pauses_follow_similar_responses(make_jobs: MakeJobs, run: int) 
     ],
 )
 def test_both_parts_must_hold_sessions(make_jobs: MakeJobs, split: float, words: str) -> None:
-    """A share outside of 0 to 1, or that leaves a part empty, is reported, with the cure."""
+    """A session is in the part in which it begins; a share that leaves a part empty is refused."""
     with pytest.raises(HpcrowdError, match=words):
         Parts.of(make_jobs((0, 1, 1), (0, 1, 1), (9000, 1, 1), (9001, 1, 1)), Clock(), split)
-
-
-def test_sessions_are_not_cut(make_jobs: MakeJobs) -> None:
-    """A session belongs to the part in which it begins, whole."""
     parts = Parts.of(make_jobs((0, 1, 1), (1000, 1, 1), (1900, 1, 1), (9000, 1, 1)), Clock(), 0.25)
     assert (1000, [3]) == (parts.since, parts.second_jobs.tolist())
     assert [0, 1000, 1900] == parts.first.jobs.recorded_submit.tolist()

@@ -53,10 +53,7 @@ def test_users_who_submit_alike_are_a_group() -> None:
 
 
 def test_the_share_of_powers_of_two_is_met_or_overshoots() -> None:
-    """(f - h) / (1 - h) meets f; the probability f of the paper gives h + (1 - h) f.
-
-    The nearest in log2 within the machine is taken: 96 of a machine of 100 goes to 64.
-    """
+    """(f - h) / (1 - h) meets f; the probability f of the paper gives h + (1 - h) f."""
     base = group()
     random = np.random.default_rng(4)
     _, sizes = base.mixture.draw(200_000, random, machine=64, longest_s=1e5)
