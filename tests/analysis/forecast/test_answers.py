@@ -144,6 +144,10 @@ def test_bounds_beyond_the_horizon_are_open() -> None:
     frame = found.frames()["jobs"]
     assert NOW + 400 == frame["start_p50_s"][0]
     assert frame["start_p95_s"].isna().all()
+    undated = replace(ONE, state=replace(ONE.state, clock=Clock()))
+    plain = answers_of(undated, futures, reasons={}).to_dict()
+    assert plain["now_local_time"] is None
+    assert {None} == set(plain["jobs"][0]["start_local_time"].values())
     (row,) = report.job_rows(found)
     assert ["Fri 10:06", "Fri 10:01 to later", "now to later"] == row[3:6]
 

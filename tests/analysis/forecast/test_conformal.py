@@ -5,11 +5,12 @@ from __future__ import annotations
 import doctest
 import math
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.forecast import conformal
+from hpcrowd.analysis.forecast import conformal, qbets
 from hpcrowd.analysis.forecast.conformal import LEVELS, UNIT, Recalibration, wait_classes
 from hpcrowd.analysis.forecast.scores import pinball
 from hpcrowd.environment.errors import QuantityError
@@ -217,9 +218,11 @@ def test_bounds_are_monotone_and_not_negative(rows: list[list[float]]) -> None:
     assert (np.diff(bounds, axis=1) >= 0).all()
 
 
-def test_examples() -> None:
-    """The example in the module is right."""
-    assert 0 == doctest.testmod(conformal).failed
+@pytest.mark.parametrize("module", [conformal, qbets])
+def test_examples(module: ModuleType) -> None:
+    """The examples in modules are right."""
+    found = doctest.testmod(module)
+    assert 0 == found.failed < found.attempted
 
 
 WRONG: dict[str, Callable[[Recalibration], Any]] = {

@@ -95,9 +95,6 @@ def test_scores_by_hand() -> None:
     )
 
 
-# ---- coverage -----------------------------------------------------------------------------------
-
-
 def uniform(values: np.ndarray) -> float:
     """Return the largest distance of the distribution of values from the uniform one."""
     ordered = np.sort(values)
@@ -152,9 +149,6 @@ def test_the_pit_of_quantiles(outcome: float, expected: float, predicted: Any) -
     ends = predicted or (10, 20, 20, 40, math.inf)
     found = pit_of_quantiles([ends], [outcome], LEVELS, np.random.default_rng(0))
     assert [expected] == pytest.approx(found)
-
-
-# ---- differences --------------------------------------------------------------------------------
 
 
 def test_intervals_of_differences_cover_dependent_scores() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,18 +37,8 @@ from hpcrowd.scenarios.kinds.replay import replay
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from tests.support.reports import runs_of_every_kind
-
 #: Runs whose pictures over time name their zone, by picture, and what says so.
 ZONES = {"visits": "Europe/Stockholm", "no clock": "origin"}
-
-
-@pytest.fixture(scope="module")
-def runs(
-    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Run]:
-    """A run of every kind."""
-    return runs_of_every_kind(make_trace, tmp_path_factory.mktemp("runs"))
 
 
 def texts(figure: Figure) -> str:

@@ -19,7 +19,7 @@ from hpcrowd.environment import Trace, UnavailableError, read_trace, write_swf
 from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.support.page import find_browser
-from tests.support.reports import Page, busy_trace, runs_of_every_kind
+from tests.support.reports import Page, busy_trace
 
 pytest.importorskip("bokeh", reason="no bokeh: pip install 'hpcrowd[page]'")
 
@@ -37,14 +37,6 @@ IN_A_BROWSER = pytest.mark.skipif(
 
 #: What is special with each run.
 KINDS = ("plain", "platform", "visits", "record", "unrecorded", "one job", "no clock", "empty")
-
-
-@pytest.fixture(scope="module")
-def runs(
-    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Run]:
-    """A run of every kind."""
-    return runs_of_every_kind(make_trace, tmp_path_factory.mktemp("runs"))
 
 
 def charts_in(page: str) -> list[str]:

@@ -25,7 +25,7 @@ from hpcrowd.environment import Trace
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios.kinds.replay import replay
 
-from tests.support.reports import Page, busy_trace, runs_of_every_kind
+from tests.support.reports import Page, busy_trace
 
 #: What is special with each run.
 KINDS = ("plain", "platform", "visits", "record", "unrecorded", "one job", "no clock")
@@ -42,14 +42,6 @@ class Pages(dict[str, str]):
     def __missing__(self, kind: str) -> str:
         self[kind] = report_html([self.runs[kind]], again=["hpcrowd again"])
         return self[kind]
-
-
-@pytest.fixture(scope="module")
-def runs(
-    make_trace: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Run]:
-    """A run of every kind."""
-    return runs_of_every_kind(make_trace, tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +107,11 @@ def test_plain_report_tells_the_run(pages: Pages) -> None:
         "Decisions of users", "--figures FOLDER",
     ):  # fmt: skip
         assert words in text, words
+    for style in (
+        "@media screen and (prefers-color-scheme: dark) { :root { --ground: #15181b;",
+        "figure, tr, nav { break-inside: avoid; }",
+    ):
+        assert style in pages["plain"]
 
 
 def test_other_kinds_of_runs(pages: Pages) -> None:
@@ -164,15 +161,6 @@ def test_reactions_sites_and_full_logs_are_reported(runs: dict[str, Run]) -> Non
                   "Sites of the grid",
                   "north", "50.0 %", "7 later decisions not kept"):  # fmt: skip
         assert words in text, words
-
-
-def test_paper_and_screens(pages: Pages) -> None:
-    """A page is dark on dark screens, and keeps things together on paper."""
-    text = pages["plain"]
-    assert "@media screen and (prefers-color-scheme: dark) { :root { --ground: #15181b;" in text
-    style = text.partition("@media print {")[2].partition("</style>")[0]
-    for words in ("figure, tr, nav { break-inside: avoid; }", "color: black"):
-        assert words in style
 
 
 @pytest.mark.slow

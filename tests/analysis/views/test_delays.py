@@ -85,16 +85,6 @@ def test_story() -> None:
     assert {"processor_hours": 0.0, "nobody": 0.0} == empty.attrs
 
 
-@pytest.mark.parametrize(("user", "own"), [(3, [True, False]), (UNKNOWN, [False, False])])
-def test_own_and_unknown_users(user: int, own: list[bool]) -> None:
-    """What the jobs of a user wait for its own is marked; unknown users, -1, are not nobody."""
-    jobs = table_of(*STORY)
-    jobs.user[1] = user
-    frame = delays_table(moment_of(jobs, 5 * HOUR))
-    assert [(user, 3, 5.0, 1), (1, 3, 3.0, 1)] == rows_of(frame)
-    assert own == frame["own"].tolist()
-
-
 def test_names() -> None:
     """With names in the trace both users have theirs, and nobody is called so."""
     jobs = table_of(*STORY)
@@ -110,7 +100,7 @@ def test_names() -> None:
 #: User, processors, cluster, submission, then s with a broker, waiting and running; outcome.
 JOBS = st.lists(
     st.tuples(
-        st.integers(0, 3),
+        st.integers(UNKNOWN, 3),
         st.integers(1, 5),
         st.integers(0, 1),
         st.integers(0, 30),
@@ -181,7 +171,8 @@ def test_second_by_second(
 ) -> None:
     """The table is what one gets from adding up second by second, and sums to what was waited.
 
-    Of many users, a few at a time are worked out.
+    Of many users, a few at a time are worked out. What a user waits for its own jobs is marked.
+    Unknown users, -1, are not nobody.
     """
     table = random_table(jobs)
     with pytest.MonkeyPatch.context() as patch:
@@ -190,6 +181,7 @@ def test_second_by_second(
     expected = naive(table, 0 if window is None else max(0, now - window), now)
     found = {(by, delayed): (hours, count) for by, delayed, hours, count in rows_of(frame)}
     assert expected.keys() == found.keys()
+    assert [by == delayed for by, delayed, *_ in rows_of(frame)] == frame["own"].tolist()
     for pair, (seconds, count) in expected.items():
         assert float(seconds) / HOUR == pytest.approx(found[pair][0], rel=1e-9)
         assert count == found[pair][1]

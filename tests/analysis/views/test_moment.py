@@ -29,7 +29,7 @@ from hpcrowd.analysis.views import (
     users_table,
     week_table,
 )
-from hpcrowd.environment import JobTable, Simulation, State, Trace
+from hpcrowd.environment import JobTable, Simulation, Trace
 from hpcrowd.environment.clock import DAY, HOUR, Clock
 from hpcrowd.environment.jobs import UNKNOWN
 from hpcrowd.environment.traces.trace import Conversion, jobs_from_trace
@@ -187,15 +187,6 @@ def test_not_over_before_the_last_pass(story: JobTable) -> None:
     assert not model.over
     assert [1] == Moment.of_model(model).queue.tolist()
     assert model.run().over
-
-
-def test_future_is_unknown(story: JobTable) -> None:
-    """Of a finished run nothing is seen that lies after the moment."""
-    seen = Moment.of_run(finished(story, 4), 100).seen()
-    assert [0, 10, 20, UNKNOWN] == seen.submit.tolist()
-    assert [0, UNKNOWN, UNKNOWN, UNKNOWN] == seen.start.tolist()
-    assert (seen.end == UNKNOWN).all()
-    assert [0, 0, State.REJECTED, 0] == seen.state.tolist()
 
 
 def test_load_is_exact(story: JobTable) -> None:

@@ -16,6 +16,8 @@ pytest.importorskip("websockets", reason="no websockets: pip install 'hpcrowd[pa
 
 from tests.support.page_client import connected
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_long_way_can_be_halted(slow_scenario: Path) -> None:
     """Halt stops a run where it is, and it can go on from there."""

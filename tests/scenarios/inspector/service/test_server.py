@@ -86,6 +86,7 @@ def answer(port: int, *headers: str, path: str = "/", host: str = LOOPBACK) -> s
         return found.decode("latin-1")
 
 
+@pytest.mark.slow
 def test_only_the_page_itself_is_answered(one_job: Path) -> None:
     """Without the token of the address, from another site or at another address, nothing is.
 

@@ -66,6 +66,7 @@ def test_two_runs_with_other_settings(client: Client) -> None:
     assert 1 == len(client.show(BUSY, "numbers")["runs"])
 
 
+@pytest.mark.slow
 def test_an_edited_scenario_is_read_again(own_log: Path) -> None:
     """A page that is opened after an edit shows it; Reset does, too, and reports a mistake."""
     path = own_log.with_name("what.toml")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcrowd.analysis.forecast.futures import Asked
 from hpcrowd.analysis.results import write_results
 from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.scenarios.inspector.panels.forecast import forecast
@@ -91,15 +90,6 @@ def test_two_ways_are_compared_future_by_future(course: Course) -> None:
     assert versus["difference"] is None or versus["difference"][2] < 0
     same = found_of(course, jobs=jobs[1:] * 2)
     assert (1.0, [0.0] * 5) == (same["versus"]["open"], same["versus"]["difference"])
-
-
-def test_pairs_draw_the_same_run_times(course: Course) -> None:
-    """Whatever one would submit, the jobs that run and wait draw the same."""
-    sets = ([], [Asked(1, HOUR)], [Asked(2, 2 * HOUR, user=3, count=7)])
-    futures = [outset_of(course, DAY, asked).simulate(4) for asked in sets]
-    running = int(course.moment().running.sum())
-    ends = [one.end[:running].tolist() for one in futures]
-    assert ends[0] == ends[1] == ends[2]
 
 
 def test_played_back_and_simulated_have_the_same_forecast(log: Path, tmp_path: Path) -> None:
