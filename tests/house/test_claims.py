@@ -32,18 +32,7 @@ Measure = Callable[[Trace, Path], Iterator[dict[str, float]]]
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a page, with its figures in braces.
-
-    Attributes
-    ----------
-    page
-        The page, in the folder of the documentation.
-    sentence
-        Words with ``{name<}`` for the least and ``{name>}`` for the largest value over seeds, and
-        ``:`` with a format before the closing brace.
-    measure
-        Yields the values by name, seed by seed.
-    """
+    """A sentence of a page, with its figures in braces."""
 
     page: str
     sentence: str
