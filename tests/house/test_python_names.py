@@ -12,7 +12,7 @@ import hpcrowd as hc
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.environment import Cluster, JobTable, State, Trace, write_swf
+from hpcrowd.environment import State, Trace, write_swf
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios import populate, replay, resample, run_grid
 from hpcrowd.scenarios.kinds.grid import GridConfig
@@ -186,11 +186,3 @@ def test_tables_for_notebooks(log: Trace) -> None:
     assert ["processors", "4"] == shown["Cluster"][1:3]
     assert "units submitted" in shown["ReplayUser"]
     assert ["ThinkTime", "when", "SessionGraph"] == shown["ThinkTime"][:3]
-
-
-def test_columns_say_what_they_mean() -> None:
-    """Each column of the table of jobs has its meaning and unit in its documentation."""
-    for column in hc.Column:
-        assert column.meaning == inspect.getattr_static(JobTable, column.name.lower()).__doc__
-    assert "s since the origin" in str(inspect.getattr_static(JobTable, "submit").__doc__)
-    assert Cluster.look.__doc__
