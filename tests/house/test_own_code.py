@@ -356,6 +356,7 @@ def test_own_schedulers_in_other_kinds(folder: Path) -> None:
     assert run.metrics["jobs_completed"] == 10
 
 
+@pytest.mark.slow
 def test_command_line(folder: Path) -> None:
     """Options of commands take places; a mistake ends with 2 and one line."""
 
@@ -376,6 +377,7 @@ def test_command_line(folder: Path) -> None:
 # ---- sweeps -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sweeps_load_own_code_in_workers(folder: Path) -> None:
     """Objects and classes on axes; another process makes the same of them."""
     mine = importlib.import_module("mine")
