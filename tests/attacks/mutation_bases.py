@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tests.environment.traces.formats.format_cases import names_of_formats
@@ -61,36 +62,15 @@ SIGNAL = "time,value\n" + "".join(f"{hour * 3600},{hour * 37 % 400}\n" for hour 
 
 PLATFORM = """
 resubmit_after = "10m"
-[[changes]]
-do = "fail"
-mean = "8h"
-repair_mean = "2h"
-jobs = "resubmit"
-distribution = "weibull"
-shape = 0.7
-until = 100000
-[[changes]]
-do = "maintain"
-start = "1996-09-23 20:00"
-end = "1996-09-23 22:00"
-announced = "1h"
-[[changes]]
-do = "down"
-at = 20000
-until = 30000
-processors = 2
-[[changes]]
-do = "resize"
-at = 40000
-processors = 20
-[[changes]]
-do = "speed"
-at = 50000
-factor = 2.0
-[[changes]]
-do = "switch"
-at = 60000
-scheduler = "fcfs"
+changes = [
+  { do = "fail", mean = "8h", repair_mean = "2h", jobs = "resubmit", distribution = "weibull", \
+    shape = 0.7, until = 100000 },
+  { do = "maintain", start = "1996-09-23 20:00", end = "1996-09-23 22:00", announced = "1h" },
+  { do = "down", at = 20000, until = 30000, processors = 2 },
+  { do = "resize", at = 40000, processors = 20 },
+  { do = "speed", at = 50000, factor = 2.0 },
+  { do = "switch", at = 60000, scheduler = "fcfs" },
+]
 """
 
 GRID = """
@@ -184,18 +164,10 @@ confidence = 0.9
 
 #: Good files, by name.
 FILES = {
-    "log.swf": LOG,
-    "weeks.swf": WEEKS,
-    "signal.csv": SIGNAL,
-    "population.toml": POPULATION,
-    "platform.toml": PLATFORM,
-    "grid.toml": GRID,
-    "queues.toml": QUEUES,
-    "replay.toml": REPLAY,
-    "resample.toml": RESAMPLE,
-    "populate.toml": POPULATE,
-    "sweep.toml": SWEEP,
-}
+    "log.swf": LOG, "weeks.swf": WEEKS, "signal.csv": SIGNAL, "population.toml": POPULATION,
+    "platform.toml": PLATFORM, "grid.toml": GRID, "queues.toml": QUEUES, "replay.toml": REPLAY,
+    "resample.toml": RESAMPLE, "populate.toml": POPULATE, "sweep.toml": SWEEP,
+}  # fmt: skip
 
 #: Commands that make the other good files.
 MAKERS = (
@@ -214,18 +186,20 @@ MAKERS = (
 
 @dataclass(frozen=True)
 class Corpus:
-    """Good files of one kind.
-
-    Attributes
-    ----------
-    files
-        Their names.
-    commands
-        Commands that read one of them, ``@`` for its name; outputs begin with ``out``.
-    """
+    """Good files of one kind, and commands that read one of them: ``@`` is its name."""
 
     files: tuple[str, ...]
     commands: tuple[str, ...]
+
+
+def corpora(table: str) -> dict[str, Corpus]:
+    """Return the corpora of a table: a name and its files, and below it indented commands."""
+    found = {}
+    for part in re.split(r"\n(?=\S)", table.strip()):
+        first, *commands = part.splitlines()
+        name, *files = first.split()
+        found[name] = Corpus(tuple(files), tuple(line.strip() for line in commands))
+    return found
 
 
 TRACE_COMMANDS = (
@@ -243,169 +217,128 @@ TRACE_COMMANDS = (
     "stats @ --json",
 )
 
+#: Outputs begin with ``out``.
+TABLE = """
+trace-table trace.table
+    convert @ out.swf --map mapping.toml
+long-trace weeks.swf log.swf
+    stats @ --json
+    stats @ --out out.html
+    resample @ --json --users think-time --warm-up 0s
+    resample @ --json --users generative --warm-up 0s --days 7
+    replay @ --out outdir --users fluid --gantt out.svg
+    validate @ --users think-time --json
+    fit mugm @ --out out.json
+    fit lublin @ --out out.json --cycle weekly
+    fit locality @ --out out.json
+    report @ --out out.html
+    compare @ --json
+mapping mapping.toml
+    convert trace.table out.swf --map @
+signal signal.csv
+    replay log.swf --users signalled.toml --json
+population population.toml
+    replay log.swf --users @ --json
+platform platform.toml
+    replay log.swf --platform @ --users rigid --json
+    replay log.swf --platform @ --users think-time --scheduler conservative --json
+grid grid.toml
+    grid @ --json
+queues queues.toml
+    replay log.swf --scheduler multi-queue:file=@ --json
+scenario replay.toml resample.toml populate.toml
+    run @ --json
+sweep sweep.toml
+    sweep @ --show
+    sweep @ --out outdir --executor inline --json
+model lublin.json mugm.json comprehensive.json locality.json downey.json feitelson.json
+    generate @ --jobs 50 --out out.swf
+    generate @ --days 0.2 --load 0.5 --out out.swf --json
+    populate @ --days 0.5 --json
+    judge @ log.swf --seeds 1 --json
+trained trained.json
+    replay log.swf --estimates @ --json
+    predict log.swf --model @ --json
+run run/summary.json run/provenance.json run/jobs.parquet \
+    run/decisions.parquet run/reactions.parquet
+    stats mutant --json
+    explain mutant --user 1 --json
+    compare mutant log.swf --json
+    report mutant --out out.html
+    convert mutant out.csv
+swept swept/study.json swept/index.jsonl
+    sweep sweep.toml --out mutant --executor inline --resume
+    sweep sweep.toml --out mutant --status
+numbers
+"""
+
 CORPORA: dict[str, Corpus] = {
     **{f"trace-{name}": Corpus((f"trace.{name}",), TRACE_COMMANDS) for name in names_of_formats()},
-    "trace-table": Corpus(("trace.table",), ("convert @ out.swf --map mapping.toml",)),
-    "long-trace": Corpus(
-        ("weeks.swf", "log.swf"),
-        (
-            "stats @ --json",
-            "stats @ --out out.html",
-            "resample @ --json --users think-time --warm-up 0s",
-            "resample @ --json --users generative --warm-up 0s --days 7",
-            "replay @ --out outdir --users fluid --gantt out.svg",
-            "validate @ --users think-time --json",
-            "fit mugm @ --out out.json",
-            "fit lublin @ --out out.json --cycle weekly",
-            "fit locality @ --out out.json",
-            "report @ --out out.html",
-            "compare @ --json",
-        ),
-    ),
-    "mapping": Corpus(("mapping.toml",), ("convert trace.table out.swf --map @",)),
-    "signal": Corpus(("signal.csv",), ("replay log.swf --users signalled.toml --json",)),
-    "population": Corpus(("population.toml",), ("replay log.swf --users @ --json",)),
-    "platform": Corpus(
-        ("platform.toml",),
-        (
-            "replay log.swf --platform @ --users rigid --json",
-            "replay log.swf --platform @ --users think-time --scheduler conservative --json",
-        ),
-    ),
-    "grid": Corpus(("grid.toml",), ("grid @ --json",)),
-    "queues": Corpus(
-        ("queues.toml",),
-        ("replay log.swf --scheduler multi-queue:file=@ --json",),
-    ),
-    "scenario": Corpus(
-        ("replay.toml", "resample.toml", "populate.toml"), ("run @ --json", "run @ --json")
-    ),
-    "sweep": Corpus(
-        ("sweep.toml",), ("sweep @ --show", "sweep @ --out outdir --executor inline --json")
-    ),
-    "model": Corpus(
-        (
-            "lublin.json",
-            "mugm.json",
-            "comprehensive.json",
-            "locality.json",
-            "downey.json",
-            "feitelson.json",
-        ),
-        (
-            "generate @ --jobs 50 --out out.swf",
-            "generate @ --days 0.2 --load 0.5 --out out.swf --json",
-            "populate @ --days 0.5 --json",
-            "judge @ log.swf --seeds 1 --json",
-        ),
-    ),
-    "trained": Corpus(
-        ("trained.json",),
-        ("replay log.swf --estimates @ --json", "predict log.swf --model @ --json"),
-    ),
-    "run": Corpus(
-        (
-            "run/summary.json",
-            "run/provenance.json",
-            "run/jobs.parquet",
-            "run/decisions.parquet",
-            "run/reactions.parquet",
-        ),
-        (
-            "stats mutant --json",
-            "explain mutant --user 1 --json",
-            "compare mutant log.swf --json",
-            "report mutant --out out.html",
-            "convert mutant out.csv",
-        ),
-    ),
-    "swept": Corpus(
-        ("swept/study.json", "swept/index.jsonl"),
-        (
-            "sweep sweep.toml --out mutant --executor inline --resume",
-            "sweep sweep.toml --out mutant --status",
-        ),
-    ),
-    "numbers": Corpus((), ()),
+    **corpora(TABLE),
 }
 
-#: Options of commands that take a number, for the corpus ``numbers``; ``@`` is the number.
-NUMBERS = (
-    "replay log.swf --json --processors @",
-    "replay log.swf --json --processors @x",
-    "replay log.swf --json --speed @x",
-    "replay log.swf --json --seed @",
-    "replay log.swf --json --estimates @x",
-    "replay log.swf --json --requested at-least:@x",
-    "replay log.swf --json --requested tsafrir:@h",
-    "replay log.swf --json --sessions arrival:@m",
-    "replay log.swf --json --scheduler selective:threshold=@",
-    "replay log.swf --json --scheduler selective:bound=@",
-    "replay log.swf --json --scheduler selective:categories=@",
-    "replay log.swf --json --scheduler selective-categorized:categories=10/@",
-    "replay log.swf --json --scheduler fair-share:half-life=@",
-    "replay log.swf --json --scheduler fair-share:half-life=@d",
-    "replay log.swf --json --scheduler fair-share:shares=1:@",
-    "replay log.swf --json --scheduler fair-share:shares=@:2",
-    "replay log.swf --json --scheduler multi-queue:user-jobs=@",
-    "replay log.swf --json --scheduler multi-queue:queue-processors=@",
-    "replay log.swf --json --scheduler multi-queue:priorities=1:@",
-    "replay log.swf --json --scheduler multi-queue:priorities=@:1",
-    "replay log.swf --json --scheduler creasy:alpha=@",
-    "replay log.swf --json --scheduler creasy:limit=@",
-    "replay log.swf --json --scheduler creasy:decline=@",
-    "replay log.swf --json --scheduler adaptive:every=@",
-    "replay log.swf --json --scheduler adaptive:every=@h",
-    "replay log.swf --json --scheduler adaptive:overload=@",
-    "replay log.swf --json --job-processors @x",
-    "replay log.swf --users rigid --gantt out.svg --window @..1d",
-    "resample weeks.swf --json --days @ --warm-up 0s",
-    "resample weeks.swf --json --warm-up @",
-    "resample weeks.swf --json --warm-up 0s --days 7 --population @x",
-    "resample weeks.swf --json --warm-up 0s --days 7 --population @",
-    "resample weeks.swf --json --warm-up 0s --days 7 --consequences leave=@",
-    "resample weeks.swf --json --warm-up 0s --days 7 --pool least=@",
-    "populate mugm.json --json --days @",
-    "populate mugm.json --json --days 1 --load @",
-    "populate mugm.json --json --days 1 --model-processors @",
-    "populate mugm.json --json --days 1 --processors @",
-    "generate lublin --processors 16 --out out.swf --jobs @",
-    "generate lublin --processors @ --out out.swf --jobs 10",
-    "generate lublin --processors 16 --out out.swf --days @",
-    "generate lublin --processors 16 --out out.swf --jobs 10 --load @",
-    "generate lublin --processors 16 --out out.swf --jobs 10 --correlation @",
-    "generate feitelson96 --processors @ --out out.swf --jobs 10",
-    "generate downey.json --processors @ --out out.swf --jobs 10",
-    "generate comprehensive.json --out out.swf --days @",
-    "generate lublin --processors 16 --out out.swf --jobs 10 --seed @",
-    "demo --days @ --out outdir --seed -1",
-    "judge lublin.json log.swf --json --seeds @ --workers 0",
-    "judge lublin.json log.swf --json --seeds 1 --seed @",
-    "validate log.swf --users think-time --json --seed @",
-    "validate log.swf --users think-time --json --split @",
-    "predict log.swf --json --split @",
-    "predict log.swf --json --years @",
-    "predict log.swf --json --model last-two --history last:@",
-    "predict log.swf --json --model history --train --seeds 1 --budget @s",
-    "predict log.swf --json --model history --train --seeds @ --budget 1s",
-    "predict log.swf --json --model history --train --seeds 1 --evaluations @",
-    "sweep sweep.toml --out outdir --executor dask --workers @",
-    "clean log.swf --flurries @/1h --out out.swf",
-    "clean log.swf --flurries 5/@h --out out.swf",
-    "clean log.swf --first @ --out out.swf",
-    "clean log.swf --last @ --out out.swf",
-    "window log.swf --from @ --out out.swf",
-    "window log.swf --to @d --out out.swf",
-    "window log.swf --only-users @ --out out.swf",
-    "window log.swf --only-users 1-@ --out out.swf",
-    "stats log.swf --json --time-scale @",
-    "stats log.swf --json --bag-gap @s",
-    "stats log.swf --json --sessions arrival:@",
-    "sessions log.swf --json --user @",
-    "explain run --json --user @",
-    "explain run --json --user 1 --from @",
-    "convert log.swf out.csv --processors @",
-    "fit mugm:groups=@ log.swf --out out.json",
-    "fit comprehensive:groups=@ log.swf --out out.json",
-    "inspect missing.swf --port @",
-)
+#: Commands, and their options that take a number, for the corpus ``numbers``; ``@`` is the number.
+OPTIONS = """
+replay log.swf --json
+    --processors @ | --processors @x | --speed @x | --seed @ | --estimates @x
+    --requested at-least:@x | --requested tsafrir:@h | --sessions arrival:@m | --job-processors @x
+replay log.swf --json --scheduler
+    selective:threshold=@ | selective:bound=@ | selective:categories=@
+    selective-categorized:categories=10/@
+    fair-share:half-life=@ | fair-share:half-life=@d | fair-share:shares=1:@
+    fair-share:shares=@:2 | multi-queue:user-jobs=@ | multi-queue:queue-processors=@
+    multi-queue:priorities=1:@ | multi-queue:priorities=@:1
+    creasy:alpha=@ | creasy:limit=@ | creasy:decline=@
+    adaptive:every=@ | adaptive:every=@h | adaptive:overload=@
+replay log.swf --users rigid --gantt out.svg --window
+    @..1d
+resample weeks.swf --json
+    --days @ --warm-up 0s | --warm-up @
+resample weeks.swf --json --warm-up 0s --days 7
+    --population @x | --population @ | --consequences leave=@ | --pool least=@
+populate mugm.json --json
+    --days @ | --days 1 --load @ | --days 1 --model-processors @ | --days 1 --processors @
+generate lublin --out out.swf
+    --processors 16 --jobs @ | --processors @ --jobs 10 | --processors 16 --days @
+    --processors 16 --jobs 10 --load @ | --processors 16 --jobs 10 --correlation @
+    --processors 16 --jobs 10 --seed @
+generate
+    feitelson96 --processors @ --out out.swf --jobs 10
+    downey.json --processors @ --out out.swf --jobs 10
+    comprehensive.json --out out.swf --days @
+demo --out outdir --seed -1
+    --days @
+judge lublin.json log.swf --json
+    --seeds @ --workers 0 | --seeds 1 --seed @
+validate log.swf --users think-time --json
+    --seed @ | --split @
+predict log.swf --json
+    --split @ | --years @ | --model last-two --history last:@
+predict log.swf --json --model history --train
+    --seeds 1 --budget @s | --seeds @ --budget 1s | --seeds 1 --evaluations @
+sweep sweep.toml --out outdir --executor dask
+    --workers @
+clean log.swf --out out.swf
+    --flurries @/1h | --flurries 5/@h | --first @ | --last @
+window log.swf --out out.swf
+    --from @ | --to @d | --only-users @ | --only-users 1-@
+stats log.swf --json
+    --time-scale @ | --bag-gap @s | --sessions arrival:@
+sessions log.swf --json
+    --user @
+explain run --json
+    --user @ | --user 1 --from @
+convert log.swf out.csv
+    --processors @
+fit
+    mugm:groups=@ log.swf --out out.json | comprehensive:groups=@ log.swf --out out.json
+inspect missing.swf
+    --port @
+"""
+
+NUMBERS = [
+    f"{command} {option}"
+    for command, *lines in (part.splitlines() for part in re.split(r"\n(?=\S)", OPTIONS.strip()))
+    for line in lines
+    for option in line.strip().split(" | ")
+]

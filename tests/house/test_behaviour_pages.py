@@ -6,7 +6,6 @@ import json
 import re
 import runpy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from hpcrowd.analysis.pictures.plots import figure_png
 from hpcrowd.environment.traces.formats.swf import parse_swf
 from hpcrowd.environment.traces.trace import Trace
 from hpcrowd.scenarios.commands.lists.behaviours import command as behaviours
-from hpcrowd.scenarios.kinds.replay import BEHAVIOURS, replay
+from hpcrowd.scenarios.kinds.replay import replay
 
 from tests.support.places import ROOT
 
@@ -42,12 +41,6 @@ measured: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "measured.py"))
 def page(name: str) -> str:
     """Return the text of the page of a behaviour."""
     return (PAGES / f"{name}.md").read_text()
-
-
-def test_names_agree() -> None:
-    """The command line, the list of behaviours and the presets have the same names."""
-    assert list(PRESETS) == list(BEHAVIOURS)
-    assert all(preset.source for preset in PRESETS.values())
 
 
 @pytest.mark.parametrize("name", REPLAYS)
@@ -79,12 +72,6 @@ def test_unconfirmed_numbers_are_marked() -> None:
     marked = {each.name for each in linear if UNCONFIRMED in each.source}
     assert {"line.slope", "line.intercept", "line.cut"} == marked
     assert UNCONFIRMED in page("linear")
-
-
-def test_all_behaviours_are_in_the_navigation(root: Path) -> None:
-    """The site lists each page of a behaviour."""
-    listed = set(re.findall(r"behaviours/([\w-]+)\.md", (root / "mkdocs.yml").read_text()))
-    assert {path.stem for path in PAGES.glob("*.md")} == listed
 
 
 def test_pictures_are_small_and_used() -> None:

@@ -69,6 +69,13 @@ def test_links_resolve(page: Path) -> None:
     assert [] == missing
 
 
+@pytest.mark.parametrize("folder", ["behaviours", "policies"])
+def test_all_pages_are_in_the_navigation(folder: str) -> None:
+    """The site lists each page of a behaviour and of a policy."""
+    listed = set(re.findall(rf"{folder}/([\w-]+)\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert {path.stem for path in (DOCS / folder).glob("*.md")} == listed
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_named_files_are_there(page: Path) -> None:
     """A page names only files of the project that exist."""

@@ -84,6 +84,7 @@ print(UsersConfig.model_fields["haste"].description)
 '''
 
 
+@pytest.mark.slow
 def test_a_think_time_is_a_class_and_an_entry(tmp_path: Path) -> None:
     """Recipes know it, lists have its parameters with source, and files its settings."""
     done = subprocess.run(

@@ -356,6 +356,7 @@ def test_own_schedulers_in_other_kinds(folder: Path) -> None:
     assert run.metrics["jobs_completed"] == 10
 
 
+@pytest.mark.slow
 def test_command_line(folder: Path) -> None:
     """Options of commands take places; a mistake ends with 2 and one line."""
 
@@ -376,19 +377,29 @@ def test_command_line(folder: Path) -> None:
 # ---- sweeps -----------------------------------------------------------------------------------
 
 
-def test_sweeps_load_own_code_in_workers(folder: Path) -> None:
-    """Objects and classes on axes; another process makes the same of them."""
+def study_of(folder: Path) -> Study:
+    """Return a study with own classes, functions and objects on its axes."""
     mine = importlib.import_module("mine")
-    study = Study(
+    return Study(
         scenario={"kind": "replay", "trace": str(folder / "log.swf")},
         axes={
             "scheduler": ["easy", mine.Widest(narrow=True), mine.Widest],
             "users": ["rigid", mine.Slow, mine.slow],
         },
     )
-    place = str(folder / "mine.py")
-    assert [f"{place}:Slow", f"{place}:slow"] == study.axes["users"][1:]
-    assert f"{place}:Widest:narrow=yes" == study.axes["scheduler"][1]
+
+
+def test_objects_and_classes_on_axes(folder: Path) -> None:
+    """They become places that another process finds, with their options."""
+    axes, place = study_of(folder).axes, folder / "mine.py"
+    assert [f"{place}:Slow", f"{place}:slow"] == axes["users"][1:]
+    assert [f"{place}:Widest:narrow=yes", f"{place}:Widest"] == axes["scheduler"][1:]
+
+
+@pytest.mark.slow
+def test_sweeps_load_own_code_in_workers(folder: Path) -> None:
+    """Another process makes the same of objects and classes on axes."""
+    study = study_of(folder)
     engine = Processes(2)
     try:
         by_two = sweep(study, folder / "two", engine=engine)

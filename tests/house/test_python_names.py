@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, override
 
@@ -12,7 +11,7 @@ import hpcrowd as hc
 import numpy as np
 import pandas as pd
 import pytest
-from hpcrowd.environment import Cluster, JobTable, State, Trace, write_swf
+from hpcrowd.environment import State, Trace, write_swf
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.scenarios import populate, replay, resample, run_grid
 from hpcrowd.scenarios.kinds.grid import GridConfig
@@ -21,6 +20,7 @@ from hpcrowd.scenarios.kinds.replay import ReplayConfig
 from hpcrowd.scenarios.kinds.resample import ResampleConfig
 
 from tests.support.populations import small_log
+from tests.support.reports import Page
 
 FUNCTIONS: dict[Callable[..., Any], Any] = {
     replay: ReplayConfig,
@@ -149,21 +149,12 @@ def test_frame_of_a_trace(log: Trace) -> None:
     assert {"x"} == set(frame["tag"])
 
 
-class Cells(HTMLParser):
-    """Collects the cells of a table, and checks that tags are closed."""
+class Cells(Page):
+    """A table that is read cell by cell."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
+    def __init__(self, html: str) -> None:
         self.cells: list[str] = []
-
-    @override
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.open.append(tag)
-
-    @override
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+        super().__init__(html)
 
     @override
     def handle_data(self, data: str) -> None:
@@ -177,20 +168,9 @@ def test_tables_for_notebooks(log: Trace) -> None:
     user = staged.users[0]
     shown = {}
     for thing in (log, replay(log), staged.model.cluster, user, user.behaviour):
-        table = Cells()
-        table.feed(thing._repr_html_())
-        assert not table.open
-        shown[type(thing).__name__] = table.cells
+        shown[type(thing).__name__] = Cells(thing._repr_html_()).cells
     assert str(len(log)) in shown["Trace"]
     assert "jobs_completed" in shown["Run"]
     assert ["processors", "4"] == shown["Cluster"][1:3]
     assert "units submitted" in shown["ReplayUser"]
     assert ["ThinkTime", "when", "SessionGraph"] == shown["ThinkTime"][:3]
-
-
-def test_columns_say_what_they_mean() -> None:
-    """Each column of the table of jobs has its meaning and unit in its documentation."""
-    for column in hc.Column:
-        assert column.meaning == inspect.getattr_static(JobTable, column.name.lower()).__doc__
-    assert "s since the origin" in str(inspect.getattr_static(JobTable, "submit").__doc__)
-    assert Cluster.look.__doc__

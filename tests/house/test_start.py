@@ -45,7 +45,7 @@ MOST_MODULES = 105
 #: Libraries that no help needs.
 HEAVY = (
     "mesa", "numba", "pandas", "pyarrow", "scipy", "matplotlib", "networkx", "sklearn", "kmedoids",
-    "pywt", "dask", "distributed", "bokeh", "starlette", "uvicorn",
+    "pywt", "dask", "distributed", "bokeh", "starlette", "uvicorn", "tomlkit",
 )  # fmt: skip
 
 RUN = """
@@ -104,6 +104,13 @@ def test_help_is_light(command: str, tmp_path: Path) -> None:
     """The help of a command loads neither Mesa nor numba, and nothing that computes or draws."""
     modules = loaded(command, "--help", cwd=tmp_path)
     assert [] == [name for name in HEAVY if name in modules]
+
+
+def test_importing_is_light(tmp_path: Path) -> None:
+    """Importing hpcrowd and its floors, with all their names, loads none of these libraries."""
+    code = f"import sys, hpcrowd as hc; dir(hc); print([n for n in {HEAVY} if n in sys.modules])"
+    command = [sys.executable, "-W", "error", "-c", code]
+    assert "[]\n" == subprocess.check_output(command, cwd=tmp_path, text=True)
 
 
 def test_help_of_all_loads_no_command(tmp_path: Path) -> None:

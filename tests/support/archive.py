@@ -72,41 +72,21 @@ def write_table(path: Path, base: str) -> None:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the logs, and notes what it was asked for.
-
-    Attributes
-    ----------
-    asked
-        Path and Range header of each request.
-    files
-        What it sends, by path.
-    statuses
-        Answers to the next requests instead, each with this status and nothing else.
-    ranges
-        Whether it sends parts.
-    cut
-        Sizes of the next answers, each of which ends early.
-    stall
-        Whether it stops sending half-way through an answer, until released.
-    shift
-        How many bytes too early its parts begin.
-    released
-        Set when it need not hold back any longer.
-    """
+    """Serves the logs, and notes what it was asked for."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.asked: list[tuple[str, str | None]] = []
+        self.asked: list[tuple[str, str | None]] = []  # path and Range header of each request
         self.files = {
             f"/l_{place}/{name}.swf.gz": packed(name) for name, (place, _) in LOGS.items()
         }
-        self.statuses: list[int] = []
-        self.ranges = True
-        self.cut: list[int] = []
-        self.stall = False
-        self.shift = 0
+        self.statuses: list[int] = []  # answers to the next requests instead
+        self.ranges = True  # whether it sends parts
+        self.cut: list[int] = []  # sizes of the next answers, which end early
+        self.stall = False  # stops half-way through an answer, until released
+        self.shift = 0  # bytes that its parts begin too early
         self.released = threading.Event()
 
     @property

@@ -37,13 +37,8 @@ EVERYTHING = ("pyproject.toml", "tests/conftest.py", "tests/__init__.py", "src/"
 
 #: What no slow test depends on, unless it names it.
 NOTHING = (
-    ".github/",
-    ".gitignore",
-    ".pre-commit-config.yaml",
-    "CHANGELOG.md",
-    "LICENSE",
-    "benchmarks/",
-)
+    ".github/", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "LICENSE", "benchmarks/",
+)  # fmt: skip
 
 #: The file with the commit at which everything passed, and how far back that may be.
 VERIFIED, MOST_BEHIND = ".ci/verified", 250
@@ -62,21 +57,11 @@ def is_place(node: ast.AST) -> bool:
 
 @dataclass
 class Source:
-    """What a file says of others.
+    """What a file says of others."""
 
-    Attributes
-    ----------
-    uses
-        Dotted names of what it imports, or takes as an attribute of ``hpcrowd``.
-    entries
-        Places of a registry, ``module:name``, by the name of the entry.
-    words
-        Its texts, and the words in them.
-    """
-
-    uses: set[str] = field(default_factory=set)
-    entries: dict[str, str] = field(default_factory=dict)
-    words: set[str] = field(default_factory=set)
+    uses: set[str] = field(default_factory=set)  # dotted names
+    entries: dict[str, str] = field(default_factory=dict)  # of a registry: module:name
+    words: set[str] = field(default_factory=set)  # its texts, and the words in them
 
     @classmethod
     def of(cls, code: str) -> Source:
@@ -112,13 +97,7 @@ class Source:
 
 
 class House:
-    """The files of a checkout, and what each test depends on.
-
-    Parameters
-    ----------
-    root
-        The checkout.
-    """
+    """The files of a checkout, and what each test depends on."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -98,15 +98,7 @@ def started_browser() -> Iterator[Browser]:
 
 
 class Reader:
-    """A user who looks at the page.
-
-    Attributes
-    ----------
-    page
-        The page of the browser.
-    told
-        Errors of its console, requests that left this machine or failed.
-    """
+    """A user who looks at the page."""
 
     def __init__(
         self,

@@ -15,13 +15,7 @@ PATIENCE = 60.0
 
 
 class Client:
-    """A page.
-
-    Attributes
-    ----------
-    pushed
-        What the server has pushed so far.
-    """
+    """A page."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
@@ -69,17 +63,7 @@ class Client:
 
 @contextmanager
 def connected(address: str, origin: str | None = "", cookie: str | None = None) -> Iterator[Client]:
-    """Connect to a server.
-
-    Parameters
-    ----------
-    address
-        Of the page, with its token.
-    origin
-        What the browser says where the page is from; "" for the server's own, None for nothing.
-    cookie
-        The token that the browser has; None for the right one.
-    """
+    """Connect to a page's server; origin "" is its own, cookie None is the right token."""
     parts = urlsplit(address)
     token = parse_qs(parts.query)["token"][0] if cookie is None else cookie
     own = f"http://{parts.netloc}"

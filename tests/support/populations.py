@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hpcrowd.agents import Work
 from hpcrowd.agents.behaviours.user import Behaviour
-from hpcrowd.agents.populations.component_users import AsRecorded, ClosedLoop
+from hpcrowd.agents.populations.component_users import ClosedLoop
 from hpcrowd.agents.populations.components import Pool
 from hpcrowd.agents.populations.made_up import ComponentWork
 from hpcrowd.agents.populations.openness import PoolRules
@@ -82,9 +82,6 @@ def outcome(jobs: JobTable) -> list[tuple[int, ...]]:
     """Return who submitted what and when, whatever the order of rows."""
     columns = (jobs.user, jobs.submit, jobs.processors, jobs.run_time, jobs.recorded_submit)
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
-
-
-RIGID = AsRecorded
 
 
 def small_log(make_trace: Callable[..., Trace]) -> Trace:

@@ -26,15 +26,7 @@ VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """An HTML page that is read: fails where elements are not closed in their order.
-
-    Attributes
-    ----------
-    seen
-        Every element with its attributes.
-    text
-        Everything that is to be read.
-    """
+    """An HTML page that is read: fails where elements are not closed in their order."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -19,26 +19,12 @@ SOURCES = ROOT / "src"
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended.
+    """How a command ended."""
 
-    Attributes
-    ----------
-    code
-        Its exit code; minus the signal that killed it.
-    took_s
-        How long it ran.
-    after_s
-        Time from the signal to the end; None if it had ended before.
-    silence_s
-        The longest time without output.
-    printed
-        Everything that it printed.
-    """
-
-    code: int
+    code: int  # minus the signal that killed it
     took_s: float
-    after_s: float | None
-    silence_s: float
+    after_s: float | None  # from the signal to the end; None if it had ended before
+    silence_s: float  # the longest time without output
     printed: str
 
 
@@ -51,23 +37,7 @@ def on_terminal(
     limit: float = 120,
     more: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run a command of hpcrowd in a folder.
-
-    Parameters
-    ----------
-    words
-        The command, without ``hpcrowd``.
-    folder
-        Where it runs.
-    at
-        When to send the signal, s after the beginning; None sends none.
-    number
-        The signal. Like Ctrl-C, it goes to all processes of the terminal.
-    limit
-        Time after which the command is killed, s.
-    more
-        More variables of its environment.
-    """
+    """Run a command of hpcrowd; send all its processes a signal ``at`` s after the beginning."""
     began = time.monotonic()
     process, terminal = pty.fork()
     if process == 0:

@@ -96,7 +96,9 @@ def test_what_a_change_concerns(house: House, changed: str, expected: str) -> No
     assert sorted(NAMES[name] for name in expected.split()) == house.chosen([changed])
 
 
-def test_the_choice_is_made_since_a_commit(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_choice_is_made_since_a_commit(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is committed since or not at all counts; too many commits are refused in one line."""
 
     def git(*words: str) -> str:
@@ -116,9 +118,11 @@ def test_the_choice_is_made_since_a_commit(place: Path, capsys: pytest.CaptureFi
     assert [NAMES["user"], NAMES["plot"]] == capsys.readouterr().out.split()
     assert "All" in main(place, everything=True)
     assert "tests\n" == capsys.readouterr().out
-    for _ in range(MOST_BEHIND):
+    assert 250 == MOST_BEHIND
+    monkeypatch.setattr("tests.support.choice.MOST_BEHIND", 3)
+    for _ in range(3):
         git("commit", "-q", "--allow-empty", "-m", "more")
-    with pytest.raises(SystemExit, match=rf"{VERIFIED}: .*251 commits ago.*HPCROWD_CI=all"):
+    with pytest.raises(SystemExit, match=rf"{VERIFIED}: .*4 commits ago.*HPCROWD_CI=all"):
         main(place, everything=False)
 
 

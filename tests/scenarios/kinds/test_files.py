@@ -210,28 +210,13 @@ def test_population_runs_from_a_file(tmp_path: Path, call: Call) -> None:
     assert (0, 2, 0) == (code, json.loads(out)["runs"], json.loads(out)["failed"])
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a busy log."""
-    write_busy(tmp_path)
-    return tmp_path
-
-
-def scenario(folder: Path, text: str) -> Path:
-    """Write a scenario file."""
-    path = folder / "scenario.toml"
-    path.write_text(text)
-    return path
-
-
 @pytest.mark.parametrize(
     "text", [GRID, SHORT, GRID.replace("grid_share = 0.5", "grid_share = 1.0\ncomponents = 4")]
 )
-def test_a_grid_is_shown_complete_and_runs_again(folder: Path, text: str) -> None:
+def test_a_grid_is_shown_complete_and_runs_again(write: Write, tmp_path: Path, text: str) -> None:
     """What is shown can be read from anywhere, says the same and has the same results."""
-    path = scenario(folder, text)
-    first = read_scenario(path)
-    shown = folder / "elsewhere" / "shown.toml"
+    first = read_scenario(write(text))
+    shown = tmp_path / "elsewhere" / "shown.toml"
     shown.parent.mkdir()
     shown.write_text(scenario_toml(first))
     again = read_scenario(shown)
@@ -244,20 +229,19 @@ def test_a_grid_is_shown_complete_and_runs_again(folder: Path, text: str) -> Non
 
 def swept(folder: Path, call: Any, text: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return the frame of a sweep, and its messages."""
-    (folder / "study.toml").write_text(text)
-    out = folder / "out"
-    code, told, _ = call(
-        "sweep", folder / "study.toml", "--out", out, "--executor", "inline", "--json"
-    )
+    path, out = folder / "study.toml", folder / "out"
+    path.write_text(text)
+    code, told, _ = call("sweep", path, "--out", out, "--executor", "inline", "--json")
     assert 0 == code
     return pd.read_parquet(out / "frame.parquet"), json.loads(told)
 
 
-def test_a_sweep_over_brokers_and_shares(folder: Path, call: Any) -> None:
+def test_a_sweep_over_brokers_and_shares(tmp_path: Path, call: Any) -> None:
     """Settings of a grid are axes, also inside of clusters; sites are columns of the frame."""
+    write_busy(tmp_path)
     metrics = ["wait_mean_s", "site.grid.wait_s", "site.south.utilization"]
     frame, told = swept(
-        folder,
+        tmp_path,
         call,
         f'{GRID}[axes]\nbroker = ["first-fit", "least-loaded"]\ngrid_share = [0.0, 1.0]\n'
         f'"clusters.south.processors" = [6, 8]\n[result]\nmetrics = {metrics}\n',
@@ -270,7 +254,7 @@ def test_a_sweep_over_brokers_and_shares(folder: Path, call: Any) -> None:
     assert (mixed["site.grid.jobs"] == mixed["jobs_completed"]).all()
     assert mixed["wait_mean_s"].max() < apart["wait_mean_s"].min()
     assert set(metrics) == {line["metric"] for line in told["summary"]}
-    assert (folder / "out" / "site.grid.wait_s.png").exists()
+    assert (tmp_path / "out" / "site.grid.wait_s.png").exists()
 
 
 def test_a_sweep_of_populations(

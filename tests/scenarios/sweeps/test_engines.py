@@ -30,11 +30,9 @@ needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="no dis
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of a study of 20 runs that keeps jobs."""
-    folder = tmp_path_factory.mktemp("engines")
-    path = write_study(folder)
-    path.write_text('keep = "jobs"\n' + path.read_text())
-    return path
+    """Return the file of a study of 8 runs that keeps jobs."""
+    text = SCENARIO + STUDY.replace("seed = 5", "seed = 2")
+    return write_study(tmp_path_factory.mktemp("engines"), 'keep = "jobs"\n' + text)
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +56,14 @@ def test_results_are_the_same_whoever_does_the_runs(
         found = sweep(read_study(study), tmp_path / "out", engine=engine)
     finally:
         engine.close()
-    assert (20, 0, 0) == (found.over, found.kept, found.failed)
+    assert (8, 0, 0) == (found.over, found.kept, found.failed)
     assert results(alone) == results(tmp_path / "out")
     for kind in ("runs", "jobs"):
         one, other = (
             {path.name: path.read_bytes() for path in (folder / kind).iterdir()}
             for folder in (alone, tmp_path / "out")
         )
-        assert 20 == len(one)
+        assert 8 == len(one)
         assert one == other
 
 
@@ -128,7 +126,7 @@ class Broken(Inline):
         (ModuleNotFoundError("No module named 'scenarios'"), "workers need the same environment"),
         (CancelledError(), "the cluster has ended, .* continue with --resume"),
         (BrokenExecutor(), "its executor is broken; continue with --resume"),
-        (KeyboardInterrupt(), "3 of 20 runs are done and kept .* --resume"),
+        (KeyboardInterrupt(), "3 of 8 runs are done and kept .* --resume"),
     ],
 )
 def test_engine_that_breaks_down_is_reported(
@@ -246,15 +244,15 @@ def test_torn_index_is_made_again(study: Path, alone: Path, tmp_path: Path) -> N
     out = shutil.copytree(alone, tmp_path / "torn")
     index = out / "index.jsonl"
     lines = index.read_bytes().splitlines(keepends=True)
-    for left in (b"".join(lines[:9]) + lines[9][:40], b"", b"".join(lines) + b"\0\0\0"):
+    for left in (b"".join(lines[:4]) + lines[4][:40], b"", b"".join(lines) + b"\0\0\0"):
         index.write_bytes(left)
         before = landed(out)
         found = sweep(read_study(study), out, resume=True)
-        assert (20, 20, 0) == (found.kept, found.over, found.failed)
+        assert (8, 8, 0) == (found.kept, found.over, found.failed)
         assert (before, results(alone)) == (landed(out), results(out))
-        assert 20 == len(index.read_bytes().splitlines())
+        assert 8 == len(index.read_bytes().splitlines())
     next(iter((out / "runs").glob("*.parquet"))).unlink()
-    assert 19 == sweep(read_study(study), out, resume=True).kept
+    assert 7 == sweep(read_study(study), out, resume=True).kept
     assert results(alone) == results(out)
 
 
