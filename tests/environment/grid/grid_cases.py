@@ -106,17 +106,7 @@ class User:
 
 
 class Crowd:
-    """Users with their jobs, which are numbered by round: everybody's first unit comes first.
-
-    Parameters
-    ----------
-    users
-        What they do.
-    count
-        The number of places to go to.
-    homes
-        The place at which each user stays; those who have none wander.
-    """
+    """Users with their jobs, numbered by round; they wander over the places, or have a home."""
 
     def __init__(self, users: Users, count: int, homes: dict[int, int] | None = None) -> None:
         jobs: list[Job] = []

@@ -47,19 +47,6 @@ def broker_of(model: Simulation):
     return model.broker
 
 
-def test_components_start_together_on_different_clusters() -> None:
-    """They wait until all fit, and last as long as on the slowest cluster."""
-    jobs = jobs_of((4, 30), (3, 100), (2, 100), (1, 5))
-    model = grid_of(jobs, coallocation=True)
-    model.clusters["home"].submit([0], 0)
-    broker_of(model).submit_together([1, 2], 0)
-    broker_of(model).submit([3], 0)
-    model.run()
-    assert [0, 30, 30, 0] == jobs.start.tolist(), "the last one passed them by"
-    assert [0, 0, 1, 1] == jobs.cluster.tolist()
-    assert [30, 130, 130, 3] == jobs.end.tolist()
-
-
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative", "sjf", "fair-share"])
 def test_components_go_past_local_queues(scheduler: str) -> None:
     """Whatever the policy of the clusters, all processors are accounted for."""

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import (
-    Cluster,
     ClusterSpec,
     JobTable,
     QuantityError,
@@ -43,31 +42,6 @@ class Script:
         """Note it, continue."""
         self.heard.append(now)
         self.go_on(now)
-
-
-def test_clusters_have_names_and_numbers(make_jobs: MakeJobs) -> None:
-    """The first cluster is home; jobs know the number of theirs, -1 before they are submitted."""
-    jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
-    model = Simulation(jobs, 4, others={"north": ClusterSpec(8), "south": ClusterSpec(2, "fcfs")})
-    assert ["home", "north", "south"] == list(model.clusters)
-    assert model.cluster is model.clusters["home"]
-    assert [4, 8, 2] == [cluster.processors for cluster in model.agents_by_type[Cluster]]
-    model.clusters["south"].submit(1, 5)
-    model.cluster.submit(2, 5)
-    assert [-1, 2, 0] == jobs.cluster.tolist()
-
-
-@both
-def test_run_time_is_that_of_the_cluster(make_jobs: MakeJobs, plain: bool) -> None:
-    """Run and requested times are divided by the speed of the cluster the job is submitted to."""
-    jobs = make_jobs((0, 100, 1, 205), (0, 1, 1, 3), (0, 0, 1, 0), (0, 100, 1, 205))
-    model = Simulation(jobs, 1, plain=plain, others={"fast": ClusterSpec(4, speed=2)})
-    model.clusters["fast"].submit([0, 1, 2], 0)
-    model.cluster.submit(3, 0)
-    model.run()
-    assert [50, 1, 0, 100] == jobs.run_time.tolist()
-    assert [103, 2, 0, 205] == jobs.requested_time.tolist()
-    assert [50, 1, 0, 100] == jobs.end.tolist()
 
 
 @both

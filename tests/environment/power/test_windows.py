@@ -74,11 +74,6 @@ BELOW = steps_of([0, 3600, 7200], [-100.0, -110.0])
 @pytest.mark.parametrize(
     ("steps", "now", "slack", "how", "start"),
     [
-        (NOON, 0, 4 * HOUR, {"length": HOUR}, 2 * HOUR),
-        (NOON, 600, 4 * HOUR, {"length": 1800}, 2 * HOUR),
-        (NOON, 600, 4 * HOUR, {"length": 5 * HOUR}, 2 * HOUR),  # then all is less dirty
-        (NOON, 0, HOUR, {"length": HOUR}, 0),  # not within its slack
-        (NOON, 5 * HOUR, 9 * HOUR, {"length": HOUR}, 5 * HOUR),
         # Starts are now, and the multiples of the step on the clock on the wall.
         (FALLING, 60, 3 * HOUR, {"length": HOUR, "step": HOUR}, 3 * HOUR),
         (FALLING, 60, 3 * HOUR, {"length": HOUR, "step": HOUR} | INDIA, 2 * HOUR + 1800),

@@ -12,7 +12,7 @@ from hpcrowd.environment.clock import DAY, HOUR
 from hpcrowd.environment.errors import QuantityError, SignalError
 from hpcrowd.environment.signals.steps import Steps
 from hpcrowd.environment.signals.tariff import Tariff, TariffPeriod
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -22,13 +22,6 @@ NIGHT = TariffPeriod(0.10, opens=22 * HOUR, closes=6 * HOUR)
 def clock(*date: int) -> Clock:
     """Return the clock of a trace that begins at a date in Paris."""
     return Clock(int(datetime(*date, tzinfo=PARIS).timestamp()), PARIS, known=True)
-
-
-def test_night_prices() -> None:
-    """A period that closes before it opens holds over midnight; else the base price does."""
-    steps = Tariff((NIGHT,), price=0.2).on(clock(2024, 1, 8), 0, DAY + 7 * HOUR)
-    assert [0, 6, 22, 30, 31] == (steps.edges / HOUR).tolist()
-    assert [0.1, 0.2, 0.1, 0.2] == steps.values.tolist()
 
 
 def test_one_price() -> None:
@@ -53,22 +46,6 @@ def test_market_prices_are_added() -> None:
     assert [0.1, -0.3] == Tariff(energy=market).on(Clock(), 0, 2 * HOUR).values.tolist()
     with pytest.raises(SignalError, match="covers 0 to 10800 s"):
         Tariff(energy=market).on(Clock(), 0, 4 * HOUR)
-
-
-@pytest.mark.parametrize(
-    ("which", "date", "hours"),
-    [
-        ({"days": (4,)}, (2024, 1, 5), [0, 22, 30, 72]),  # the night of Friday closes on Saturday
-        ({"months": (1,)}, (2024, 1, 31), [0, 6, 22, 30, 72]),  # and that of 31 January in February
-    ],
-)
-def test_nights_belong_to_the_day_on_which_they_open(
-    which: dict[str, tuple[int, ...]], date: tuple[int, int, int], hours: list[int]
-) -> None:
-    """Days and months of a period are those of its beginning."""
-    night = TariffPeriod(0.1, 22 * HOUR, 6 * HOUR, **which)
-    steps = Tariff((night,), price=0.2).on(clock(*date), 0, 3 * DAY)
-    assert hours == (steps.edges / HOUR).tolist()
 
 
 def test_peaks_of_months() -> None:
@@ -131,6 +108,8 @@ def test_wrong_tariffs(made: type, message: str) -> None:
     st.integers(0, 800),
     st.integers(1, 4 * DAY),
 )
+@example((44, 12), {4}, {*range(1, 13)}, 369, 3 * DAY)  # Friday's night closes on Saturday,
+@example((44, 12), {*range(7)}, {1}, 395, 3 * DAY)  # that of 31 January in February
 def test_every_second_has_the_price_of_its_local_time(
     pair: tuple[int, int], days: set[int], months: set[int], first: int, length: int
 ) -> None:
