@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import floor
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,17 @@ from tests.environment.grid.grid_cases import (
     rooms,
 )
 
-schedulers = places("fcfs", "easy", "recorded", "own")
-
 
 def crowd_of(users: Users, clusters: list[Place], broker: str | None) -> Crowd:
     """Users who wander over all clusters, and the grid if there is one."""
     return Crowd(users, len(clusters) + (broker is not None))
 
 
-crowded = given(crowds, places("fcfs", "own", "easy"), brokers, overruns, st.booleans(), rooms)
+crowded = given(
+    crowds, places("fcfs", "own", "easy", "recorded"), brokers, overruns, st.booleans(), rooms
+)
+    crowds, places("fcfs", "own", "easy", "recorded"), brokers, overruns, st.booleans(), rooms
+)
 
 
 @settings(max_examples=60)
@@ -81,31 +82,6 @@ test_compiled_equals_plain_often = pytest.mark.slow(
         played(test_compiled_equals_plain_with_stops_on_the_way.hypothesis.inner_test)
     )
 )
-
-
-@settings(max_examples=50)
-@given(crowds, schedulers, overruns, st.booleans())
-def test_who_never_leaves_does_not_notice_the_others(
-    users: Users, clusters: list[Place], overrun: str, plain: bool
-) -> None:
-    """Clusters with users of their own do, job for job, what each does in a simulation alone."""
-    count = len(clusters)
-    homes = {user: user % count for user in range(len(users))}
-    crowd = Crowd(users, count, homes)
-    together, log = play(crowd, clusters, None, overrun, plain=plain)
-    for number, place in enumerate(clusters):
-        alone = Crowd(users, 1, dict.fromkeys(homes, 0))
-        for row, job in enumerate(alone.jobs):
-            times = job.run, max(job.run + job.slack, 0)
-            run, request = (max(floor(t / place.speed + 0.5), 1) if t else 0 for t in times)
-            alone.jobs[row] = job._replace(run=run, slack=request - run)
-        alone.users = alone.users[number::count]
-        rows = [row for user in alone.users for _, unit in user.units for row in unit]
-        found, heard = play(alone, [place], None, overrun, plain=plain)
-        for name in ("submit", "start", "end", "state"):
-            expected = [found[name][row] for row in rows]
-            assert expected == [together[name][row] for row in rows]
-        assert heard == [(now, user) for now, user in log if user % count == number]
 
 
 def test_a_grid_needs_schedulers() -> None:
