@@ -135,24 +135,6 @@ def test_first_second_below_a_threshold(
     assert [int(low[0]) if len(low) and slack else now] == rule.starts([1], [100], [now])
 
 
-@both
-def test_story_of_three_jobs(make_jobs: MakeJobs, plain: bool) -> None:
-    """Submitted as recorded, they join the queue at noon; their user hears of the last."""
-    jobs = make_jobs((0, 600, 4), (1000, 600, 4), (4 * HOUR, 600, 4))
-    model, owner, holds = waiting(jobs, StartWindow(), plain=plain)
-    submit(model, owner)
-    model.run(until=900)
-    assert [0] == holds.rows_at(model.cluster).tolist()  # the second is yet to come
-    model.run()
-    assert [0, 1000, 4 * HOUR] == jobs.submit.tolist()
-    assert [2 * HOUR, 2 * HOUR, 4 * HOUR] == jobs.enqueued.tolist()
-    assert [2 * HOUR, 2 * HOUR + 600, 4 * HOUR] == jobs.start.tolist()
-    assert [4 * HOUR + 600] == owner.heard
-    account = holds.account()
-    assert (2, {"window of clean energy": 2}) == (account["jobs_held"], account["causes"])
-    assert 2 * HOUR - 500 == account["held_mean_s"]
-
-
 PRICE = Steps(np.array([0, 1, 2, 5, 6]) * HOUR, np.array([50.0, -10.0, 80.0, 20.0]))
 
 

@@ -32,8 +32,6 @@ def crowd_of(users: Users, clusters: list[Place], broker: str | None) -> Crowd:
 crowded = given(
     crowds, places("fcfs", "own", "easy", "recorded"), brokers, overruns, st.booleans(), rooms
 )
-    crowds, places("fcfs", "own", "easy", "recorded"), brokers, overruns, st.booleans(), rooms
-)
 
 
 @settings(max_examples=60)
