@@ -81,12 +81,10 @@ def places(*schedulers: str) -> st.SearchStrategy[list[Place]]:
 
 
 class User:
-    """Goes on by a place with each unit, by two when it had to wait, or stays at one place."""
+    """Goes on by a place with each unit, by two when it had to wait."""
 
-    def __init__(
-        self, number: int, steps: list[Step], rows: list[list[int]], count: int, home: int | None
-    ) -> None:
-        self.number, self.count, self.home = number, count, home
+    def __init__(self, number: int, steps: list[Step], rows: list[list[int]], count: int) -> None:
+        self.number, self.count = number, count
         self.units = list(zip(steps, rows, strict=True))
         self.place, self.done = number, 0
 
@@ -99,26 +97,15 @@ class User:
         self.done += 1
         alarm = now + step.think if step.alarm else None
         return alarm, [
-            (row, (self.place + job.shift) % self.count if self.home is None else self.home,
-             now + step.think + job.after)
+            (row, (self.place + job.shift) % self.count, now + step.think + job.after)
             for row, job in zip(rows, step.jobs, strict=True)
-        ]  # fmt: skip
+        ]
 
 
 class Crowd:
-    """Users with their jobs, which are numbered by round: everybody's first unit comes first.
+    """Users with their jobs, numbered by round; they wander over the places."""
 
-    Parameters
-    ----------
-    users
-        What they do.
-    count
-        The number of places to go to.
-    homes
-        The place at which each user stays; those who have none wander.
-    """
-
-    def __init__(self, users: Users, count: int, homes: dict[int, int] | None = None) -> None:
+    def __init__(self, users: Users, count: int) -> None:
         jobs: list[Job] = []
         rows: list[list[list[int]]] = [[] for _ in users]
         for turn in range(max(len(steps) for steps in users)):
@@ -129,10 +116,7 @@ class Crowd:
                     rows[user][turn].append(len(jobs))
                     jobs.append(job)
         self.jobs = jobs
-        self.users = [
-            User(user, steps, rows[user], count, (homes or {}).get(user))
-            for user, steps in enumerate(users)
-        ]
+        self.users = [User(user, steps, rows[user], count) for user, steps in enumerate(users)]
 
     def table(self) -> JobTable:
         """Return the jobs."""
@@ -224,12 +208,13 @@ def play(
 
 def foretold(crowd: Crowd, places: list[Place], broker: str | None, overrun: str) -> Found:
     """The same of the oracle."""
+    own = {"own": "fcfs"} | ({} if broker is None else {"recorded": "fcfs"})
     jobs = [
         oracle.Job(0, job.run, max(job.run + job.slack, 0), (job.processors,), -1, job.renounced)
         for job in crowd.jobs
     ]
     nodes = [
-        Node(one.processors, "easy" if one.scheduler == "easy" else "fcfs", speed=one.speed)
+        Node(one.processors, own.get(one.scheduler, one.scheduler), speed=one.speed)
         for one in places
     ]
     told = Oracle(jobs, nodes, broker or "first-fit", kill=overrun == "kill", users=crowd.users)

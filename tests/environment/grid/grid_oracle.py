@@ -344,6 +344,10 @@ class Oracle:
         """One pass: FCFS or EASY; no job starts that is expected to run into maintenance."""
         if node.closed:
             return
+        if node.policy == "recorded":  # nobody had waited
+            for row in sorted(node.queue, key=self.rank):
+                self.launch(node, row)
+            node.queue.clear()
         closes, opens = node.windows[0] if node.windows else (NEVER, NEVER)
         queue = sorted(node.queue, key=self.rank)
 

@@ -1,21 +1,25 @@
-"""Tiny stories of several clusters: who hears, arrives and starts when."""
+"""Clusters, alone and in grids: who goes where, hears, arrives and starts when; co-allocation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from hpcrowd.agents import Work, add_users
 from hpcrowd.environment import (
-    Cluster,
     ClusterSpec,
+    GridJob,
+    GridPolicy,
+    GridSpec,
     JobTable,
-    QuantityError,
     Simulation,
-    SimulationError,
+    Site,
+    State,
 )
+from hpcrowd.environment.errors import QuantityError, SchedulerError, SimulationError
+from hpcrowd.environment.grid.das3 import das3_clusters
 from hpcrowd.environment.quantities import time_at_speed
 
 MakeJobs = Callable[..., JobTable]
@@ -43,31 +47,6 @@ class Script:
         """Note it, continue."""
         self.heard.append(now)
         self.go_on(now)
-
-
-def test_clusters_have_names_and_numbers(make_jobs: MakeJobs) -> None:
-    """The first cluster is home; jobs know the number of theirs, -1 before they are submitted."""
-    jobs = make_jobs((0, 10, 1), (0, 10, 1), (0, 10, 1))
-    model = Simulation(jobs, 4, others={"north": ClusterSpec(8), "south": ClusterSpec(2, "fcfs")})
-    assert ["home", "north", "south"] == list(model.clusters)
-    assert model.cluster is model.clusters["home"]
-    assert [4, 8, 2] == [cluster.processors for cluster in model.agents_by_type[Cluster]]
-    model.clusters["south"].submit(1, 5)
-    model.cluster.submit(2, 5)
-    assert [-1, 2, 0] == jobs.cluster.tolist()
-
-
-@both
-def test_run_time_is_that_of_the_cluster(make_jobs: MakeJobs, plain: bool) -> None:
-    """Run and requested times are divided by the speed of the cluster the job is submitted to."""
-    jobs = make_jobs((0, 100, 1, 205), (0, 1, 1, 3), (0, 0, 1, 0), (0, 100, 1, 205))
-    model = Simulation(jobs, 1, plain=plain, others={"fast": ClusterSpec(4, speed=2)})
-    model.clusters["fast"].submit([0, 1, 2], 0)
-    model.cluster.submit(3, 0)
-    model.run()
-    assert [50, 1, 0, 100] == jobs.run_time.tolist()
-    assert [103, 2, 0, 205] == jobs.requested_time.tolist()
-    assert [50, 1, 0, 100] == jobs.end.tolist()
 
 
 @both
@@ -153,3 +132,149 @@ def test_units_next_to_replayed_users(make_jobs: MakeJobs) -> None:
     model.run()
     assert [8] == user.heard
     assert [0, 5000, 3] == jobs.submit.tolist()
+
+
+# ---- brokers -----------------------------------------------------------------------------------
+
+
+def grid_of(
+    jobs: JobTable,
+    policy: str | GridPolicy = "first-fit",
+    *,
+    plain: bool = False,
+    coallocation: bool = False,
+) -> Simulation:
+    """A grid of a cluster of 4 processors, and one of 2 with nodes twice as fast."""
+    others = {"fast": ClusterSpec(2, "easy", 2.0)}
+    spec = GridSpec(policy, coallocation)
+    return Simulation(jobs, 4, "easy", others=others, grid=spec, plain=plain)
+
+
+def jobs_of(*rows: tuple[int, int]) -> JobTable:
+    """Jobs of (processors, run time), which ask for what they need."""
+    jobs = JobTable()
+    processors, run = np.array(rows).T
+    jobs.append(len(rows), processors=processors, run_time=run, requested_time=run, user=1)
+    return jobs
+
+
+def broker_of(model: Simulation):
+    """The broker, which is there."""
+    assert model.broker is not None
+    return model.broker
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative", "sjf", "fair-share"])
+def test_components_go_past_local_queues(scheduler: str) -> None:
+    """Whatever the policy of the clusters, all processors are accounted for."""
+    jobs = jobs_of(*[(2, 7), (4, 9), (1, 30), (1, 30), (2, 5), (4, 5)] * 8)
+    model = Simulation(
+        jobs,
+        4,
+        scheduler,
+        others={"more": ClusterSpec(4, scheduler)},
+        grid=GridSpec("worst-fit", coallocation=True),
+    )
+    rows = np.arange(len(jobs)).reshape(-1, 6)
+    for turn, row in enumerate(rows):
+        model.clusters["home"].submit(row[[0, 1]], 10 * turn)
+        model.clusters["more"].submit(row[4:], 10 * turn)
+        broker_of(model).submit_together(row[2:4], 10 * turn + 1)
+    model.run()
+    assert (jobs.state == State.COMPLETED).all()
+    assert (jobs.start[rows[:, 2]] == jobs.start[rows[:, 3]]).all()
+    assert (jobs.cluster[rows[:, 2]] != jobs.cluster[rows[:, 3]]).all()
+    for cluster in (0, 1):
+        mine = jobs.cluster == cluster
+        for time in np.unique(jobs.start[mine]):
+            runs = mine & (jobs.start <= time) & (jobs.end > time)
+            assert jobs.processors[runs].sum() <= 4
+
+
+def test_bound_jobs_are_submitted_as_any() -> None:
+    """Also with others, in any order, and as a unit."""
+    jobs = jobs_of((3, 10), (2, 10), (4, 10), (4, 10), (2, 10))
+    jobs.recorded_submit[:] = [0, 0, 0, 5, 5]
+    model = grid_of(jobs, coallocation=True)
+    for rows in ([0, 1], [3, 4]):
+        broker_of(model).bind(rows)
+    one, other = Script(model), Script(model)
+    model.own_units(np.array([0, 3, 5]), np.arange(5), [one, other])
+    broker_of(model).submit([2, 1, 0], 0)
+    broker_of(model).submit_unit(1, 5)
+    model.run()
+    assert [0, 0, 10, 20, 20] == jobs.start.tolist()
+    assert ([20], [30]) == (one.heard, other.heard)
+
+
+def test_components_come_together_or_not_at_all() -> None:
+    """Parts alone or at other seconds are reported, and grids without components."""
+    jobs = jobs_of(*[(2, 10)] * 4)
+    broker = broker_of(grid_of(jobs, coallocation=True))
+    broker.bind([0, 1])
+    broker.bind([0, 1])
+    broker.bind([3])
+    for rows, at in (([0], 0), ([1, 2], 0), ([0, 1], [0, 1])):
+        with pytest.raises(SimulationError, match=r"rows \[0, 1\], which start together; submit"):
+            broker.submit(rows, at)
+    assert (jobs.submit == -1).all()
+    with pytest.raises(SimulationError, match=r"job in row 1: .* part of only one job"):
+        broker.bind([1, 2])
+    with pytest.raises(SimulationError, match="the table has 4 jobs"):
+        broker.bind([2, 4])
+
+    model = grid_of(jobs_of((1, 1), (1, 1)))
+    with pytest.raises(QuantityError, match="not enabled in this grid; use GridSpec"):
+        broker_of(model).submit_together([0, 1], 0)
+    model = Simulation(jobs_of((1, 1)), 4, estimates="last-two", grid=GridSpec(coallocation=True))
+    with pytest.raises(QuantityError, match="its estimates come from a predictor"):
+        broker_of(model).submit_together([0], 0)
+
+
+def test_a_job_with_a_renounced_component_is_renounced() -> None:
+    """All of it, and its user hears of it at once."""
+    jobs = jobs_of(*[(2, 10)] * 2)
+    model = grid_of(jobs, coallocation=True)
+    broker_of(model).bind([0, 1])
+    jobs.state[1] = State.RENOUNCED
+    broker_of(model).submit([0, 1], 3)
+    model.run()
+    assert [State.RENOUNCED] * 2 == jobs.state.tolist()
+    assert [-1, -1] == jobs.submit.tolist()
+
+
+class Patient(GridPolicy):
+    """Sends a job on when a minute has passed, to the last cluster."""
+
+    name = "patient"
+
+    def select(
+        self, now: int, waiting: Sequence[GridJob], sites: Sequence[Site]
+    ) -> tuple[GridJob, Sequence[Site]] | None:
+        """Name the first job."""
+        return (waiting[0], sites[-1:]) if now >= 60 + waiting[0].submit else None
+
+
+def test_a_policy_of_ones_own() -> None:
+    """It is asked when something happens; one that forgets a job is reported."""
+    jobs = jobs_of((1, 10), (1, 90), (1, 10))
+    model = grid_of(jobs, Patient())
+    model.clusters["home"].submit([1], 0)
+    broker_of(model).submit([0], 0)
+    model.clusters["home"].submit([2], 70)
+    model.run(until=30)
+    assert ([0], 2) == (broker_of(model).waiting.tolist(), jobs.cluster[0])
+    model.run()
+    assert 70 == jobs.start[0]
+    assert "patient" in repr(broker_of(model))
+    model = grid_of(jobs_of((1, 10)), Patient())
+    broker_of(model).submit([0], 0)
+    with pytest.raises(SchedulerError, match="patient: 1 job left waiting at 0 s"):
+        model.run()
+
+
+def test_das3_is_as_in_the_table() -> None:
+    """796 cores on 272 nodes, and the speeds of the clocks."""
+    clusters = das3_clusters()
+    assert [340, 64, 164, 136, 92] == [one.processors for one in clusters.values()]
+    assert [1, 13 / 12, 11 / 12, 1, 1] == pytest.approx([one.speed for one in clusters.values()])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hpcrowd.agents import Casting
 from hpcrowd.analysis.results import read_recorded, read_results, write_results
-from hpcrowd.environment import Trace, parse_sacct, read_trace, write_trace
+from hpcrowd.environment import Trace, parse_sacct, read_trace
 from hpcrowd.environment.errors import QuantityError
 from hpcrowd.environment.holds.recorded import recorded_rules
 from hpcrowd.environment.holds.rules import Condition, Rules
@@ -280,15 +280,3 @@ def test_chain_of_a_real_slurm(real: Trace, users: str) -> None:
         assert most == max(int(((start <= now) & (end > now)).sum()) for now in start)
     free = replay(real, users=users, holds="none")
     assert free.jobs.start[chain[2]] < free.jobs.end[chain[0]]
-
-
-def test_fields_of_the_swf_of_a_real_slurm(real: Trace, tmp_path: Path) -> None:
-    """Fields 17 and 18 name the last of the others."""
-    file = tmp_path / "out.swf"
-    write_trace(real, file)
-    made = read_trace(file)
-    ids = dict(zip(real.extra["job_id"].tolist(), real["number"].tolist(), strict=True))
-    place = {number: row for row, number in enumerate(made["number"].tolist())}
-    for one, other in (("274", "273"), ("275", "274"), ("278", "276")):
-        row = place[ids[one]]
-        assert (ids[other], 0) == (made["preceding"][row], made["think_time"][row])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import hpcrowd as hc
+import numpy as np
 import pytest
 from hpcrowd.environment.errors import MachineError, QuantityError
 from hpcrowd.environment.machine.files.toml_text import machine_toml
@@ -28,6 +29,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.environment.machine.machine_cases import random_machine
 from tests.environment.machine.slurm.slurm_texts import check
 
 Call = Callable[..., tuple[int, str, str]]
@@ -145,40 +147,31 @@ TIMES = st.none() | st.integers(0, 10**9)
 
 @st.composite
 def machines(draw: st.DrawFn) -> Machine:
-    """Machines with any names, limits and settings."""
-    names = draw(st.lists(WORD, min_size=1, max_size=4, unique=True))
-    words = draw(st.lists(WORD, max_size=3, unique=True))
+    """Random machines, with some more parts of any names, numbers and texts."""
+    made = random_machine(np.random.default_rng(draw(st.integers(0, 2**32 - 1))))
+    words = tuple(f"x{one}" for one in draw(st.lists(WORD, max_size=3, unique=True)))
     limits = st.builds(Limits, max_jobs=MAYBE, max_wall=TIMES, max_tres=TRES, group_tres=TRES)
-    node = st.builds(
-        NodeType, name=st.just(""), cores=st.integers(1, 999), memory=st.none() | BIG,
-        gpus=st.dictionaries(WORD | st.just(""), st.integers(0, 9)),
-        features=st.lists(WORD, max_size=2).map(tuple), weight=st.integers(0, 9),
+    node = NodeType(
+        name="x1", cores=draw(st.integers(1, 999)), memory=draw(st.none() | BIG),
+        gpus=draw(st.dictionaries(WORD | st.just(""), st.integers(0, 9))), features=words,
     )  # fmt: skip
-    nodes = [draw(node).model_copy(update={"name": f"n{place}"}) for place in range(len(names))]
-    qos = [Qos(name=one, limits=draw(limits), priority=draw(st.integers(0, 9))) for one in words]
     partitions = [
-        Partition(name=one, nodes=(f"n[0-{draw(st.integers(0, len(names) - 1))}]",),
-                  max_time=draw(TIMES), default_time=None, allow_qos=tuple(words),
-                  preempt_mode=draw(st.sampled_from([None, "off", "requeue"])),
+        Partition(name=one, nodes=("x1",), max_time=draw(TIMES), default_time=None, allow_qos=words,
                   billing_weights=draw(st.dictionaries(st.just("cpu"), st.floats(0, 1e9))))
-        for one in names
+        for one in words
     ]  # fmt: skip
-    accounts = [
-        Account(account=f"a{one}", shares=draw(MAYBE), limits=draw(limits), qos=tuple(words))
-        for one in names
-    ]
-    users = [Account(account=one.account, user=f"u{one.account}") for one in accounts]
+    qos = [Qos(name=one, limits=draw(limits)) for one in words]
+    accounts = [Account(account=one, shares=draw(MAYBE), limits=draw(limits)) for one in words]
     start = draw(st.integers(-(10**6), 2 * 10**9))
-    return Machine(
-        name=draw(WORD), nodes=tuple(nodes), partitions=tuple(partitions), qos=tuple(qos),
-        accounts=(*accounts, *users),
-        reservations=(Reservation(name="r", start=start, end=start + 5, nodes=("n0",)),),
-        priority=draw(st.builds(PrioritySettings, half_life=st.integers(0, 10**9),
-                                fair_tree=st.booleans())),
-        scheduling=draw(st.builds(
-            SchedulingSettings, sched_interval=st.integers(-1, 999), over_time_limit=TIMES,
-            default_memory_per_core=MAYBE, cycle_time=st.floats(0, 1e6))),
-        not_modelled=tuple(words),
+    kept = Reservation(name="r", start=start, end=start + 5, nodes=("x1",))
+    numbers = {"over_time_limit": draw(TIMES), "default_memory_per_core": draw(MAYBE),
+               "cycle_time": draw(st.floats(0, 1e6))}  # fmt: skip
+    return made.changed(
+        name=draw(WORD), nodes=(*made.nodes, node), partitions=(*made.partitions, *partitions),
+        qos=(*made.qos, *qos), accounts=(*made.accounts, *accounts),
+        reservations=(*made.reservations, kept), not_modelled=words,
+        priority=PrioritySettings(half_life=draw(st.integers(0, 10**9))),
+        scheduling=SchedulingSettings(**made.scheduling.model_dump() | numbers),
     )  # fmt: skip
 
 

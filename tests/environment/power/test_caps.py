@@ -112,8 +112,6 @@ WATTS = {"1": 5.0, "2": 15.0}
 
 #: Four idle processors draw 8 W: under 28 W two may be busy, under 48 W all.
 STORIES = {
-    "of four processors two may be busy": Story(
-        [(0, 50, 1), (0, 80, 1), (5, 10, 1)], PowerCap(28), [0, 0, 50], capped=[(0, 2)]),
     "nothing runs at the idle power, and it may rise": Story(
         [(0, 50, 1), (5, 10, 4)], limits(8, 8.1), [-1, -1], state=State.UNFINISHED),
     "nothing ever runs at the idle power": Story(

@@ -202,14 +202,6 @@ def test_each_processor_is_in_one_state(
     assert (found.asleep % node.processors == 0).all()
 
 
-def test_without_a_rule_all_are_on() -> None:
-    """Without a rule no processor sleeps, and nothing is switched."""
-    found, _ = states_of(simulate([(0, 10, 3), (200, 5, 8)], None, processors=8), None)
-    assert [0, 10, 200, 205, 305] == found.edges.tolist()
-    assert [5, 8, 0, 8] == found.on.tolist()
-    assert (0, 0) == (found.switched_on, found.switched_off)
-
-
 def test_nodes_sleep_between_jobs_that_are_far_enough_apart() -> None:
     """Of a machine of nodes each node sleeps where it can be on again by the start of a job.
 

@@ -74,11 +74,6 @@ BELOW = steps_of([0, 3600, 7200], [-100.0, -110.0])
 @pytest.mark.parametrize(
     ("steps", "now", "slack", "how", "start"),
     [
-        (NOON, 0, 4 * HOUR, {"length": HOUR}, 2 * HOUR),
-        (NOON, 600, 4 * HOUR, {"length": 1800}, 2 * HOUR),
-        (NOON, 600, 4 * HOUR, {"length": 5 * HOUR}, 2 * HOUR),  # then all is less dirty
-        (NOON, 0, HOUR, {"length": HOUR}, 0),  # not within its slack
-        (NOON, 5 * HOUR, 9 * HOUR, {"length": HOUR}, 5 * HOUR),
         # Starts are now, and the multiples of the step on the clock on the wall.
         (FALLING, 60, 3 * HOUR, {"length": HOUR, "step": HOUR}, 3 * HOUR),
         (FALLING, 60, 3 * HOUR, {"length": HOUR, "step": HOUR} | INDIA, 2 * HOUR + 1800),
@@ -138,24 +133,6 @@ def test_first_second_below_a_threshold(
     seconds = np.arange(now, now + slack + 1)
     low = seconds[steps.at(seconds) <= threshold]
     assert [int(low[0]) if len(low) and slack else now] == rule.starts([1], [100], [now])
-
-
-@both
-def test_story_of_three_jobs(make_jobs: MakeJobs, plain: bool) -> None:
-    """Submitted as recorded, they join the queue at noon; their user hears of the last."""
-    jobs = make_jobs((0, 600, 4), (1000, 600, 4), (4 * HOUR, 600, 4))
-    model, owner, holds = waiting(jobs, StartWindow(), plain=plain)
-    submit(model, owner)
-    model.run(until=900)
-    assert [0] == holds.rows_at(model.cluster).tolist()  # the second is yet to come
-    model.run()
-    assert [0, 1000, 4 * HOUR] == jobs.submit.tolist()
-    assert [2 * HOUR, 2 * HOUR, 4 * HOUR] == jobs.enqueued.tolist()
-    assert [2 * HOUR, 2 * HOUR + 600, 4 * HOUR] == jobs.start.tolist()
-    assert [4 * HOUR + 600] == owner.heard
-    account = holds.account()
-    assert (2, {"window of clean energy": 2}) == (account["jobs_held"], account["causes"])
-    assert 2 * HOUR - 500 == account["held_mean_s"]
 
 
 PRICE = Steps(np.array([0, 1, 2, 5, 6]) * HOUR, np.array([50.0, -10.0, 80.0, 20.0]))

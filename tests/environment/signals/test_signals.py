@@ -15,14 +15,6 @@ from hypothesis import strategies as st
 HOURLY = ["time,value", "0,310", "3600,295.5", "7200,320", "10800,320"]
 
 
-def test_steps_of_a_file() -> None:
-    """Times and values are those of the lines; the last value holds for one usual step."""
-    signal = parse_signal(HOURLY)
-    assert [0, 3600, 7200, 10800, 14400] == signal.seconds(Clock()).tolist()
-    assert [310, 295.5, 320, 320] == signal.values.tolist()
-    assert 3600 == signal.step
-
-
 def test_dates_with_offsets_are_seconds_of_the_run() -> None:
     """Dates count from the origin of the trace, whatever offset they are written with."""
     clock = Clock(1704697200, ZoneInfo("Europe/Stockholm"), known=True)  # 2024-01-08 08:00 there

@@ -147,8 +147,6 @@ def test_long_lists_of_tasks() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("JOBID PARTITION NAME USER ST\n  23 main a ada R\n", "cut to a width; print them with"),
-        ("JOBID|STATE|CPUS\n23|RUNNING|4\n", "squeue without SUBMIT_TIME"),
         (SQUEUE.replace("28|after", "28|af\nter"), "columns, the header has 16; a name has a line"),
         (SQUEUE.replace("1:30", "1:3x"), "1:3x"),
         ("JobId=1 JobName=x\n", "print jobs with scontrol -a show job"),

@@ -220,7 +220,6 @@ def test_any_state(tmp_path: Path, state: ClusterState) -> None:
 #: Line of the file, what replaces it, and words of the message.
 BROKEN: list[tuple[int, Edit | dict[str, Any], str]] = [
     (1, {"version": 2}, "version: '2': this hpcrowd reads version 1; install a newer"),
-    (1, {"version": "1"}, "version: '1': this hpcrowd reads version 1; write"),
     (1, {"version": True}, "version: 'True': this hpcrowd reads version 1; write"),
     (1, {"format": "hpcrowd states"}, "format: 'hpcrowd states': must be 'hpcrowd state'"),
     (1, {"now": None}, "now: '': is missing"),
@@ -245,7 +244,6 @@ BROKEN: list[tuple[int, Edit | dict[str, Any], str]] = [
     (4, lambda line: '{"number":' + "[" * 200_000, "nested too deeply"),
     (4, lambda line: line.replace("9,", "9" * 5000 + ",", 1), "a number with too many digits"),
     (4, lambda line: line.replace("9,", "NaN,", 1), "'NaN': not a number"),
-    (4, lambda line: line.replace("9,", "-Infinity,", 1), "'-Infinity': not a number"),
     (4, lambda line: line.replace("9,", "9.0,", 1), "number: '9.0': not a whole number"),
     (4, lambda line: line.replace("9,", "1e400,", 1), "number: 'inf': not a whole number"),
     (4, {"number": True}, "number: 'True': not a whole number"),
@@ -254,7 +252,6 @@ BROKEN: list[tuple[int, Edit | dict[str, Any], str]] = [
     (4, {"submit": -1}, "submit: '-1': not a whole number from 0 to"),
     (4, {"submit": None}, "submit: '': is missing"),
     (4, {"user_name": 7}, "user_name: '7': not a text"),
-    (4, {"user_name": ""}, "user_name: '': not a text, or an empty"),
     (4, {"user_name": "eve"}, "user_name: 'eve': user 1 is 'ada' in an earlier line"),
     (4, {"group_name": "g"}, "group_name: 'g': a name without group"),
     (4, lambda line: line.replace('"ada"', r'"\ud800"'), "write the snapshot again"),
@@ -267,7 +264,6 @@ BROKEN: list[tuple[int, Edit | dict[str, Any], str]] = [
     (3, {"run_time": 50}, "run_time: '50': not known of a job that has no end"),
     (3, {"nodes": "n[1-"}, "nodes: 'n[1-': brackets do not match"),
     (3, {"nodes": "n[1-99999][1-99999]"}, "nodes: 'n[1-99999][1-99999]': more than 65,536 names"),
-    (3, {"nodes": ""}, "nodes: '': not a text, or an empty one"),
     (4, {"eligible": "soon"}, "eligible: 'soon': not a whole number"),
     (3, {"held": "no"}, "held: 'no': job 8: only a job that waits is held"),
     (3, lambda line: line.replace("8,", '"\x1b[2J\x00",', 1), "JSON"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hpcrowd.environment.errors import MachineError
 from hpcrowd.environment.machine.files.reading import read_machine
-from hpcrowd.environment.machine.model import NodeType, Preempt, Reservation
+from hpcrowd.environment.machine.model import Account, NodeType, Preempt, Reservation
 
 from tests.environment.machine.slurm.slurm_texts import CONF, NODES, Reads, check, reader, wrong
 
@@ -222,20 +222,17 @@ def test_what_is_not_modelled_is_named(read: Reads) -> None:
         ("NodeName=m1 Gres=gpu:", "Gres='gpu:': not a list of resources such as gpu:a100:4"),
         ("NodeName=m1 RealMemory=50 MemSpecLimit=60", "MemSpecLimit='60': not less than RealMem"),
         ("NodeName=m1 what is this", "'what is this': not KEY=VALUE"),
+        (
+            "\nPartitionName=p Nodes=n1\nPartitionName=p Nodes=n2",
+            "PartitionName='p': partition p is described twice, also at ",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_with_its_place(read: Reads, line: str, message: str) -> None:
     """File, line, key, value and the cure."""
     found = wrong(read, f"{NODES}{line}\n")
-    assert found.startswith("slurm.conf:3: ")
+    assert found.startswith(f"slurm.conf:{3 + line.count(chr(10))}: ")
     assert message in found
-
-
-def test_partitions_twice(read: Reads) -> None:
-    """The other place is named."""
-    found = wrong(read, NODES + "PartitionName=p Nodes=n1\nPartitionName=p Nodes=n2\n")
-    assert found.startswith("slurm.conf:4: PartitionName='p': partition p is described twice")
-    assert found.endswith("slurm.conf:3")
 
 
 # ---- gres.conf --------------------------------------------------------------------------------
@@ -280,69 +277,47 @@ def test_other_resources_are_named(read: Reads) -> None:
 # ---- scontrol ---------------------------------------------------------------------------------
 
 SHOWN = """NodeName=n1 Arch=x86_64 CoresPerSocket=4 
-   CPUAlloc=0 CPUEfctv=12 CPUTot=16 CPULoad=0.42
-   AvailableFeatures=milan,gpu
-   ActiveFeatures=milan
+   CPUAlloc=0 CPUEfctv=12 CPUTot=16 AvailableFeatures=milan,gpu ActiveFeatures=milan
    Gres=gpu:a100:2(S:0)
    OS=Linux 6.1.0 #1 SMP PREEMPT
-   RealMemory=64000 AllocMem=0 FreeMem=22630 Sockets=2 Boards=1
-   CoreSpecCount=2 MemSpecLimit=4000
-   State=MIXED+PLANNED ThreadsPerCore=2 TmpDisk=0 Weight=3 Owner=N/A MCS_label=N/A
-   Partitions=p 
+   RealMemory=64000 Sockets=2 Boards=1 CoreSpecCount=2 MemSpecLimit=4000
+   State=MIXED+PLANNED ThreadsPerCore=2 Weight=3 Owner=N/A
 
 NodeName=n2 CoresPerSocket=4 
-   CPUAlloc=0 CPUTot=4 Gres=(null)
-   AvailableFeatures=(null)
-   RealMemory=64000 Sockets=1 Boards=1
-   State=DOWN*+DRAIN ThreadsPerCore=1 Weight=1
+   CPUTot=4 Gres=(null) AvailableFeatures=(null) RealMemory=64000 Sockets=1
+   State=DOWN*+DRAIN ThreadsPerCore=1
 
 """  # noqa: W291
 
 PARTITION = """PartitionName=p
    AllowGroups=ALL AllowAccounts=a,b AllowQos=ALL
-   AllocNodes=ALL Default=YES QoS=N/A
-   DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO
-   MaxNodes=UNLIMITED MaxTime=1-00:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED
+   Default=YES QoS=N/A DefaultTime=NONE MaxNodes=UNLIMITED MaxTime=1-00:00:00 MinNodes=0
    Nodes=n[1-2]
-   PriorityJobFactor=50 PriorityTier=2 RootOnly=NO ReqResv=NO OverSubscribe=EXCLUSIVE
-   OverTimeLimit=NONE PreemptMode=GANG,SUSPEND
-   State=UP TotalCPUs=64 TotalNodes=8 SelectTypeParameters=NONE
+   OverSubscribe=EXCLUSIVE OverTimeLimit=NONE PreemptMode=GANG,SUSPEND State=UP TotalCPUs=64
    JobDefaults=DefCpuPerGPU=4
    DefMemPerCPU=2000 MaxMemPerNode=UNLIMITED
-   TRES=cpu=64,mem=480000M,node=8,billing=64
 """
 
 RESERVATIONS = """ReservationName=maint StartTime=2026-01-05T08:00:00 EndTime=2026-01-05T09:00:00 Duration=01:00:00
-   Nodes=n[1-2] NodeCnt=2 CoreCnt=16 Features=(null) PartitionName=(null) Flags=MAINT,IGNORE_JOBS,SPEC_NODES,DAILY
-   TRES=cpu=20
-   Users=root,-bob Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a
-   MaxStartDelay=(null)
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=16 PartitionName=(null) Flags=MAINT,IGNORE_JOBS,SPEC_NODES,DAILY
+   Users=root,-bob Accounts=(null) State=INACTIVE
 
 ReservationName=part StartTime=2026-01-05T08:00:00 EndTime=2026-01-06T08:00:00 Duration=1-00:00:00
-   Nodes=n[1-2] NodeCnt=2 CoreCnt=4 Features=(null) PartitionName=p Flags=FLEX
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=4 PartitionName=p Flags=FLEX
      NodeName=n1 CoreIDs=0-1
      NodeName=n2 CoreIDs=0,3
-   TRES=cpu=4
-   Users=(null) Groups=(null) Accounts=a,b Licenses=(null) State=INACTIVE BurstBuffer=(null)
-   MaxStartDelay=(null)
+   Users=(null) Accounts=a,b State=INACTIVE
 """  # noqa: E501
 
 CONFIG = """Configuration data as of 2026-01-05T19:03:03
-AccountingStorageEnforce = associations,limits,qos
 ClusterName             = hal
-DefMemPerNode           = UNLIMITED
 OverTimeLimit           = 5 min
 PriorityType            = priority/multifactor
-PriorityCalcPeriod      = 00:05:00
-PriorityMaxAge          = 7-00:00:00
 PriorityFlags           = 
 SchedulerParameters     = bf_window=60
 SelectType              = select/cons_tres
-SelectTypeParameters    = CR_CORE_MEMORY
-SLURM_VERSION           = 22.05.8
 
 Cgroup Support Configuration:
-ConstrainCores          = yes
 PriorityType            = not a setting of Slurm
 
 Slurmctld(primary) at hal is UP
@@ -372,9 +347,9 @@ def test_what_scontrol_shows(read: Reads) -> None:
     assert (300, 3600) == (machine.scheduling.over_time_limit, machine.scheduling.bf_window)
     assert {
         "n.txt:1: ThreadsPerCore=2: jobs may share a core, as CPUs are threads",
-        "n.txt:16: State=DOWN*+DRAIN: taken as up",
+        "n.txt:10: State=DOWN*+DRAIN: taken as up",
         "p.txt:1: partition p: PreemptMode=GANG",
-        "p.txt:10: partition p: JobDefaults=DefCpuPerGPU=4",
+        "p.txt:6: partition p: JobDefaults=DefCpuPerGPU=4",
         "r.txt:1: reservation maint: Flags=DAILY",
         "r.txt:1: reservation maint: -bob may not use it",
     } == set(machine.not_modelled)
@@ -507,3 +482,58 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     ):
         with pytest.raises(MachineError, match=why):
             read_machine([tmp_path / name for name in names])
+
+
+# ---- real Slurms ------------------------------------------------------------------------------
+
+FILES = ("slurm.conf", "gres.conf", "sacctmgr-dump.txt", "sacctmgr-qos.txt")
+
+
+@pytest.mark.parametrize("run", ["runA", "runB", "runC", "runD", "runF"])
+def test_runs_of_a_real_slurm(referee_runs: Path, run: str) -> None:
+    """All that a run's files say of its machine is read, whatever of them is given."""
+    machines = [read_machine([referee_runs / run])]
+    machines.append(read_machine([referee_runs / run / name for name in FILES]))
+    for machine in machines:
+        assert [
+            ("b1", 8, 256000, {}, ("milan", "bigmem"), 20),
+            ("g[1-2]", 8, 64000, {"toy": 2}, ("milan", "gpu"), 1),
+            ("m[1-3]", 8, 32000, {}, ("milan",), 1),
+            ("n[1-4]", 8, 32000, {}, ("skylake",), 1),
+        ] == [(one.name, one.cores, one.memory, one.gpus, one.features, one.weight)
+              for one in machine.nodes]  # fmt: skip
+        assert [
+            ("normal", 8, 3600, 86400, 2, 50),
+            ("debug", 2, 600, 1800, 3, 100),
+            ("gpu", 2, 3600, 86400, 2, 50),
+            ("long", 3, 14400, 172800, 2, 10),
+            ("scavenger", 10, 3600, 86400, 1, 0),
+        ] == [(one.name, len(machine.places(one.nodes)), one.default_time, one.max_time,
+               one.priority_tier, one.priority_factor) for one in machine.partitions]  # fmt: skip
+        assert "normal" == getattr(machine.default_partition(), "name", None)
+        assert Preempt.REQUEUE is machine.partitions[-1].preempt_mode
+        assert [("high", 100), ("low", 1), ("normal", 50)] == sorted(
+            (one.name, one.priority) for one in machine.qos
+        )
+        assert {"root": 1, "biology": 20, "chemistry": 30, "physics": 50} == {
+            one.account: one.shares for one in machine.accounts if not one.user
+        }
+        some = Account(account="physics", parent="physics", user="u2", shares=10,
+                       qos=("high", "low", "normal"), default_qos="normal")  # fmt: skip
+        assert some in machine.accounts
+        check(machine.scheduling, bf_window=172_800, default_memory_per_core=2000)
+        check(machine.priority, half_life=14_400, calculation_period=60)
+    for name in ("scheduling", "priority"):
+        assert getattr(machines[0], name) == getattr(machines[1], name)
+
+
+def test_first_machine_of_a_real_slurm(slurm_dumps: Path) -> None:
+    """The configuration and dumps of eight nodes give one machine; what is missing is named."""
+    machine = read_machine([slurm_dumps.parent / "slurm.conf.in", slurm_dumps])
+    assert [NodeType(name="n[1-6]", cores=4, memory=16000),
+            NodeType(name="n[7-8]", cores=4, memory=16000, gpus={"toy": 2})] == [
+        *machine.nodes
+    ]  # fmt: skip
+    assert ["main", "short", "gpu", "scav"] == [one.name for one in machine.partitions]
+    assert 4 == machine.qos[2].limits.max_jobs
+    assert any("reservation maint: its nodes" in note for note in machine.not_modelled)
